@@ -60,6 +60,9 @@ func (r *ManifestReport) WriteText(w io.Writer) error {
 	for i, x := range r.Tombstones {
 		fmt.Fprintf(w, "tombstone %d: %d series, %s to %s\n", x.Sequence, r.TombstoneSeries[i], timeText(x.Range.Min), timeText(x.Range.Max))
 	}
+	for _, x := range r.Moves {
+		fmt.Fprintf(w, "move %d: %d series, %s\n", x.Sequence, x.Pairs.Len(), x.Change.String())
+	}
 	_, err := fmt.Fprintf(w, "%d series removed from the index but still in its files\n", r.RemovedSeries)
 	return err
 }

@@ -23,6 +23,7 @@ import (
 	"tsdbd/series"
 	"tsdbd/shard"
 	"tsdbd/shard/manifest"
+	"tsdbd/shard/moves"
 	"tsdbd/shard/repair"
 	"tsdbd/store"
 	"tsdbd/store/layout"
@@ -640,7 +641,8 @@ func (v *verifier) tsm(name string, rec *manifest.File, m *manifest.Manifest, g 
 	if err != nil || index == nil {
 		return nil // the keys or the index cannot be trusted
 	}
-	a := agreement{v: v, name: name, rec: rec, m: m, series: series, view: index.View()}
+	all := moves.NewList(slices.Clone(m.Moves))
+	a := agreement{v: v, name: name, rec: rec, m: m, moves: all.From(all.After(rec.MaxSequence)), series: series, view: index.View()}
 	defer a.view.Release()
 	damage, err := eachSeries(r, a.check)
 	v.r.Problems = append(v.r.Problems, damage...)
@@ -659,6 +661,7 @@ type agreement struct {
 	name   string
 	rec    *manifest.File
 	m      *manifest.Manifest
+	moves  *moves.List // that the file has not made of its rows
 	series *series.File
 	view   *tsi.View
 	found  int
@@ -695,11 +698,18 @@ func (a *agreement) check(key []byte, s *tsm.Series) error {
 	case have != string(key):
 		return a.bad("series %d is %q here and %q in the series file", s.ID, key, have)
 	}
-	if a.hidden(s) {
+	id, fields := s.ID, a.moves.Fields(s.ID, model.SeriesMeasurement(have), s.Fields)
+	hidden := false
+	_ = a.moves.Keys(s.ID, have, func(k model.SeriesID, name string) error {
+		hidden = hidden || a.hidden(k, s)
+		id, have = k, name
+		return nil
+	})
+	if hidden {
 		return nil
 	}
-	if !a.view.Contains(uint32(s.ID)) {
-		return a.bad("series %d %q has rows but is not in the index", s.ID, key)
+	if !a.view.Contains(uint32(id)) {
+		return a.bad("series %d %q has rows but is not in the index", id, have)
 	}
 	if name := model.SeriesMeasurement(have); a.types == nil || name != a.measurement {
 		a.measurement, a.types = name, map[string]model.FieldType{}
@@ -710,23 +720,23 @@ func (a *agreement) check(key []byte, s *tsm.Series) error {
 			return err
 		}
 	}
-	if !a.set.Contains(uint32(s.ID)) {
-		return a.bad("series %d %q: the index has it under another measurement", s.ID, key)
+	if !a.set.Contains(uint32(id)) {
+		return a.bad("series %d %q: the index has it under another measurement", id, have)
 	}
-	for _, f := range s.Fields {
+	for _, f := range fields {
 		if t := a.types[f.Key]; t != f.Type {
-			return a.bad("series %d %q: field %q is %s here and %s in the index", s.ID, key, f.Key, f.Type, t)
+			return a.bad("series %d %q: field %q is %s here and %s in the index", id, have, f.Key, f.Type, t)
 		}
 	}
 	return nil
 }
 
-// hidden reports whether tombstones may hide rows of the series: then nothing
-// follows from the index not knowing it, or knowing other fields.
-func (a *agreement) hidden(s *tsm.Series) bool {
+// hidden reports whether tombstones may hide rows of the series under the name id: then
+// nothing follows from the index not knowing it, or knowing other fields.
+func (a *agreement) hidden(id model.SeriesID, s *tsm.Series) bool {
 	r := s.TimeRange()
 	for _, t := range a.m.Tombstones {
-		if t.Hides(a.rec) && t.Range.Overlaps(r) && t.Series.Contains(uint32(s.ID)) {
+		if t.Hides(a.rec) && t.Range.Overlaps(r) && t.Series.Contains(uint32(id)) {
 			return true
 		}
 	}

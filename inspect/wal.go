@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
+	"tsdbd/shard/moves"
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
 )
@@ -42,12 +43,13 @@ type WALSegment struct {
 // WALEntry is one entry's part for one shard.
 type WALEntry struct {
 	Sequence uint64 `json:"sequence"`
-	Kind     string `json:"kind"` // write, delete or command
+	Kind     string `json:"kind"` // write, delete, move or command
 	Command  string `json:"command,omitempty"`
 	Database uint32 `json:"database"`
 	Shard    uint64 `json:"shard"`
 	Rows     int    `json:"rows,omitempty"`
-	Series   uint64 `json:"series,omitempty"` // of a delete
+	Change   string `json:"change,omitempty"` // of a move
+	Series   uint64 `json:"series,omitempty"` // of a delete or move
 	Min      int64  `json:"min_time"`
 	Max      int64  `json:"max_time"`
 }
@@ -109,6 +111,9 @@ func WAL(fsys vfs.FS, name string, entries bool) (*WALReport, error) {
 			}
 			r.Entries = append(r.Entries, x)
 		}
+		if e.Move != nil && entries {
+			return moved(e, &r.Entries)
+		}
 		return nil
 	})
 	if err != nil {
@@ -132,6 +137,23 @@ func WAL(fsys vfs.FS, name string, entries bool) (*WALReport, error) {
 		}
 	}
 	return r, nil
+}
+
+// moved appends the parts of a move to list.
+func moved(e *entry.Entry, list *[]WALEntry) error {
+	m, err := moves.Decode(e.Sequence, e.Move.Change)
+	if err != nil {
+		return err
+	}
+	for _, at := range e.Move.Shards {
+		x := WALEntry{Sequence: e.Sequence, Kind: "move", Change: m.Change.String(), Database: e.Move.Database, Shard: at.Shard}
+		set := roaring.New()
+		if set.UnmarshalBinary(at.Series) == nil {
+			x.Series = set.GetCardinality()
+		}
+		*list = append(*list, x)
+	}
+	return nil
 }
 
 // walProblem returns a damage of the log; a torn end is only a notice.
@@ -160,6 +182,10 @@ func (r *WALReport) WriteText(w io.Writer) error {
 	for _, e := range r.Entries {
 		if e.Kind == "command" {
 			fmt.Fprintf(w, "%d command %s\n", e.Sequence, e.Command)
+			continue
+		}
+		if e.Kind == "move" {
+			fmt.Fprintf(w, "%d move database %d shard %d: %d series, %s\n", e.Sequence, e.Database, e.Shard, e.Series, e.Change)
 			continue
 		}
 		what := fmt.Sprintf("%d rows", e.Rows)

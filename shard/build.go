@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/shard/build"
 	"tsdbd/shard/manifest"
+	"tsdbd/shard/plan"
 )
 
 // ErrNotEmpty refuses files from a builder to a shard that has points.
@@ -32,7 +33,7 @@ func (s *Shard) Build(sequence uint64) (*build.Builder, error) {
 	s.mu.manifest = m
 	s.mu.Unlock()
 	return build.New(build.Options{
-		FS: s.fs, Dir: s.dir, Number: s.takeNumber, Sequence: m.Flushed, Level: fullLevel, MaxFile: s.maxFile,
+		FS: s.fs, Dir: s.dir, Number: s.takeNumber, Sequence: m.Flushed, Level: plan.FullLevel, MaxFile: s.maxFile,
 		Series: s.series,
 	})
 }
@@ -64,6 +65,6 @@ func (s *Shard) adopt(f *build.Files) error {
 	if m == nil || m.Flushed != f.Sequence {
 		return ErrNotEmpty
 	}
-	m.TSM, m.TSI, m.Tombstones, m.Removed = f.TSM, f.TSI, nil, roaring.New()
+	m.TSM, m.TSI, m.Tombstones, m.Moves, m.Removed = f.TSM, f.TSI, nil, nil, roaring.New()
 	return s.commit(m, f.Names()...)
 }

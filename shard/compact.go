@@ -11,6 +11,8 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/shard/manifest"
+	"tsdbd/shard/moves"
+	"tsdbd/shard/plan"
 	"tsdbd/tsm"
 )
 
@@ -29,7 +31,7 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 		return false, nil
 	}
 	defer v.Release()
-	if lo, hi, level := plan(v.set.planFiles(), cold); lo < hi {
+	if lo, hi, level := plan.Next(v.set.planFiles(v.flushed), cold); lo < hi {
 		if err := s.merge(ctx, v, lo, hi, level); err != nil {
 			s.markDamaged(err, v.set.files[lo:hi])
 			return false, fmt.Errorf("compact shard %d: %w", s.id, err)
@@ -51,23 +53,25 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 // read. What tombstones hide it knows as of the last Compact.
 func (s *Shard) CompactionQueue(cold bool) int {
 	s.mu.RLock()
-	set := s.mu.set // its files stay known without a reference
+	set, flushed := s.mu.set, s.mu.manifest.Flushed // its files stay known without a reference
 	s.mu.RUnlock()
-	lo, hi, _ := plan(set.planFiles(), cold)
+	lo, hi, _ := plan.Next(set.planFiles(flushed), cold)
 	return hi - lo
 }
 
-// planFiles describes the files for the planner.
-func (s *fileSet) planFiles() []planFile {
-	files := make([]planFile, len(s.files))
+// planFiles describes the files for the planner. No cache has rows up to flushed.
+func (s *fileSet) planFiles(flushed uint64) []plan.File {
+	files := make([]plan.File, len(s.files))
+	due := s.moves.After(flushed)
 	for i, f := range s.files {
-		files[i] = planFile{
-			size: f.Size, level: f.Level, rows: f.reader.Info().Rows,
-			part:       i > 0 && f.splits(s.files[i-1]),
-			tombstones: len(s.masks(f)), damaged: f.damage.Load() != nil,
+		files[i] = plan.File{
+			Size: f.Size, Level: f.Level, Rows: f.reader.Info().Rows,
+			Part:       i > 0 && f.splits(s.files[i-1]),
+			Tombstones: len(s.masks(f)), Damaged: f.damage.Load() != nil,
+			Moves: max(due-s.moves.After(f.MaxSequence), 0),
 		}
-		if files[i].tombstones > 0 {
-			files[i].hidden = f.hidden.Load()
+		if files[i].Tombstones > 0 {
+			files[i].Hidden = f.hidden.Load()
 		}
 	}
 	return files
@@ -82,7 +86,7 @@ func (s *Shard) countHidden(ctx context.Context, v *View) error {
 		if len(masks) == 0 || f.damage.Load() != nil || f.counted == masks[len(masks)-1].Sequence {
 			continue
 		}
-		n, err := hiddenRows(ctx, f, masks)
+		n, err := hiddenRows(ctx, f, masks, v.set.moves)
 		if err != nil {
 			if ctx.Err() != nil {
 				return err
@@ -97,12 +101,13 @@ func (s *Shard) countHidden(ctx context.Context, v *View) error {
 }
 
 // hiddenRows counts the rows of a file that tombstones hide.
-func hiddenRows(ctx context.Context, f *file, masks []*manifest.Tombstone) (n int64, err error) {
+func hiddenRows(ctx context.Context, f *file, masks []*manifest.Tombstone, l *moves.List) (n int64, err error) {
 	defer vfs.CatchFault(&err)()
-	src := source{file: f, masks: masks}
-	named := roaring.New()
+	src := source{file: f, all: masks, next: l.After(f.MaxSequence)}
+	named := roaring.New() // all that some tombstone may hide
 	for _, t := range masks {
 		named.Or(t.Series)
+		named.Or(l.Before(t.Sequence).Original(t.Series, src.next))
 	}
 	if few := uint64(f.reader.Len()) / 16; named.GetCardinality() < few {
 		for it := named.Iterator(); it.HasNext(); {
@@ -112,7 +117,8 @@ func hiddenRows(ctx context.Context, f *file, masks []*manifest.Tombstone) (n in
 				return 0, err
 			}
 			if ok {
-				k, err := src.countHidden(id)
+				src.mask(l)
+				k, err := src.countHidden()
 				if n += k; err != nil {
 					return 0, err
 				}
@@ -134,7 +140,8 @@ func hiddenRows(ctx context.Context, f *file, masks []*manifest.Tombstone) (n in
 		if err := src.load(i); err != nil {
 			return 0, err
 		}
-		k, err := src.countHidden(id)
+		src.mask(l)
+		k, err := src.countHidden()
 		if n += k; err != nil {
 			return 0, err
 		}
@@ -207,7 +214,12 @@ func (s *Shard) merge(ctx context.Context, v *View, lo, hi, level int) (err erro
 	for _, t := range v.set.tombstones {
 		rec.TombstonesSequence = max(rec.TombstonesSequence, t.Sequence)
 	}
-	m := newMerger(ctx, s, v, lo, hi, rec)
+	made := v.made(lo, hi)
+	if made > 0 {
+		// The moves do not concern the result. Nothing between it and them does either.
+		rec.MaxSequence = max(rec.MaxSequence, v.set.moves.All()[made-1].Sequence)
+	}
+	m := newMerger(ctx, s, v, lo, hi, made, rec)
 	var out []*file
 	if err = m.run(); err == nil {
 		if err = s.fs.SyncDir(s.dir); err == nil {
@@ -268,19 +280,19 @@ func (s *Shard) exchange(change func([]*file) []*file, fresh ...string) error {
 	s.mu.RLock()
 	m := s.mu.manifest.Clone()
 	files := change(s.mu.set.files)
-	tombstones, cut := s.mu.set.tombstones, s.mu.cut
+	ev, pending := s.mu.set.events, s.pendingLocked()
 	s.mu.RUnlock()
 	m.TSM = m.TSM[:0:0]
 	for _, f := range files {
 		m.TSM = append(m.TSM, f.File)
 	}
-	m.Tombstones = liveTombstones(tombstones, files, cut)
+	ev.live(files, pending).name(m)
 	if err := s.commit(m, fresh...); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	old := s.mu.set
-	s.mu.set = newFileSet(files, liveTombstones(old.tombstones, files, s.mu.cut))
+	s.mu.set = newFileSet(files, old.live(files, s.pendingLocked()))
 	m.Next = max(m.Next, s.mu.manifest.Next)
 	s.mu.manifest = m
 	s.mu.Unlock()

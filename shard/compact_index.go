@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/shard/manifest"
+	"tsdbd/shard/plan"
 	"tsdbd/tsi"
 )
 
@@ -19,7 +20,7 @@ func (s *Shard) compactIndex(ctx context.Context, cold bool) (bool, error) {
 	s.mu.RLock()
 	old, removed := s.index.Files(), s.mu.manifest.Removed
 	s.mu.RUnlock()
-	if len(old) < 2 || (!cold && len(old) < fanIn) {
+	if len(old) < 2 || (!cold && len(old) < plan.FanIn) {
 		return false, nil
 	}
 	name := manifest.TSIName(s.takeNumber())

@@ -20,6 +20,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/shard/manifest"
+	"tsdbd/shard/plan"
 	"tsdbd/tsm"
 )
 
@@ -102,7 +103,7 @@ func (b *bench) checks() {
 
 func fixed(t *testing.T) *bench {
 	b := newBench(t, rand.New(rand.NewPCG(1, 1)))
-	b.s.maxFile, b.s.cells = maxFileBytes, cacheCells
+	b.s.maxFile, b.s.cells = plan.MaxFileBytes, cacheCells
 	return b
 }
 
@@ -189,7 +190,7 @@ func TestManifestLostInMerge(t *testing.T) {
 		b.s.maxFile = 1
 		v := b.s.View()
 		rec := manifest.File{Level: 1, MinSequence: v.set.files[0].MinSequence, MaxSequence: v.set.files[2].MaxSequence}
-		m := newMerger(context.Background(), b.s, v, 0, 3, rec)
+		m := newMerger(context.Background(), b.s, v, 0, 3, 0, rec)
 		if err := m.run(); err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +244,7 @@ func TestTombstonesSettle(t *testing.T) {
 	for i := range 300 {
 		b.hide(i%4, model.TimeRange{Min: int64(i) * 20, Max: int64(i) * 20})
 		b.compact(false)
-		if n := len(b.s.mu.set.tombstones); n > maxTombstones+1 {
+		if n := len(b.s.mu.set.tombstones); n > plan.MaxTombstones+1 {
 			t.Fatalf("%d tombstones", n)
 		}
 	}

@@ -19,12 +19,12 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 	}
 	c := cur.(*cursor)
 	defer c.Close()
-	touched := make([]bool, len(c.sources))
+	touched := map[*file]bool{}
 	for it := req.Series.Iterator(); it.HasNext(); {
-		if _, err := c.find(model.SeriesID(it.Next())); err != nil {
+		if err := c.find(model.SeriesID(it.Next())); err != nil {
 			return out, err
 		}
-		for i := range c.sources {
+		for i := c.firstSource; i < len(c.sources); i++ {
 			s := &c.sources[i]
 			if !s.loaded || !s.project(c.fields) {
 				continue
@@ -37,13 +37,13 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 			}
 			for k := range s.series.Chunks {
 				if e := &s.series.Chunks[k]; e.Max >= c.times.Min && e.Min <= c.times.Max {
-					touched[i] = true
+					touched[s.file] = true
 					out.Blocks += columns
 					out.Bytes += int64(e.Bytes)
 				}
 			}
 		}
-		for i := range c.caches {
+		for i := c.firstCache; i < len(c.caches); i++ {
 			s := &c.caches[i]
 			for k := range c.cached(s) {
 				times := s.parts[k].times
@@ -61,10 +61,6 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 			}
 		}
 	}
-	for _, t := range touched {
-		if t {
-			out.Files++
-		}
-	}
+	out.Files = int64(len(touched))
 	return out, nil
 }

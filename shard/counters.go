@@ -1,10 +1,14 @@
 package shard
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"tsdbd/shard/plan"
+)
 
 // Levels is one more than the highest level of a file: 0 is a flush's, the
 // highest that of a full compaction.
-const Levels = fullLevel + 1
+const Levels = plan.FullLevel + 1
 
 // Counters are figures of flushes and merges; shards may share them. The zero
 // value works.
@@ -15,9 +19,9 @@ type Counters struct {
 	Merges     [Levels]atomic.Int64 // published
 }
 
-func (c *Counters) read(level int, n int64)  { c.ReadBytes[min(level, fullLevel)].Add(n) }
-func (c *Counters) wrote(level int, n int64) { c.WriteBytes[min(level, fullLevel)].Add(n) }
-func (c *Counters) merged(level int)         { c.Merges[min(level, fullLevel)].Add(1) }
+func (c *Counters) read(level int, n int64)  { c.ReadBytes[min(level, plan.FullLevel)].Add(n) }
+func (c *Counters) wrote(level int, n int64) { c.WriteBytes[min(level, plan.FullLevel)].Add(n) }
+func (c *Counters) merged(level int)         { c.Merges[min(level, plan.FullLevel)].Add(1) }
 
 // Read returns the bytes that merges have read.
 func (c *Counters) Read() int64 { return sum(&c.ReadBytes) }

@@ -33,6 +33,7 @@ type cursor struct {
 func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
 	c := &cursor{ctx: ctx, view: v}
 	c.pieces = v.pieces(req.Range)
+	c.measurement = req.Measurement
 	c.texts.charge, c.descending = req.Charge, req.Descending
 	have := v.index.Fields(req.Measurement)
 	var fields []column.Field

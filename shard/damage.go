@@ -122,5 +122,5 @@ func (s *Shard) RestoreSeries() (n int, first error) {
 		return 0, nil
 	}
 	defer v.Release()
-	return repair.Series(v.readers(), s.series)
+	return repair.Series(v.repairable(), s.series)
 }

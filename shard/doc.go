@@ -7,7 +7,7 @@
 // and its index to a TSI file, and swaps the manifest: that is the one commit
 // point, after which the log up to the sequence is not needed. Compact merges
 // files that are neighbours in sequence order, again with one manifest swap:
-// plan chooses them, merger writes them, into several files that split the
+// package plan chooses them, merger writes them, into several files that split the
 // series where one would be too large.
 //
 // Reading: View takes the present file set, caches, and index. A cursor merges

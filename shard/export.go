@@ -1,8 +1,6 @@
 package shard
 
 import (
-	"slices"
-
 	"tsdbd/shard/manifest"
 	"tsdbd/tsi"
 )
@@ -30,8 +28,8 @@ func (s *Shard) Export() (*Export, error) {
 	e := &Export{ID: s.id, Dir: s.dir, set: s.mu.set, index: s.index.View()}
 	e.set.acquire()
 	m := s.mu.manifest.Clone()
-	// A delete that came after the last save is in the set alone.
-	m.Tombstones = slices.Clone(s.mu.set.tombstones)
+	// A delete or move that came after the last save is in the set alone.
+	s.mu.set.name(m)
 	s.mu.RUnlock()
 	var err error
 	if e.Encoded, err = m.Encode(); err != nil {

@@ -13,11 +13,11 @@ import (
 	"tsdbd/tsm"
 )
 
-// Snapshot is a cut of a shard's cache and index on its way to files.
+// Snapshot is a cut of a shard's caches and index on its way to files. It is one cache,
+// or several where moves have come since the last one: a file for each.
 type Snapshot struct {
-	first    uint64 // sequence of the first entry in it
 	sequence uint64
-	cache    *cache.Cache
+	caches   []cut
 	index    *tsi.Snapshot
 }
 
@@ -30,11 +30,11 @@ func (s *Shard) Freeze(sequence uint64) *Snapshot {
 	if s.mu.closed || s.mu.frozen != nil || s.mu.dirty == 0 {
 		return nil
 	}
-	s.mu.frozen = s.mu.active
-	s.mu.cut = sequence
-	snap := &Snapshot{first: s.mu.dirty, sequence: sequence, cache: s.mu.frozen}
+	s.mu.frozen = append(s.mu.sealed, cut{s.mu.active, s.mu.first, sequence})
+	s.mu.sealed = nil
+	snap := &Snapshot{sequence: sequence, caches: s.mu.frozen}
 	s.mu.active = cache.New(observer{s})
-	s.mu.dirty = 0
+	s.mu.first, s.mu.dirty = 0, 0
 	snap.index = s.index.Freeze()
 	return snap
 }
@@ -72,44 +72,54 @@ func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
 
 // writeFiles makes the snapshot's files durable and opens them; nil for what
 // would be empty. On error it leaves none behind.
-func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot) (out *file, index *indexFile, err error) {
-	tsmName, tsiName := manifest.TSMName(s.takeNumber()), manifest.TSIName(s.takeNumber())
-	tsmPath, tsiPath := s.path(tsmName), s.path(tsiName)
+func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot) (out []*file, index *indexFile, err error) {
+	var written []string
 	defer func() {
 		if err == nil {
 			return
 		}
-		if out != nil {
-			_ = out.reader.Release()
+		for _, f := range out {
+			_ = f.reader.Release()
 		}
 		if index != nil {
 			_ = index.Release()
 		}
-		_ = s.fs.Remove(tsmPath)
-		_ = s.fs.Remove(tsiPath)
+		for _, name := range written {
+			_ = s.fs.Remove(s.path(name))
+		}
 	}()
-	info, err := s.writeSnapshot(ctx, tsmPath, snap)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !snap.index.Empty() {
-		info, err := snap.index.WriteFile(s.fs, tsiPath)
-		if err != nil {
-			return nil, nil, err
+	for _, c := range snap.caches {
+		if c.first == 0 {
+			continue
 		}
-		f, err := tsi.OpenFile(s.fs, tsiPath)
+		name := manifest.TSMName(s.takeNumber())
+		written = append(written, name)
+		info, err := s.writeCache(ctx, s.path(name), c)
 		if err != nil {
-			return nil, nil, err
+			return out, nil, err
 		}
-		index = &indexFile{f, manifest.File{Name: tsiName, Size: info.Bytes, Checksum: info.Hash}}
-	}
-	if info.Rows > 0 {
-		r, err := tsm.Open(s.fs, tsmPath)
+		if info.Rows == 0 {
+			continue
+		}
+		r, err := tsm.Open(s.fs, s.path(name))
 		if err != nil {
-			return nil, index, err
+			return out, nil, err
 		}
 		s.counters.FlushBytes.Add(info.Size)
-		out = &file{File: manifest.File{Name: tsmName, Size: info.Size, Checksum: info.Checksum, MinSequence: snap.first, MaxSequence: snap.sequence}, reader: r}
+		out = append(out, &file{File: manifest.File{Name: name, Size: info.Size, Checksum: info.Checksum, MinSequence: c.first, MaxSequence: c.sequence}, reader: r})
+	}
+	name := manifest.TSIName(s.takeNumber())
+	if !snap.index.Empty() {
+		written = append(written, name)
+		info, err := snap.index.WriteFile(s.fs, s.path(name))
+		if err != nil {
+			return out, nil, err
+		}
+		f, err := tsi.OpenFile(s.fs, s.path(name))
+		if err != nil {
+			return out, nil, err
+		}
+		index = &indexFile{f, manifest.File{Name: name, Size: info.Bytes, Checksum: info.Hash}}
 	}
 	if err := s.series.Sync(); err != nil {
 		return out, index, err
@@ -124,36 +134,31 @@ type indexFile struct {
 }
 
 // publish commits a flush.
-func (s *Shard) publish(snap *Snapshot, out *file, index *indexFile) error {
+func (s *Shard) publish(snap *Snapshot, out []*file, index *indexFile) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.RLock()
 	m := s.mu.manifest.Clone()
-	files := slices.Clone(s.mu.set.files)
-	tombstones := s.mu.set.tombstones
+	files := slices.Concat(s.mu.set.files, out)
+	ev := s.mu.set.events
 	s.mu.RUnlock()
 	m.Flushed = snap.sequence
-	if out != nil {
-		files = append(files, out)
-		m.TSM = append(m.TSM, out.File)
+	var fresh []string
+	for _, f := range out {
+		m.TSM = append(m.TSM, f.File)
+		fresh = append(fresh, f.Name)
 	}
 	var opened *tsi.File
 	if index != nil {
 		opened = index.File
 		m.TSI = append(m.TSI, index.record)
-	}
-	m.Tombstones = liveTombstones(tombstones, files, 0)
-	m.Removed = snap.index.Removed()
-	var fresh []string
-	if out != nil {
-		fresh = append(fresh, out.Name)
-	}
-	if opened != nil {
 		fresh = append(fresh, index.record.Name)
 	}
+	ev.live(files, 0).name(m)
+	m.Removed = snap.index.Removed()
 	if err := s.commit(m, fresh...); err != nil {
-		if out != nil {
-			_ = out.reader.Release()
+		for _, f := range out {
+			_ = f.reader.Release()
 		}
 		if opened != nil {
 			_ = opened.Release()
@@ -163,20 +168,20 @@ func (s *Shard) publish(snap *Snapshot, out *file, index *indexFile) error {
 	s.mu.Lock()
 	old := s.mu.set
 	m.Next = max(m.Next, s.mu.manifest.Next)
-	// Deletes that came meanwhile are in old.tombstones too.
-	s.mu.set = newFileSet(files, liveTombstones(old.tombstones, files, 0))
+	s.mu.frozen = nil
+	// Deletes and moves that came meanwhile are in old too.
+	s.mu.set = newFileSet(files, old.live(files, s.pendingLocked()))
 	s.mu.manifest = m
-	s.mu.frozen, s.mu.cut = nil, 0
 	s.index.Publish(snap.index, opened)
 	s.mu.Unlock()
 	old.release()
 	return nil
 }
 
-// writeSnapshot writes the snapshot's living rows to a TSM file. Without any
+// writeCache writes the living rows of a cache to a TSM file. Without any
 // the file is removed and the Info has no rows.
-func (s *Shard) writeSnapshot(ctx context.Context, path string, snap *Snapshot) (_ tsm.Info, err error) {
-	w, err := tsm.Create(s.fs, path, tsm.WriterOptions{MinSequence: snap.first, MaxSequence: snap.sequence})
+func (s *Shard) writeCache(ctx context.Context, path string, c cut) (_ tsm.Info, err error) {
+	w, err := tsm.Create(s.fs, path, tsm.WriterOptions{MinSequence: c.first, MaxSequence: c.sequence})
 	if err != nil {
 		return tsm.Info{}, err
 	}
@@ -185,11 +190,11 @@ func (s *Shard) writeSnapshot(ctx context.Context, path string, snap *Snapshot) 
 			w.Abort()
 		}
 	}()
-	order, err := newKeyOrder(s.series, snap.cache.Series())
+	order, err := newKeyOrder(s.series, c.cache.Series())
 	if err != nil {
 		return tsm.Info{}, err
 	}
-	g := cache.NewGatherer(snap.cache)
+	g := cache.NewGatherer(c.cache)
 	var rows column.Rows
 	var cols []column.Vector
 	var part []keyed

@@ -13,7 +13,7 @@ type merging struct {
 	pieces
 	texts  textCharge
 	merged column.Rows
-	parts  []column.Rows
+	parts  []*column.Rows
 	ptrs   []*column.Rows
 	slices []column.Rows // of gathered rows, that ptrs points to
 }
@@ -56,7 +56,7 @@ func (m *merging) gather(p piece, times model.TimeRange) *column.Rows {
 				break
 			}
 		}
-		s.gather.Gather(&part.rows, m.id, m.fields, part.times)
+		s.gather.Gather(&part.rows, s.id, s.fields, part.times)
 		part.gathered = true
 	}
 	return &part.rows
@@ -64,7 +64,7 @@ func (m *merging) gather(p piece, times model.TimeRange) *column.Rows {
 
 // read appends the living rows of a chunk of a file to dst.
 func (m *merging) read(source, chunk int, times model.TimeRange, dst *column.Rows) error {
-	return m.sources[source].read(m.id, chunk, times, dst, &m.texts)
+	return m.sources[source].read(chunk, times, dst, &m.texts)
 }
 
 // merge reads overlapping pieces within a cluster's times and merges them,
@@ -74,13 +74,13 @@ func (m *merging) merge(cl cluster) (*column.Rows, error) {
 	times := cl.times.Intersect(m.times)
 	m.slices = slices.Grow(m.slices[:0], cl.hi-cl.lo) // ptrs points into it
 	used := 0
-	for src := range len(m.sources) + len(m.caches) {
+	for rank := range m.ranks {
 		var rows *column.Rows
 		for _, p := range m.list[cl.lo:cl.hi] {
-			if p.source != src || p.max < times.Min || p.min > times.Max {
+			if p.rank != rank || p.max < times.Min || p.min > times.Max {
 				continue
 			}
-			if src >= len(m.sources) {
+			if p.source >= len(m.sources) {
 				// The parts of a cache do not overlap: a source each will do.
 				if all := m.gather(p, times); all.Len() > 0 {
 					if lo, hi := all.Bounds(times); lo < hi {
@@ -91,14 +91,14 @@ func (m *merging) merge(cl cluster) (*column.Rows, error) {
 				continue
 			}
 			if rows == nil {
-				if m.parts == nil {
-					m.parts = make([]column.Rows, len(m.sources))
+				if used == len(m.parts) {
+					m.parts = append(m.parts, new(column.Rows))
 				}
-				rows = &m.parts[used]
+				rows = m.parts[used]
 				used++
 				rows.Reset(m.types)
 			}
-			if err := m.read(src, p.chunk, times, rows); err != nil {
+			if err := m.read(p.source, p.chunk, times, rows); err != nil {
 				return nil, err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/shard/manifest"
+	"tsdbd/shard/plan"
 	"tsdbd/tsm"
 )
 
@@ -26,6 +27,8 @@ type merger struct {
 	sized int64           // size of w that has been counted
 
 	heads []head
+	moved *keyOrder   // series that a move concerns which this merge makes; nil: none
+	next  []keyed     // the next of them, or none
 	buf   column.Rows // rows not yet written of the present series
 	text  int         // bytes of strings in buf
 	rows  int         // of a full chunk of the present series
@@ -44,14 +47,27 @@ type head struct {
 // paceBytes is how much a merge reads and writes between two pauses.
 const paceBytes = 128 << 10
 
-// newMerger returns a merger of the view's files [lo, hi).
-func newMerger(ctx context.Context, s *Shard, v *View, lo, hi int, rec manifest.File) *merger {
-	files := View{shard: s, set: &fileSet{files: v.set.files[lo:hi]}, masks: v.masks[lo:hi]}
-	return &merger{ctx: ctx, s: s, c: merging{pieces: files.pieces(model.AllTime)}, rec: rec}
+// newMerger returns a merger of the view's files [lo, hi), which makes the moves before
+// the until-th of its rows.
+func newMerger(ctx context.Context, s *Shard, v *View, lo, hi, until int, rec manifest.File) *merger {
+	files := View{shard: s, set: &fileSet{files: v.set.files[lo:hi], events: v.set.events}, masks: v.masks[lo:hi]}
+	m := &merger{ctx: ctx, s: s, c: merging{pieces: files.pieces(model.AllTime)}, rec: rec}
+	if m.c.pending != nil {
+		m.c.concern(until)
+	}
+	return m
 }
 
+// advance moves the head of a file to its next series that no move concerns.
 func (m *merger) advance(i int) error {
 	h, r := &m.heads[i], m.c.sources[i].file.reader
+	for ; m.c.involved != nil && h.next < r.Len(); h.next++ {
+		if id, err := r.ID(h.next); err != nil {
+			return err
+		} else if !m.c.moved(id) {
+			break
+		}
+	}
 	if h.next >= r.Len() {
 		h.done = true
 		return nil
@@ -64,14 +80,39 @@ func (m *merger) advance(i int) error {
 	return nil
 }
 
-// run writes the files. After an error abort removes them.
-func (m *merger) run() (err error) {
-	defer vfs.CatchFault(&err)()
+// advanceMoved moves to the next series that a move concerns.
+func (m *merger) advanceMoved() (err error) {
+	m.next, err = m.moved.next(m.next[:0], 1)
+	return err
+}
+
+// start finds the first series of each file, and the first that a move concerns.
+func (m *merger) start() error {
 	m.heads = make([]head, len(m.c.sources))
 	for i := range m.heads {
 		if err := m.advance(i); err != nil {
 			return err
 		}
+	}
+	if m.c.involved == nil {
+		return nil
+	}
+	ids := make([]model.SeriesID, 0, m.c.involved.GetCardinality())
+	for it := m.c.involved.Iterator(); it.HasNext(); {
+		ids = append(ids, model.SeriesID(it.Next()))
+	}
+	var err error
+	if m.moved, err = newKeyOrder(m.s.series, ids); err != nil {
+		return err
+	}
+	return m.advanceMoved()
+}
+
+// run writes the files. After an error abort removes them.
+func (m *merger) run() (err error) {
+	defer vfs.CatchFault(&err)()
+	if err := m.start(); err != nil {
+		return err
 	}
 	for n := 0; ; n++ {
 		if n&255 == 0 {
@@ -85,22 +126,16 @@ func (m *merger) run() (err error) {
 				first = i
 			}
 		}
-		if first < 0 {
+		switch {
+		case len(m.next) > 0 && (first < 0 || m.next[0].key < m.heads[first].key):
+			err = m.findMoved()
+		case first < 0:
 			return m.finish()
+		default:
+			err = m.find(m.heads[first].key)
 		}
-		m.key = m.heads[first].key
-		m.c.unload()
-		for i := range m.heads {
-			if m.heads[i].done || m.heads[i].key != m.key {
-				continue
-			}
-			if err := m.c.load(i, m.heads[i].next); err != nil {
-				return err
-			}
-			m.heads[i].next++
-			if err := m.advance(i); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 		if err := m.series(); err != nil {
 			return err
@@ -110,6 +145,47 @@ func (m *merger) run() (err error) {
 				return err
 			}
 		}
+	}
+}
+
+// find makes the series of a key the present one, in the files whose next it is.
+func (m *merger) find(key string) error {
+	m.setKey(key)
+	m.c.unload()
+	for i := range m.heads {
+		if m.heads[i].done || m.heads[i].key != m.key {
+			continue
+		}
+		if err := m.c.load(i, m.heads[i].next); err != nil {
+			return err
+		}
+		m.c.sources[i].mask(m.c.pending)
+		m.heads[i].next++
+		if err := m.advance(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findMoved makes the next series that a move concerns the present one.
+func (m *merger) findMoved() error {
+	m.setKey(m.next[0].key)
+	if err := m.c.find(m.next[0].id); err != nil {
+		return err
+	}
+	return m.advanceMoved()
+}
+
+// setKey sets the key of the present series.
+func (m *merger) setKey(key string) {
+	m.key = key
+	if m.c.pending == nil {
+		return
+	}
+	if name := model.SeriesMeasurement(key); name != m.c.measurement {
+		m.c.measurement = name
+		m.c.name()
 	}
 }
 
@@ -223,13 +299,13 @@ func (m *merger) series() error {
 // Where files disagree on a type the newest counts: the older was deleted
 // whole before another type could be written, or its tombstone was lost.
 func (m *merger) union() {
-	sources := m.c.sources
+	sources := m.c.sources[m.c.firstSource:]
 	var newest, fields []column.Field
 	for i := len(sources) - 1; i >= 0; i-- {
 		if !sources[i].loaded {
 			continue
 		}
-		if f := sources[i].series.Fields; newest == nil {
+		if f := sources[i].renames.Fields(sources[i].series.Fields); newest == nil {
 			newest, fields = f, append(fields, f...)
 		} else if !slices.Equal(f, newest) {
 			fields = append(fields, f...)
@@ -249,7 +325,7 @@ func (m *merger) begin() error {
 	if m.w == nil {
 		m.rec.Name = manifest.TSMName(m.s.takeNumber())
 		w, err := tsm.Create(m.s.fs, m.s.path(m.rec.Name), tsm.WriterOptions{
-			MinSequence: m.rec.MinSequence, MaxSequence: m.rec.MaxSequence, Level: m.rec.Level, Dense: m.rec.Level == fullLevel,
+			MinSequence: m.rec.MinSequence, MaxSequence: m.rec.MaxSequence, Level: m.rec.Level, Dense: m.rec.Level == plan.FullLevel,
 		})
 		if err != nil {
 			return err

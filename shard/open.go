@@ -21,6 +21,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/shard/manifest"
+	"tsdbd/shard/plan"
 	"tsdbd/shard/repair"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
@@ -38,7 +39,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 			err = fmt.Errorf("open shard %d: %w", id, err)
 		}
 	}()
-	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, flushed: opt.Flushed, logAfter: opt.LogAfter, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: maxFileBytes, cells: cacheCells}
+	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, flushed: opt.Flushed, logAfter: opt.LogAfter, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: plan.MaxFileBytes, cells: cacheCells}
 	s.compacting.SetRank(ordered.ShardCompacting)
 	s.flushing.SetRank(ordered.ShardFlushing)
 	s.writing.SetRank(ordered.ShardWriting)
@@ -92,7 +93,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 	s.index = index
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.mu.manifest = m
-	s.mu.set = newFileSet(files, m.Tombstones)
+	s.mu.set = newFileSet(files, eventsOf(m))
 	s.mu.active = cache.New(observer{s})
 	s.mu.lastWrite = time.Now()
 	return s, nil
@@ -156,7 +157,7 @@ func (s *Shard) loadManifest() (m *manifest.Manifest, stale, lost bool, err erro
 			return m, true, false, s.quarantine.SetAside(manifest.Name, fmt.Errorf("the files of shard %d are gone: %w", s.id, best.Err), repair.LossPoints, effect)
 		}
 	}
-	effect := fmt.Sprintf("The manifest of shard %d was rebuilt from its TSM files. Tombstones are lost: rows that were deleted and not yet merged away are back, unless the log still has the delete.", s.id)
+	effect := fmt.Sprintf("The manifest of shard %d was rebuilt from its TSM files. Tombstones and moves are lost: rows that were deleted and not yet merged away are back, and rows of renamed series that were not yet merged have their old names, unless the log still has the delete or move.", s.id)
 	for _, c := range []manifest.Copy{best, other} {
 		if c.Path == best.Path || !gone(c) {
 			if err := s.quarantine.SetAside(path.Base(c.Path), c.Err, repair.LossDeletes, effect); err != nil {
@@ -248,7 +249,7 @@ func (s *Shard) openIndex(m *manifest.Manifest, files []*file, lost bool) (_ *ts
 	name := manifest.TSIName(m.Next)
 	m.Next++
 	m.TSI, m.Removed = nil, roaring.New()
-	set := newFileSet(files, m.Tombstones)
+	set := newFileSet(files, eventsOf(m))
 	defer set.release()
 	rec, err := s.rebuildIndex(&View{shard: s, set: set, masks: set.allMasks()}, name)
 	if err != nil {
@@ -279,7 +280,7 @@ func (s *Shard) rebuildIndex(v *View, name string) (*manifest.File, error) {
 	}
 	defer x.Close()
 	p := v.pieces(model.AllTime)
-	if err := x.AddFiles(v.readers(), s.series, p.hasRows, s.logger); err != nil || x.Empty() {
+	if err := x.AddFiles(v.repairable(), s.series, p.hasRows, s.logger); err != nil || x.Empty() {
 		return nil, err
 	}
 	info, err := x.Write(s.fs, s.path(name), s.logger)
@@ -287,14 +288,6 @@ func (s *Shard) rebuildIndex(v *View, name string) (*manifest.File, error) {
 		err = s.fs.SyncDir(s.dir)
 	}
 	return &manifest.File{Name: name, Size: info.Bytes, Checksum: info.Hash}, err
-}
-
-// readers returns the TSM files of the view, the newest first.
-func (v *View) readers() (out []*tsm.Reader) {
-	for _, f := range slices.Backward(v.set.files) {
-		out = append(out, f.reader)
-	}
-	return out
 }
 
 // Leftover reports whether a file that the manifest does not name has a name

@@ -16,6 +16,7 @@ import (
 type pieces struct {
 	sources    []source
 	caches     []cacheSource
+	moving                    // where rows of moved series are
 	fields     []column.Field // wanted columns
 	types      []model.FieldType
 	times      model.TimeRange
@@ -23,6 +24,7 @@ type pieces struct {
 	cells      int // Shard.cells
 
 	id       model.SeriesID // the present series
+	ranks    int            // ranks of its pieces are below it
 	list     []piece
 	clusters []cluster
 }
@@ -31,6 +33,7 @@ type pieces struct {
 type piece struct {
 	min, max int64
 	source   int // index into sources; len(sources)+i: caches[i]
+	rank     int // newer rows have a higher one
 	chunk    int // or part
 	masked   bool
 	bytes    int // of a chunk
@@ -63,6 +66,10 @@ var newestRows = [...]int{32, 512}
 // cacheSource is a cache as seen by a cursor.
 type cacheSource struct {
 	gather *cache.Gatherer
+	next   int            // place of the first move that concerns the cache
+	id     model.SeriesID // of the present series in the cache
+	fields []column.Field // wanted columns, by the names that they have in the cache
+	rank   int
 	parts  []cachePart // of the present series; the walk may leave some empty
 	cuts   []int64
 }
@@ -79,21 +86,30 @@ type cachePart struct {
 // times.
 func (v *View) pieces(times model.TimeRange) pieces {
 	p := pieces{times: times, cells: v.shard.cells}
+	l := v.set.moves
 	p.sources = make([]source, 0, len(v.set.files))
 	for i, f := range v.set.files {
 		if f.reader.Info().Range.Overlaps(times) {
-			p.sources = append(p.sources, source{file: f, masks: v.masks[i]})
+			p.sources = append(p.sources, source{file: f, next: l.After(f.MaxSequence), all: v.masks[i], masks: v.masks[i], rank: len(p.sources)})
 		}
 	}
 	for i, ch := range v.caches {
 		if !ch.TimeRange().Overlaps(times) {
 			continue
 		}
+		s := cacheSource{next: l.After(v.cuts[i]), rank: len(p.sources) + len(p.caches)}
 		if v.pictures != nil {
-			p.caches = append(p.caches, cacheSource{gather: v.pictures[i].NewGatherer()})
+			s.gather = v.pictures[i].NewGatherer()
 		} else {
-			p.caches = append(p.caches, cacheSource{gather: cache.NewGatherer(ch)})
+			s.gather = cache.NewGatherer(ch)
 		}
+		p.caches = append(p.caches, s)
+	}
+	p.nfiles, p.ncaches = len(p.sources), len(p.caches)
+	p.ranks = p.nfiles + p.ncaches
+	if l != nil {
+		p.pending = l
+		p.concern(l.Len())
 	}
 	return p
 }
@@ -107,26 +123,28 @@ func (p *pieces) want(fields []column.Field) {
 	for i := range p.sources {
 		p.sources[i].mapped = nil
 	}
+	p.name()
 }
 
 // find loads what the files have of a series and makes it the present one.
-func (p *pieces) find(id model.SeriesID) (found bool, err error) {
-	p.id = id
-	for i := range p.sources {
-		ok, err := p.sources[i].find(id)
-		if err != nil {
-			return false, err
-		}
-		found = found || ok
+func (p *pieces) find(id model.SeriesID) error {
+	if p.moved(id) {
+		return p.places(id)
 	}
-	return found, nil
+	p.settle(id)
+	for i := range p.sources {
+		if _, err := p.sources[i].find(id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // load makes the series of an entry of a file the present one.
 func (p *pieces) load(source, ordinal int) error {
 	s := &p.sources[source]
 	err := s.load(ordinal)
-	p.id = s.series.ID
+	p.settle(s.series.ID)
 	return err
 }
 
@@ -142,7 +160,7 @@ func (p *pieces) unload() {
 func (p *pieces) collect() bool {
 	p.list, p.clusters = p.list[:0], p.clusters[:0]
 	used := 0
-	for i := range p.sources {
+	for i := p.firstSource; i < len(p.sources); i++ {
 		s := &p.sources[i]
 		if !s.loaded || !s.project(p.fields) {
 			continue
@@ -155,21 +173,22 @@ func (p *pieces) collect() bool {
 			}
 			var partly, wholly bool
 			if len(s.masks) > 0 {
-				partly, wholly = s.masked(p.id, e.Min, e.Max)
+				partly, wholly = s.masked(e.Min, e.Max)
 			}
 			if !wholly {
-				p.list = append(p.list, piece{e.Min, e.Max, i, k, partly, e.Bytes, e.Rows})
+				p.list = append(p.list, piece{e.Min, e.Max, i, s.rank, k, partly, e.Bytes, e.Rows})
 			}
 		}
 		if len(p.list) > before {
 			used++
 		}
 	}
-	for i := range p.caches {
-		if n := p.cached(&p.caches[i]); n > 0 {
+	for i := p.firstCache; i < len(p.caches); i++ {
+		s := &p.caches[i]
+		if n := p.cached(s); n > 0 {
 			for k := range n {
-				part := &p.caches[i].parts[k]
-				p.list = append(p.list, piece{part.times.Min, part.times.Max, len(p.sources) + i, k, false, 0, part.count})
+				part := &s.parts[k]
+				p.list = append(p.list, piece{part.times.Min, part.times.Max, len(p.sources) + i, s.rank, k, false, 0, part.count})
 			}
 			used += n
 		}
@@ -207,7 +226,7 @@ func (p *pieces) collect() bool {
 // the newest row may stop early, and where rows of many fields would take much
 // memory.
 func (p *pieces) cached(s *cacheSource) int {
-	t, rows, ok := s.gather.Range(p.id)
+	t, rows, ok := s.gather.Range(s.id)
 	if t = t.Intersect(p.times); !ok || t.Empty() {
 		return 0
 	}
@@ -220,7 +239,7 @@ func (p *pieces) cached(s *cacheSource) int {
 		n++
 	}
 	if p.descending {
-		s.cuts = s.gather.Newest(p.id, newestRows[:], s.cuts[:0])
+		s.cuts = s.gather.Newest(s.id, newestRows[:], s.cuts[:0])
 		for i, cut := range s.cuts {
 			if cut > t.Min && cut <= t.Max {
 				add(model.TimeRange{Min: cut, Max: t.Max}, newestRows[i])
@@ -229,7 +248,7 @@ func (p *pieces) cached(s *cacheSource) int {
 		}
 	}
 	if most := max(p.cells/max(len(p.fields), 1), 1); rows > most {
-		s.cuts = s.gather.Cuts(p.id, t, most, s.cuts[:0])
+		s.cuts = s.gather.Cuts(s.id, t, most, s.cuts[:0])
 		for _, cut := range s.cuts {
 			add(model.TimeRange{Min: t.Min, Max: cut - 1}, most)
 			t.Min = cut
@@ -280,22 +299,22 @@ func (p *pieces) alone(cl cluster) bool {
 // bounds returns a range that holds the rows of one series.
 func (p *pieces) bounds(id model.SeriesID) (model.TimeRange, bool, error) {
 	r := model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
-	for i := range p.sources {
+	if err := p.find(id); err != nil {
+		return r, false, err
+	}
+	for i := p.firstSource; i < len(p.sources); i++ {
 		s := &p.sources[i]
-		ok, err := s.find(id)
-		if err != nil {
-			return r, false, err
+		if !s.loaded {
+			continue
 		}
-		if ok {
-			for _, e := range s.series.Chunks {
-				if _, wholly := s.masked(id, e.Min, e.Max); !wholly {
-					r = r.Union(model.TimeRange{Min: e.Min, Max: e.Max})
-				}
+		for _, e := range s.series.Chunks {
+			if _, wholly := s.masked(e.Min, e.Max); !wholly {
+				r = r.Union(model.TimeRange{Min: e.Min, Max: e.Max})
 			}
 		}
 	}
-	for i := range p.caches {
-		if t, _, ok := p.caches[i].gather.Range(id); ok {
+	for i := p.firstCache; i < len(p.caches); i++ {
+		if t, _, ok := p.caches[i].gather.Range(p.caches[i].id); ok {
 			r = r.Union(t)
 		}
 	}
@@ -304,22 +323,21 @@ func (p *pieces) bounds(id model.SeriesID) (model.TimeRange, bool, error) {
 
 // hasRows reports whether a series has a living row.
 func (p *pieces) hasRows(id model.SeriesID) (bool, error) {
-	for i := range p.caches {
-		if p.caches[i].gather.HasRows(id) {
+	if err := p.find(id); err != nil {
+		return false, err
+	}
+	for i := p.firstCache; i < len(p.caches); i++ {
+		if p.caches[i].gather.HasRows(p.caches[i].id) {
 			return true, nil
 		}
 	}
-	for i := range p.sources {
+	for i := p.firstSource; i < len(p.sources); i++ {
 		s := &p.sources[i]
-		ok, err := s.find(id)
-		if err != nil {
-			return false, err
-		}
-		if !ok {
+		if !s.loaded {
 			continue
 		}
 		for k, e := range s.series.Chunks {
-			partly, wholly := s.masked(id, e.Min, e.Max)
+			partly, wholly := s.masked(e.Min, e.Max)
 			if wholly {
 				continue
 			}
@@ -334,7 +352,7 @@ func (p *pieces) hasRows(id model.SeriesID) (bool, error) {
 				return false, err
 			}
 			for _, t := range times {
-				if !s.hidden(id, t) {
+				if !s.hidden(t) {
 					return true, nil
 				}
 			}

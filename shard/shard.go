@@ -57,7 +57,7 @@ type Shard struct {
 
 	counters *Counters
 	pace     func(ctx context.Context, bytes int) error
-	maxFile  int64 // maxFileBytes, less in tests
+	maxFile  int64 // plan.MaxFileBytes, less in tests
 	cells    int   // cacheCells, less in tests
 
 	index   *tsi.Index
@@ -72,13 +72,14 @@ type Shard struct {
 		ordered.RWMutex
 		set      *fileSet
 		active   *cache.Cache
-		frozen   *cache.Cache       // snapshot being flushed, or nil
+		frozen   []cut              // snapshot being flushed, or nil
+		sealed   []cut              // by moves, to be in the next snapshot; newer than frozen
 		manifest *manifest.Manifest // as on disk
 		saved    bool               // it is on disk
 		closed   bool
 
-		cut       uint64 // sequence at which frozen was cut, 0 if none
-		dirty     uint64 // first sequence in active, 0 if none
+		first     uint64 // first sequence with rows in active, 0 if none
+		dirty     uint64 // first sequence that is neither in files nor in frozen, 0 if none
 		lastWrite time.Time
 
 		entries, rows int64 // applied since the shard was opened
@@ -88,6 +89,24 @@ type Shard struct {
 
 	closing context.Context // ends with Close, and flushes and merges with it
 	close   context.CancelFunc
+}
+
+// cut is a cache that takes no more rows.
+type cut struct {
+	cache           *cache.Cache
+	first, sequence uint64 // of the first entry with rows in it, and up to which it has them
+}
+
+// pendingLocked returns the sequence at which the oldest cache was cut that is not in a
+// file yet, 0 if none was. s.mu is held.
+func (s *Shard) pendingLocked() uint64 {
+	for _, c := range s.mu.frozen {
+		return c.sequence
+	}
+	for _, c := range s.mu.sealed {
+		return c.sequence
+	}
+	return 0
 }
 
 // bound returns a context that ends with ctx or with the shard.
@@ -133,6 +152,9 @@ func (s *Shard) Apply(sequence uint64, rows []point.Row, values []uint64, string
 		return
 	}
 	active := s.mu.active
+	if s.mu.first == 0 {
+		s.mu.first = sequence
+	}
 	if s.mu.dirty == 0 {
 		s.mu.dirty = sequence
 	}
@@ -155,14 +177,14 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 		s.mu.dirty = sequence
 	}
 	s.mu.active.Delete(set, times)
-	if s.mu.frozen != nil {
-		s.mu.frozen.Delete(set, times)
+	for _, c := range slices.Concat(s.mu.frozen, s.mu.sealed) {
+		c.cache.Delete(s.mu.set.moves.Original(set, s.mu.set.moves.After(c.sequence)), times)
 	}
 	if !slices.ContainsFunc(s.mu.set.tombstones, func(t *manifest.Tombstone) bool {
 		return t.Sequence == sequence && t.Series.Equals(set) && t.Range == times
 	}) {
 		old := s.mu.set
-		s.mu.set = old.withTombstone(&manifest.Tombstone{Sequence: sequence, Range: times, Series: set})
+		s.mu.set = old.with(&manifest.Tombstone{Sequence: sequence, Range: times, Series: set}, nil)
 		old.release()
 	}
 	active := s.mu.active
@@ -215,8 +237,11 @@ func (s *Shard) Bytes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	n := s.mu.active.Bytes() + s.index.Bytes()
-	if s.mu.frozen != nil {
-		n += s.mu.frozen.Bytes()
+	for _, c := range s.mu.frozen {
+		n += c.cache.Bytes()
+	}
+	for _, c := range s.mu.sealed {
+		n += c.cache.Bytes()
 	}
 	return n
 }
@@ -226,7 +251,11 @@ func (s *Shard) Bytes() int64 {
 func (s *Shard) ActiveBytes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.mu.active.Bytes() + s.index.MutableBytes()
+	n := s.mu.active.Bytes() + s.index.MutableBytes()
+	for _, c := range s.mu.sealed {
+		n += c.cache.Bytes()
+	}
+	return n
 }
 
 // Saved reports whether the shard has a manifest on disk.
@@ -255,6 +284,9 @@ func (s *Shard) LastSequence() uint64 {
 	}
 	for _, t := range s.mu.manifest.Tombstones {
 		last = max(last, t.Sequence)
+	}
+	for _, m := range s.mu.manifest.Moves {
+		last = max(last, m.Sequence)
 	}
 	return last
 }

@@ -4,16 +4,24 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/shard/manifest"
+	"tsdbd/shard/moves"
 	"tsdbd/tsm"
 )
 
-// source is one TSM file as seen by a cursor.
+// source is one TSM file as seen by a cursor, or, of a moved series, one of the series
+// in it that have its rows.
 type source struct {
-	file   *file
-	masks  []*manifest.Tombstone
-	series tsm.Series
-	chunk  tsm.Chunk
-	loaded bool // series holds the present series of the cursor
+	file    *file
+	next    int                   // place of the first move that concerns the file
+	all     []*manifest.Tombstone // that concern the file
+	masks   []*manifest.Tombstone // that concern the present series, or may
+	named   bool                  // they do concern it: their sets have other names of the series
+	rank    int                   // older sources of the present series have lower ones
+	renames moves.Renames         // of fields since the file was written
+	id      model.SeriesID        // in the file
+	series  tsm.Series
+	chunk   tsm.Chunk
+	loaded  bool // series holds the present series of the cursor
 
 	mapped *column.Field // identity of the field list that fields was made for
 	fields []int         // wanted column -> field of the file's series, -1: none
@@ -24,7 +32,7 @@ type source struct {
 
 // find loads the entry of a series and reports whether the file has it.
 func (s *source) find(id model.SeriesID) (bool, error) {
-	s.loaded = false
+	s.loaded, s.id = false, id
 	i, ok, err := s.file.reader.Find(id)
 	if err != nil || !ok {
 		return false, err
@@ -36,7 +44,7 @@ func (s *source) load(i int) error {
 	if err := s.file.reader.Load(i, &s.series); err != nil {
 		return err
 	}
-	s.loaded = true
+	s.loaded, s.id = true, s.series.ID
 	return nil
 }
 
@@ -54,20 +62,36 @@ func (s *source) project(wanted []column.Field) bool {
 	found := 0
 	for _, w := range wanted {
 		p := -1
-		if i, ok := column.FindField(have, w.Key); ok && have[i].Type == w.Type {
+		if i, ok := column.FindField(have, s.renames.Original(w.Key)); ok && have[i].Type == w.Type {
 			p, s.any = i, true
 			found++
 		}
 		s.fields = append(s.fields, p)
 	}
-	s.whole = found == len(have)
+	s.whole = found == len(have) && len(s.renames) == 0
 	return s.any
 }
 
+// mask sets the tombstones that hide rows of the present series: those that name the
+// series which had the rows at their time.
+func (s *source) mask(l *moves.List) {
+	s.masks, s.named = s.all, false
+	if len(s.all) == 0 || s.next == l.Len() || !l.Involves(s.id) {
+		return
+	}
+	s.masks, s.named = nil, true
+	name := l.Names(s.id, s.next)
+	for _, t := range s.all {
+		if t.Series.Contains(uint32(name(t.Sequence))) {
+			s.masks = append(s.masks, t)
+		}
+	}
+}
+
 // masked reports how far tombstones hide rows of the series in [lo, hi].
-func (s *source) masked(id model.SeriesID, lo, hi int64) (partly, wholly bool) {
+func (s *source) masked(lo, hi int64) (partly, wholly bool) {
 	for _, t := range s.masks {
-		if t.Range.Min <= hi && t.Range.Max >= lo && t.Series.Contains(uint32(id)) {
+		if t.Range.Min <= hi && t.Range.Max >= lo && (s.named || t.Series.Contains(uint32(s.id))) {
 			partly = true
 			if t.Range.Min <= lo && t.Range.Max >= hi {
 				return true, true
@@ -78,9 +102,9 @@ func (s *source) masked(id model.SeriesID, lo, hi int64) (partly, wholly bool) {
 }
 
 // hidden reports whether a row of the series is hidden.
-func (s *source) hidden(id model.SeriesID, time int64) bool {
+func (s *source) hidden(time int64) bool {
 	for _, t := range s.masks {
-		if t.Range.Contains(time) && t.Series.Contains(uint32(id)) {
+		if t.Range.Contains(time) && (s.named || t.Series.Contains(uint32(s.id))) {
 			return true
 		}
 	}
@@ -88,9 +112,9 @@ func (s *source) hidden(id model.SeriesID, time int64) bool {
 }
 
 // countHidden returns how many rows of the loaded series are hidden.
-func (s *source) countHidden(id model.SeriesID) (n int64, err error) {
+func (s *source) countHidden() (n int64, err error) {
 	for k, e := range s.series.Chunks {
-		partly, wholly := s.masked(id, e.Min, e.Max)
+		partly, wholly := s.masked(e.Min, e.Max)
 		switch {
 		case wholly:
 			n += int64(e.Rows)
@@ -103,7 +127,7 @@ func (s *source) countHidden(id model.SeriesID) (n int64, err error) {
 				return 0, err
 			}
 			for _, t := range times {
-				if s.hidden(id, t) {
+				if s.hidden(t) {
 					n++
 				}
 			}
@@ -114,7 +138,7 @@ func (s *source) countHidden(id model.SeriesID) (n int64, err error) {
 
 // read appends the living rows of chunk k of the present series within times to
 // dst.
-func (s *source) read(id model.SeriesID, k int, times model.TimeRange, dst *column.Rows, texts *textCharge) error {
+func (s *source) read(k int, times model.TimeRange, dst *column.Rows, texts *textCharge) error {
 	if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
 		return err
 	}
@@ -126,7 +150,7 @@ func (s *source) read(id model.SeriesID, k int, times model.TimeRange, dst *colu
 	if lo >= hi {
 		return nil
 	}
-	partly, _ := s.masked(id, ts[lo], ts[hi-1])
+	partly, _ := s.masked(ts[lo], ts[hi-1])
 	into := dst
 	if partly || !s.full() {
 		// Rows may fall out: not in dst, whose rows would be gone through at
@@ -154,7 +178,7 @@ func (s *source) read(id model.SeriesID, k int, times model.TimeRange, dst *colu
 	if into == dst {
 		return nil
 	}
-	into.Keep(func(i int) bool { return !partly || !s.hidden(id, into.Times[i]) }, true)
+	into.Keep(func(i int) bool { return !partly || !s.hidden(into.Times[i]) }, true)
 	dst.AppendRange(into, 0, into.Len())
 	return nil
 }

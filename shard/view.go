@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"math"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/cache"
@@ -18,6 +20,9 @@ type View struct {
 	set    *fileSet
 	masks  [][]*manifest.Tombstone // per file of set
 	caches []*cache.Cache          // oldest first
+	cuts   []uint64                // per cache: the sequence up to which it has rows
+	// flushed is the sequence up to which no cache has rows.
+	flushed uint64
 	// pictures, of a Cut, are what the caches held when it was made.
 	pictures []*cache.Picture
 	index
@@ -35,12 +40,20 @@ func (s *Shard) View() *View {
 	if s.mu.closed {
 		return nil
 	}
-	v := &View{shard: s, set: s.mu.set, index: s.index.View().Charged(nil)}
+	v := &View{shard: s, set: s.mu.set, flushed: s.mu.manifest.Flushed, index: s.index.View().Charged(nil)}
 	v.set.acquire()
-	if s.mu.frozen != nil && s.mu.frozen.Rows() > 0 {
-		v.caches = append(v.caches, s.mu.frozen)
+	add := func(c *cache.Cache, sequence uint64) {
+		v.caches, v.cuts = append(v.caches, c), append(v.cuts, sequence)
 	}
-	v.caches = append(v.caches, s.mu.active)
+	for _, c := range s.mu.frozen {
+		if c.cache.Rows() > 0 {
+			add(c.cache, c.sequence)
+		}
+	}
+	for _, c := range s.mu.sealed {
+		add(c.cache, c.sequence)
+	}
+	add(s.mu.active, math.MaxUint64)
 	v.masks = v.set.allMasks()
 	return v
 }

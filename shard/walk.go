@@ -23,7 +23,7 @@ type walk struct {
 
 func newWalk(set *roaring.Bitmap, p *pieces) walk {
 	n := set.GetCardinality()
-	if n > 0 && len(p.sources) > 0 && len(p.caches) == 0 && n >= fileSeries(p.sources)/8 {
+	if n > 0 && len(p.sources) > 0 && len(p.caches) == 0 && n >= fileSeries(p.sources)/8 && (p.involved == nil || !p.involved.Intersects(set)) {
 		if span := uint64(set.Maximum()-set.Minimum()) + 1; span <= 64*n+1024 {
 			w := walk{base: set.Minimum(), dense: make([]uint64, (span+63)/64)}
 			it := set.ManyIterator()
@@ -58,7 +58,7 @@ func (w *walk) step(p *pieces) (ok bool, err error) {
 		if !w.next.HasNext() {
 			return false, nil
 		}
-		_, err := p.find(model.SeriesID(w.next.Next()))
+		err := p.find(model.SeriesID(w.next.Next()))
 		return err == nil, err
 	}
 	for w.source < len(p.sources) {

@@ -77,7 +77,7 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 		return nil, err
 	}
 	choose(s.catalog.Data())
-	deletes := s.counters.Deletes.Load()
+	changes := s.counters.Changes()
 	s.gate.RUnlock()
 	for _, e := range chosen { // what is left of a flush that failed
 		if e.tries.pending != nil {
@@ -91,7 +91,7 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 	s.gate.RLock()
 	s.applying.Lock()
 	b := &BackupSet{Sequence: s.applying.sequence}
-	if s.counters.Deletes.Load() == deletes {
+	if s.counters.Changes() == changes {
 		s.mu.Lock()
 		for _, e := range chosen {
 			e.tries.pending = e.Freeze(s.applying.sequence)
@@ -111,7 +111,7 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 
 	s.gate.RLock()
 	defer s.gate.RUnlock()
-	if s.counters.Deletes.Load() != deletes {
+	if s.counters.Changes() != changes {
 		return nil, nil
 	}
 	if err := s.errClosed(); err != nil {

@@ -35,7 +35,7 @@ func (s *Store) Adopt(id uint64, f *build.Files) error {
 	if err != nil {
 		return err
 	}
-	s.touched.Shard(s.Applied(), id)
+	s.touched.Shard(s.Applied(), id, "")
 	if err := s.saveTouched(); err != nil { // the log does not have the rows
 		return err
 	}

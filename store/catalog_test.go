@@ -292,7 +292,9 @@ func TestBackupBesideDeletes(t *testing.T) {
 		switch flushes++; {
 		case flushes < backupAttempts:
 			another := make(chan error)
-			go func() { another <- s.Delete(ctx, request) }()
+			go func() { // with a row: the flush that follows writes a file
+				another <- errors.Join(s.write("db", "m,h=d v=3 3"), s.Delete(ctx, request))
+			}()
 			if err := <-another; err != nil {
 				t.Error(err)
 			}

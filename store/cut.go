@@ -1,7 +1,6 @@
 package store
 
 import (
-	"tsdbd/model"
 	"tsdbd/store/content"
 )
 
@@ -33,10 +32,6 @@ func (s *Store) Cut() (*content.Cut, error) {
 			continue // it never had a point
 		}
 		held = append(held, func() { _ = db.release() })
-		key := func(id model.SeriesID) (string, error) {
-			key, err := db.series.Key(id)
-			return key, db.seriesError(err)
-		}
 		for id, at := range d.Shards() {
 			e := s.shard(id)
 			if e == nil {
@@ -44,7 +39,7 @@ func (s *Store) Cut() (*content.Cut, error) {
 			}
 			if v := e.Cut(); v != nil {
 				held = append(held, v.Release)
-				c.Parts = append(c.Parts, content.Part{Database: d.Name, RetentionPolicy: at.Policy.Name, Shard: v, Key: key})
+				c.Parts = append(c.Parts, content.Part{Database: d.Name, RetentionPolicy: at.Policy.Name, Shard: v, Key: db.file().Key})
 			}
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/meta"
-	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/store/deletion"
 	"tsdbd/tsi/match"
@@ -23,7 +22,7 @@ const (
 	deleteRounds = 16
 )
 
-var errDeleteBusy = errors.New("new series come faster than the delete can select them, try again")
+var errDeleteBusy = errors.New("new series come faster than they can be selected, try again")
 
 // Delete removes rows. It is durable and applied when it returns, and covers
 // every point that was acknowledged before it was logged. A point that is
@@ -48,14 +47,29 @@ func (s *Store) Delete(ctx context.Context, req scan.DeleteRequest) error {
 		if _, err := d.resolve(ctx, match.NewWork(ctx)); err != nil {
 			return err
 		}
-		if err := d.commit(ctx, gateSteps); !errors.Is(err, match.ErrBudget) {
+		err := d.exclusively(ctx, gateSteps, func(ids []uint64) error { return s.deleteSelected(d, ids) })
+		if !errors.Is(err, match.ErrBudget) {
 			return err
 		}
 	}
 	return errDeleteBusy
 }
 
-// pendingDelete is a delete on its way.
+// deleteSelected logs and applies the delete of what d has selected in some shards. The
+// gate is held.
+func (s *Store) deleteSelected(d *pendingDelete, ids []uint64) error {
+	e := entry.Entry{Deletes: d.Deletes(d.db.id, ids)}
+	s.counters.Deletes.Add(1)
+	if len(e.Deletes) == 0 {
+		return nil
+	}
+	if err := s.log.Append(&e); err != nil {
+		return s.refusal(err)
+	}
+	return nil
+}
+
+// pendingDelete is a delete or a move on its way.
 type pendingDelete struct {
 	*deletion.Selection
 	store *Store
@@ -64,14 +78,12 @@ type pendingDelete struct {
 }
 
 func (s *Store) newDelete(db *database, req *scan.DeleteRequest) *pendingDelete {
-	keys := func(ids []model.SeriesID, fn func(i int, key string) error) error {
-		return db.seriesError(db.series.Keys(ids, fn))
-	}
-	return &pendingDelete{deletion.New(req, keys), s, db, req}
+	return &pendingDelete{deletion.New(req, db.file().Keys), s, db, req}
 }
 
-// commit logs and applies the delete.
-func (d *pendingDelete) commit(ctx context.Context, steps int) error {
+// exclusively calls do with the shards that are concerned, while nothing is written, once
+// all of their series are selected that are to be.
+func (d *pendingDelete) exclusively(ctx context.Context, steps int, do func(shards []uint64) error) error {
 	s := d.store
 	s.deleting.RLock()
 	defer s.deleting.RUnlock()
@@ -89,46 +101,18 @@ func (d *pendingDelete) commit(ctx context.Context, steps int) error {
 	if err != nil {
 		return err
 	}
-	e := entry.Entry{Deletes: d.Deletes(d.db.id, ids)}
-	s.counters.Deletes.Add(1)
-	if len(e.Deletes) == 0 {
-		return nil
-	}
-	if err := s.log.Append(&e); err != nil {
-		return s.refusal(err)
-	}
-	return nil
+	return do(ids)
 }
 
 // resolve selects the series of the shards that the delete concerns, as they
 // are now, and returns these shards' ids.
 func (d *pendingDelete) resolve(ctx context.Context, work *match.Work) ([]uint64, error) {
-	database := d.store.catalog.Data().Database(d.req.Database)
-	if database == nil {
-		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, d.req.Database)
-	}
-	if rp := d.req.RetentionPolicy; rp != "" && database.RetentionPolicy(rp) == nil {
-		return nil, fmt.Errorf("%w: %s", meta.ErrRetentionPolicyNotFound, rp)
-	}
-	var ids []uint64
-	for _, rp := range database.RetentionPolicies {
-		if d.req.RetentionPolicy != "" && rp.Name != d.req.RetentionPolicy {
-			continue
+	return d.Resolve(ctx, d.store.catalog.Data(), work, func(id uint64) deletion.Shard {
+		if sh := d.store.shard(id); sh != nil {
+			return sh
 		}
-		for _, g := range rp.ShardGroupsIn(d.req.Range) {
-			for _, m := range g.Shards {
-				sh := d.store.shard(m.ID)
-				if sh == nil {
-					continue
-				}
-				if err := d.Update(ctx, sh, work); err != nil {
-					return nil, err
-				}
-				ids = append(ids, m.ID)
-			}
-		}
-	}
-	return ids, nil
+		return nil
+	})
 }
 
 // applyDelete applies one logged delete.

@@ -90,7 +90,7 @@ func TestDeleteRounds(t *testing.T) {
 		t.Helper()
 		s.must(s.write("db", lines))
 		sequence = s.applying.sequence
-		if err := d.commit(t.Context(), steps); !errors.Is(err, match.ErrBudget) {
+		if err := d.exclusively(t.Context(), steps, func(ids []uint64) error { return s.deleteSelected(d, ids) }); !errors.Is(err, match.ErrBudget) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if s.applying.sequence != sequence {
@@ -108,7 +108,7 @@ func TestDeleteRounds(t *testing.T) {
 	step("fresh,h=ab v=1 1", "a measurement that the request was not asked for", 1<<30)
 	step(fmt.Sprintf("m,h=ab v=1 %d", 9*week), "a new shard", 1<<30)
 	s.must(s.write("db", "m,h=ab_last v=1 1\nm,h=c v=1 1"))
-	s.must(d.commit(t.Context(), 1<<12))
+	s.must(d.exclusively(t.Context(), 1<<12, func(ids []uint64) error { return s.deleteSelected(d, ids) }))
 	left := s.read("db")
 	for p := range left {
 		if !strings.HasPrefix(p, "m,h=a ") && !strings.HasPrefix(p, "m,h=c ") {

@@ -25,6 +25,7 @@ import (
 	"tsdbd/shard/build"
 	"tsdbd/shard/manifest"
 	"tsdbd/store/layout"
+	"tsdbd/store/move"
 )
 
 // operation is a step of a driver and what the store holds once it is done.
@@ -49,8 +50,10 @@ type driver struct {
 	// restarts.
 	ddl   bool
 	hosts int // driverHosts if less
-	// ever holds every value that a key was given, if not nil.
-	ever map[string][]string
+	// ever holds every value that a time was given, if not nil. Its series and field may
+	// have got any name since.
+	ever  map[int64][]string
+	moves bool // many
 	// clock is the store's, if retention is on: it drops the weeks before base.
 	clock *atomic.Int64
 	base  int64
@@ -75,7 +78,9 @@ func openRetaining(t testing.TB, fs vfs.FS, r *rand.Rand) *driver {
 	clock.Store(origin + keptWeeks*week + 1)
 	opt := testOptions(fs)
 	opt.RetentionInterval = time.Millisecond
-	opt.MaxSeriesPerDatabase = driverHosts
+	if r.IntN(2) == 0 {
+		opt.MaxSeriesPerDatabase = driverHosts // or there are moves
+	}
 	opt.Now = func() time.Time { return time.Unix(0, clock.Load()) }
 	d := newDriver(openTest(t, fs, opt), r)
 	d.clock, d.ddl = clock, true
@@ -151,9 +156,16 @@ func (d *driver) next() operation {
 			return d.build()
 		}
 	}
+	if d.moves && d.r.IntN(3) == 0 {
+		return d.beside(d.move())
+	}
 	switch k := d.r.IntN(20); {
 	case k < 12:
 		return d.beside(d.write())
+	case k < 14:
+		return d.beside(d.delete())
+	case k < 15 && d.opt.MaxSeriesPerDatabase == 0: // else rows of any series may have no room
+		return d.beside(d.move())
 	case k < 15:
 		return d.beside(d.delete())
 	case k < 18:
@@ -244,8 +256,7 @@ func (d *driver) write() operation {
 			fields = append(fields, field+"="+text)
 			after[pointKey(series, t, field)] = text
 			if d.ever != nil {
-				key := pointKey(series, t, field)
-				d.ever[key] = append(d.ever[key], text)
+				d.ever[t] = append(d.ever[t], text)
 			}
 		}
 		switch d.r.IntN(16) {
@@ -398,7 +409,7 @@ func (d *driver) isFull() bool {
 // hasFloat reports whether the field f is sure to be a float in the week of t.
 func (d *driver) hasFloat(t int64) bool {
 	for key := range d.want {
-		if _, at, ok := parseKey(key); ok && strings.HasSuffix(key, " f") && (at-origin)/week == (t-origin)/week {
+		if series, at, ok := parseKey(key); ok && strings.HasPrefix(series, "m,") && strings.HasSuffix(key, " f") && (at-origin)/week == (t-origin)/week {
 			return true
 		}
 	}
@@ -421,9 +432,91 @@ func (d *driver) delete() operation {
 		req = scan.DeleteRequest{Database: "db", Range: model.AllTime, Measurement: func(m string) bool { return m == "m" }}
 	}
 	after := d.without(func(series string, t int64) bool {
-		return (req.Where == nil || series == "m,host="+host) && req.Range.Contains(t)
+		measurement, tags := model.ParseSeriesKey(series, nil)
+		return (req.Where == nil && measurement == "m" || req.Where != nil && tags.Get("host") == host) && req.Range.Contains(t)
 	})
 	return operation{"delete", after, func() error { return d.s.Delete(context.Background(), req) }}
+}
+
+// move gives some series another name, or a field. One that cannot be is refused, and
+// changes nothing.
+func (d *driver) move() operation {
+	from := []string{"m", "m", "m", "n"}[d.r.IntN(4)]
+	host := fmt.Sprintf("h%d", d.r.IntN(6))
+	c := model.Change{Measurement: from, To: from}
+	req := scan.MoveRequest{Database: "db"}
+	where := true
+	switch d.r.IntN(8) {
+	case 0, 1:
+		where = false
+		if c.To = "n"; from == "n" {
+			c.To = "m"
+		}
+	case 2:
+		c.Set = model.Tags{{Key: "host", Value: fmt.Sprintf("h%d", d.r.IntN(6))}}
+	case 3:
+		c.Set = model.Tags{{Key: "rack", Value: fmt.Sprint("r", d.r.IntN(2))}, {Key: "zone", Value: "z"}}
+	case 4:
+		c.Drop = []string{"rack"}
+	case 5:
+		where = false
+		c.RenameTag = model.Rename{From: "rack", To: "zone"}
+	default:
+		where = false
+		c.RenameField = model.Rename{From: "i", To: "j"}
+		if d.r.IntN(2) == 0 {
+			c.RenameField = model.Rename{From: "j", To: "i"}
+		}
+	}
+	if where = where && d.r.IntN(3) > 0; where {
+		req.Where = func(string, []column.Field) (*model.TagExpr, error) {
+			return &model.TagExpr{Op: model.TagEqual, Key: "host", Value: host}, nil
+		}
+	}
+	req.Change = c
+	after := d.moved(&c, func(tags model.Tags) bool { return !where || tags.Get("host") == host })
+	return operation{fmt.Sprintf("move %+v", c), after, func() error {
+		_, err := d.s.Move(context.Background(), req)
+		if err == nil || !moveRefused(err) {
+			return err
+		}
+		clear(after)
+		maps.Copy(after, d.want)
+		return nil
+	}}
+}
+
+// moveRefused reports whether a move was refused for the names that there are.
+func moveRefused(err error) bool {
+	return errors.Is(err, move.ErrNotFound) || strings.Contains(err.Error(), "already")
+}
+
+// moved returns the points after a change of the series that are wanted.
+func (d *driver) moved(c *model.Change, wanted func(tags model.Tags) bool) points {
+	after := points{}
+	var keys []string
+	for key, v := range d.want {
+		series, _, ok := parseKey(key)
+		measurement, tags := model.ParseSeriesKey(series, nil)
+		if to, _ := c.AppendKey(nil, series, nil); ok && measurement == c.Measurement && wanted(tags) && (c.Fields() || string(to) != series) {
+			keys = append(keys, key)
+		} else {
+			after[key] = v
+		}
+	}
+	for _, key := range slices.Sorted(slices.Values(keys)) { // of equal names the last wins
+		var field string
+		series, t, _ := parseKey(key)
+		if _, err := fmt.Sscanf(key, "%s %d %s", &series, &t, &field); err != nil {
+			panic(err)
+		}
+		if field == c.RenameField.From {
+			field = c.RenameField.To
+		}
+		to, _ := c.AppendKey(nil, series, nil)
+		after[pointKey(string(to), t, field)] = d.want[key]
+	}
+	return after
 }
 
 // dropDatabase drops the database and makes it again.

@@ -168,7 +168,8 @@ func TestDropWhileUsed(t *testing.T) {
 			s.must(s.write("db", lines.String()))
 			v, err := s.View("db", "", model.AllTime)
 			s.must(err)
-			db := v.(*view).db
+			db, err := s.database("db")
+			s.must(err)
 			if !db.acquire() {
 				t.Fatal("not acquired")
 			}
@@ -207,7 +208,8 @@ func TestSeriesNeverThere(t *testing.T) {
 	v, err := s.View("db", "", model.AllTime)
 	s.must(err)
 	defer v.Release()
-	db := v.(*view).db
+	db, err := s.database("db")
+	s.must(err)
 	if _, err := v.SeriesKey(1); !errors.Is(err, series.ErrNotFound) || errors.Is(err, binio.ErrCorrupt) || db.damage.Load() != nil {
 		t.Errorf("an id that no series ever had: %v", err)
 	}

@@ -111,16 +111,16 @@ func (s *Store) awaitRoom(ctx context.Context) error {
 	return nil
 }
 
-// followNow applies an entry with the locks that its writer would hold: a delete
+// followNow applies an entry with the locks that its writer would hold: a delete, a move
 // or a change of the catalog has the gate for itself. What a change has dropped is
 // removed beside the log.
 func (f *follower) followNow(e *entry.Entry) error {
 	s := f.s
-	if len(e.Deletes) > 0 {
+	if len(e.Deletes) > 0 || e.Move != nil {
 		s.deleting.RLock()
 		defer s.deleting.RUnlock()
 	}
-	if len(e.Deletes)+len(e.Command) == 0 {
+	if len(e.Deletes)+len(e.Command) == 0 && e.Move == nil {
 		s.gate.RLock()
 		defer s.gate.RUnlock()
 	} else {
@@ -132,6 +132,9 @@ func (f *follower) followNow(e *entry.Entry) error {
 	}
 	if len(e.Deletes) > 0 {
 		s.counters.Deletes.Add(1)
+	}
+	if e.Move != nil {
+		s.counters.Moves.Add(1)
 	}
 	if err := f.entry(e); err != nil {
 		damaged := errors.Is(err, binio.ErrCorrupt) && len(e.Command) == 0 // a command is decoded here
@@ -228,6 +231,13 @@ func (f *follower) place(e *entry.Entry) error {
 			return err
 		}
 	}
+	if m := e.Move; m != nil {
+		for _, at := range m.Shards {
+			if err := f.placed(e.Sequence, m.Database, at.Shard, false); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -292,6 +302,11 @@ func (f *follower) database(id uint32, sequence uint64) *followed {
 // both at the same time if there are many series, because rows do not need the series
 // file. A node that follows others has readers, which need the key of each row.
 func (f *follower) apply(e *entry.Entry) error {
+	if e.Move != nil {
+		if err := f.restoreTargets(e); err != nil {
+			return err
+		}
+	}
 	var first *followed
 	for i := range e.Writes {
 		d := f.databases[e.Writes[i].Database]
@@ -349,6 +364,9 @@ func (f *follower) pin(e *entry.Entry) {
 	for i := range e.Deletes {
 		note(e.Deletes[i].Database)
 	}
+	if e.Move != nil {
+		note(e.Move.Database)
+	}
 }
 
 // relieve flushes the shard with the largest cache, so that a log larger than
@@ -405,6 +423,9 @@ func (s *Store) apply(e *entry.Entry) {
 	}
 	for i := range e.Deletes {
 		s.applyDelete(e.Sequence, &e.Deletes[i])
+	}
+	if e.Move != nil {
+		s.applyMove(e.Sequence, e.Move)
 	}
 	s.applying.sequence = max(s.applying.sequence, e.Sequence)
 	s.applying.at = time.Now()

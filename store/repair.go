@@ -12,6 +12,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/series"
 	"tsdbd/shard/repair"
+	"tsdbd/store/move"
 	"tsdbd/wal"
 )
 
@@ -44,6 +45,9 @@ func (db *database) seriesError(err error) error {
 	}
 	return err
 }
+
+// file returns the series file for reads and claims, whose damage is remembered.
+func (db *database) file() move.Series { return move.Series{File: db.series, Noted: db.seriesError} }
 
 func (db *database) seriesLog() string { return path.Join(db.dir, "series", series.LogName) }
 

@@ -63,6 +63,6 @@ func (s *Store) resolve(database uint32, id model.SeriesID) (string, bool) {
 		return "", false
 	}
 	defer func() { _ = db.release() }()
-	key, err := db.series.Key(id)
-	return key, db.seriesError(err) == nil
+	key, err := db.file().Key(id)
+	return key, err == nil
 }

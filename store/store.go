@@ -23,86 +23,18 @@ import (
 	"tsdbd/store/figures"
 	"tsdbd/store/ledger"
 	"tsdbd/store/pace"
+	"tsdbd/store/settings"
 	"tsdbd/store/space"
 	"tsdbd/store/touched"
-	"tsdbd/wal"
-	"tsdbd/wal/entry"
 )
 
-// Options adjust a Store; the zero value works.
-type Options struct {
-	FS     vfs.FS       // default vfs.OS
-	Logger *slog.Logger // nil discards
-
-	// SyncInterval 0 makes every write durable before its answer. Above 0 the
-	// log is synced that often and a crash of the machine may lose what was
-	// answered since.
-	SyncInterval time.Duration
-	SegmentBytes int64 // of the log; 0: the log's default
-	// OpenLog opens the log; nil: that of a single node, in the data directory.
-	OpenLog func(LogOptions) (Log, error)
-	// LogAfter says, with OpenLog, which entries the log has: all those with a higher
-	// sequence. The files have the others.
-	LogAfter uint64
-	// Follower, with OpenLog, opens the store of a node that follows another one:
-	// writes, deletes and changes of the catalog are refused with ErrNotLeader until
-	// Lead. What the log has comes by LogOptions.Follow.
-	Follower bool
-
-	FlushBytes       int64         // a shard's cache is flushed above it; default 48 MiB
-	CacheBytes       int64         // hard mark of all caches, writes are refused above it; default 512 MiB
-	SeriesTableBytes int64         // memory of the series that parsers remember, in all databases; above it the largest table starts afresh; default 256 MiB
-	FlushIdle        time.Duration // a cache without writes for so long is flushed; default 10 min
-	LogBytes         int64         // above it the shards that pin the oldest segments are flushed; default 512 MiB
-	CompactAfter     time.Duration // a shard without writes for so long is compacted fully; default 10 min
-	CloseFlush       time.Duration // Close begins no flush after it, the log keeps the rest; default 20 s, < 0: it flushes nothing
-
-	Limits
-
-	Shards            meta.ShardDurations // retention policy duration -> shard group duration
-	RetentionInterval time.Duration       // between checks for expired shard groups; 0: the default; < 0: never
-	Now               func() time.Time    // wall clock; nil: time.Now
-}
-
-// Limits are the options that SetLimits changes while the store is open.
-type Limits struct {
-	// CompactBytesPerSecond bounds what merges read and write together; 0: no
-	// bound. Either way they make way for flushes.
-	CompactBytesPerSecond int64
-
-	// What a database may hold; 0: no bound. Points of new series beyond it are
-	// dropped, and the writer is told.
-	MaxSeriesPerDatabase int
-	MaxValuesPerTag      int // of each tag key of each measurement
-}
-
-func (o *Options) setDefaults() {
-	if o.FS == nil {
-		o.FS = vfs.OS
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	positive(&o.FlushBytes, 48<<20)
-	positive(&o.CacheBytes, 512<<20)
-	positive(&o.SeriesTableBytes, 256<<20)
-	positive(&o.FlushIdle, 10*time.Minute)
-	positive(&o.LogBytes, 512<<20)
-	positive(&o.CompactAfter, 10*time.Minute)
-	if o.CloseFlush == 0 {
-		o.CloseFlush = 20 * time.Second
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-}
-
-// positive gives an option its default.
-func positive[T int64 | time.Duration](option *T, otherwise T) {
-	if *option <= 0 {
-		*option = otherwise
-	}
-}
+// The types of store/settings, by which the store is opened.
+type (
+	Options    = settings.Options
+	Limits     = settings.Limits
+	Log        = settings.Log
+	LogOptions = settings.LogOptions
+)
 
 // Store is the engine. See the package comment.
 type Store struct {
@@ -157,6 +89,10 @@ type Store struct {
 		at       time.Time        // of the latest entry; zero when the log has been shrunk since
 		ids      []model.SeriesID // confirm's
 	}
+
+	// viewing is held shared while the shards of a View are taken, and exclusively while
+	// a move is applied to several.
+	viewing ordered.RWMutex
 
 	// flushing is held by whoever flushes shards, so that a backup can cut
 	// several at one sequence.
@@ -218,7 +154,7 @@ type shardEntry struct {
 
 // newStore returns a store that has opened nothing yet.
 func newStore(dir string, opt Options) *Store {
-	opt.setDefaults()
+	opt.SetDefaults()
 	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, bounds: cardinality.Bounds{MaxSeries: opt.MaxSeriesPerDatabase, MaxValues: opt.MaxValuesPerTag}}
 	s.flushing.SetRank(ordered.StoreFlushing)
 	s.deleting.SetRank(ordered.StoreDeleting)
@@ -227,6 +163,7 @@ func newStore(dir string, opt Options) *Store {
 	s.removing.SetRank(ordered.StoreRemoving)
 	s.opening.SetRank(ordered.StoreOpening)
 	s.applying.SetRank(ordered.StoreApplying)
+	s.viewing.SetRank(ordered.StoreViewing)
 	s.mu.SetRank(ordered.StoreMaps)
 	s.pacer.Rate.Store(opt.CompactBytesPerSecond)
 	s.mu.databases = make(map[uint32]*database)
@@ -327,51 +264,13 @@ func (s *Store) overloaded() error {
 	return ErrOverloaded
 }
 
-// Log is what the store needs of a log: an order of entries, durable before they
-// are applied. wal.Log is the log of a single node.
-type Log interface {
-	// Replay calls fn with every entry of the log, before the first Append. An
-	// entry for which fn returns a binio.ErrCorrupt counts as damaged.
-	Replay(fn func(*entry.Entry) error) error
-	// Advance makes the next entry get a sequence above this one. It comes
-	// between Replay and the first Append.
-	Advance(sequence uint64) error
-	// Append returns when the entry is durable and LogOptions.Apply has returned
-	// for it. After that of Err, nobody knows before the next start whether the log has
-	// the entry. After an ErrNotLeader, nobody knows whether it comes back by
-	// LogOptions.Follow: the log takes no further entry then until the store has
-	// retired. Any other error means that the entry never will be durable.
-	Append(e *entry.Entry) error
-	// Trim says that the entries up to sequence are not needed any more, Shrink
-	// that no new ones are on their way either.
-	Trim(sequence uint64) error
-	Shrink(sequence uint64) error
-	Stats() wal.Stats
-	// Damage is what Replay could not deliver.
-	Damage() []wal.Damage
-	// Err is the failure that ended the log's life, nil while it lives (W7).
-	Err() error
-	Close() error
-}
+// counters are the store's own figures; Figures shows them.
+type counters struct {
+	points, values, dropped, refused, failed         atomic.Int64
+	over                                             atomic.Int64 // of dropped, by a limit of cardinality
+	flushes, flushFailures, flushNanos               atomic.Int64
+	compactions, compactionFailures, compactionNanos atomic.Int64
+	deletes, moves                                   atomic.Int64
 
-// LogOptions are what the store does for its log.
-type LogOptions struct {
-	// Apply is called for every entry that this store has appended, in order of
-	// sequence, once it is durable. The entry is the one that Append was called with.
-	Apply func(e *entry.Entry)
-	// Follow applies a durable entry that another node appended, or this one in an
-	// earlier leadership, in the same order. It is for the log of a store that was
-	// opened as a Follower and does not lead. An entry may come again after a restart: what
-	// the files have is left out. Follow waits while there is no memory, and while the
-	// disk is full, until ctx ends: then the entry is not applied. Any other error means
-	// that this store cannot go on: the entry does not fit to what it has, or it is closed.
-	Follow func(ctx context.Context, e *entry.Entry) error
-	// Resolve returns the key of a series of a database, for entries that do not define
-	// it.
-	Resolve func(database uint32, id model.SeriesID) (key string, ok bool)
-	// OnFailure is called once, when the log fails for good.
-	OnFailure func(error)
-	// BeforeTrim is called before entries up to sequence are given up; an error
-	// keeps them.
-	BeforeTrim func(sequence uint64) error
+	files shard.Counters
 }

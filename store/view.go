@@ -7,16 +7,8 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
-	"tsdbd/shard"
+	"tsdbd/store/view"
 )
-
-// view implements scan.View.
-type view struct {
-	store  *Store
-	db     *database
-	shards []scan.Shard
-	held   []*shard.View
-}
 
 // View references the shards of a retention policy that overlap r; policy ""
 // is the database's default.
@@ -37,42 +29,21 @@ func (s *Store) View(database, policy string, r model.TimeRange) (scan.View, err
 		}
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, database)
 	}
-	v := &view{store: s, db: db}
+	v := &view.View{
+		Key:  db.file().Key,
+		Lost: func() []scan.Loss { return slices.Clone(*s.logLosses.Load()) },
+		Done: func() { _ = db.release() },
+	}
+	s.viewing.RLock() // a move is in all shards or in none
+	defer s.viewing.RUnlock()
 	for _, g := range rp.ShardGroupsIn(r) {
 		for _, m := range g.Shards {
 			if e := s.shard(m.ID); e != nil {
 				if sv := e.View(); sv != nil {
-					v.held = append(v.held, sv)
-					v.shards = append(v.shards, sv)
+					v.Add(sv)
 				}
 			}
 		}
 	}
 	return v, nil
-}
-
-// Shards returns the shards by time.
-func (v *view) Shards() []scan.Shard { return v.shards }
-
-// SeriesKey returns the canonical key of a series.
-func (v *view) SeriesKey(id model.SeriesID) (string, error) {
-	key, err := v.db.series.Key(id)
-	return key, v.db.seriesError(err)
-}
-
-// Release gives the references back.
-func (v *view) Release() {
-	for _, sv := range v.held {
-		sv.Release()
-	}
-	_ = v.db.release()
-}
-
-// Losses returns what damage has taken from the view's shards and from the log.
-func (v *view) Losses() []scan.Loss {
-	out := slices.Clone(*v.store.logLosses.Load())
-	for _, sv := range v.held {
-		out = append(out, sv.Losses()...)
-	}
-	return out
 }

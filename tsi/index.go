@@ -279,6 +279,27 @@ func (x *Index) RegisterFields(l *point.Layout) []FieldConflict {
 	return nil
 }
 
+// RenameField gives a field of a measurement another key, which the measurement has no
+// field of. It does nothing if there is no such field.
+func (x *Index) RenameField(name, from, to string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	m := x.mu.measurements[name]
+	if m == nil {
+		return
+	}
+	i, ok := column.FindField(m.sorted(), from)
+	if !ok {
+		return
+	}
+	fields := slices.Clone(m.fields)
+	fields[i].Key = to
+	m.fields = column.UnionFields(fields)
+	m.dirty = true
+	x.mu.fields = nil
+	x.staleLocked()
+}
+
 func missingFields(m *measurement, l *point.Layout) (missing int, conflicts []FieldConflict) {
 	if m == nil {
 		return len(l.Fields), nil

@@ -18,6 +18,7 @@ const (
 	StoreRemoving                   // one removal of what was dropped at a time
 	StoreOpening                    // one opening of a database or shard at a time
 	StoreApplying                   // one log entry at a time
+	StoreViewing                    // shared while the shards of a view are taken, exclusive while a move is applied
 	StoreAdmitting                  // new series of a limited database are admitted
 	StoreMaps                       // databases and shards of a store
 	ShardFlushing                   // one flush of a shard at a time

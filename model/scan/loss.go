@@ -16,8 +16,8 @@ type Loss struct {
 	// Gone says that there was no file to set aside. Path and ".reason" name the
 	// text that says what is gone.
 	Gone bool
-	// Deletes says that deletes were lost: points that were deleted may be in
-	// answers. Otherwise points are missing from them.
+	// Deletes says that deletes and moves were lost: points that were deleted may be in
+	// answers, and points of moved series under their old names. Otherwise points are missing from them.
 	Deletes bool
 }
 
@@ -25,7 +25,7 @@ type Loss struct {
 func (l *Loss) String() string {
 	what := "points are missing"
 	if l.Deletes {
-		what = "deleted points may be back"
+		what = "deleted points and old names of series may be back"
 	}
 	where := "somewhere"
 	if l.Shard != 0 {

@@ -220,6 +220,21 @@ type DeleteRequest struct {
 	Range model.TimeRange
 }
 
+// MoveRequest says which series get other names: those of the measurement of Change that
+// Where selects, in all policies of the database. A rename of a field concerns all series
+// of the measurement.
+type MoveRequest struct {
+	Database string
+	Change   model.Change
+	Where    func(measurement string, fields []column.Field) (*model.TagExpr, error) // as in DeleteRequest
+}
+
+// Moved is what a move has done.
+type Moved struct {
+	Series int // with another name, or with a field of another name
+	Merged int // of them, those that share their name with another series
+}
+
 // GroupKey appends a key of a measurement and the values of a group to dst. No two
 // groups have the same key: each part stands behind its length.
 func GroupKey(dst []byte, name string, tuple []string) []byte {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -32,6 +33,12 @@ func text(t *testing.T, m *Manifest) string {
 	out := string(b)
 	for _, tomb := range m.Tombstones {
 		out += "\nhides " + tomb.Series.String()
+	}
+	for _, x := range m.Moves {
+		_ = x.Pairs.All(func(from, to model.SeriesID) error {
+			out += fmt.Sprintf("\nmoves %d to %d", from, to)
+			return nil
+		})
 	}
 	return out + "\nremoved " + m.Removed.String()
 }
@@ -69,6 +76,9 @@ func TestFieldsRoundTrip(t *testing.T) {
 		{"series of a tombstone", func(m *Manifest) {
 			m.Tombstones = []*Tombstone{{Series: roaring.BitmapOf(0, math.MaxUint32)}}
 		}},
+		{"sequence of a move", func(m *Manifest) { m.Moves = exampleMoves()[1:] }},
+		{"series of a move", func(m *Manifest) { m.Moves = exampleMoves()[:1] }},
+		{"two moves", func(m *Manifest) { m.Moves = exampleMoves() }},
 		{"removed series", func(m *Manifest) { m.Removed.AddRange(100, 200_000) }},
 	} {
 		m := New(1, identity.Lineage{})
@@ -110,7 +120,7 @@ func TestSectionDamage(t *testing.T) {
 		payload []byte
 		offset  int64 // at least; -1 for a payload that is whole
 	}{
-		{"whole, with empty lists", with(numbers, 0, 0, 0, 0), -1},
+		{"whole, with empty lists", with(numbers, 0, 0, 0, 0, 0), -1},
 		{"nothing", nil, 12},
 		{"a shard of more than 64 bits", overlong, 12},
 		{"half a lineage", head[:9], 13},
@@ -124,10 +134,14 @@ func TestSectionDamage(t *testing.T) {
 		{"a tombstone without its series", with(numbers, 0, 0, 1, 5, 0, 0), 35},
 		{"a tombstone with half a set", with(numbers, 0, 0, 1, 5, 0, 0, 9, 1, 2), 38},
 		{"a tombstone with a set of garbage", with(numbers, 0, 0, 1, 5, 0, 0, 3, 1, 2, 3, 0), 38},
-		{"no removed series", with(numbers, 0, 0, 0), 35},
-		{"removed series of garbage", with(numbers, 0, 0, 0, 4, 1, 2, 3, 4), 35},
-		{"removed series out of order", with(numbers, append([]byte{0, 0, 0, byte(len(disorder))}, disorder...)...), 35},
-		{"a byte behind the end", with(numbers, 0, 0, 0, 0, 0), 36},
+		{"more moves than bytes", with(numbers, 0, 0, 0, 100, 1), 35},
+		{"a move of nothing", with(numbers, 0, 0, 0, 1, 5), 35},
+		{"a move without its pairs", with(numbers, 0, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0, 0), 44},
+		{"a move of a series to itself", with(numbers, 0, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 14, 2, 0), 45},
+		{"no removed series", with(numbers, 0, 0, 0, 0), 36},
+		{"removed series of garbage", with(numbers, 0, 0, 0, 0, 4, 1, 2, 3, 4), 36},
+		{"removed series out of order", with(numbers, append([]byte{0, 0, 0, 0, byte(len(disorder))}, disorder...)...), 36},
+		{"a byte behind the end", with(numbers, 0, 0, 0, 0, 0, 0), 37},
 	} {
 		m, err := Decode("d/MANIFEST", sealed(version, c.payload))
 		if c.offset < 0 {
@@ -160,7 +174,7 @@ func TestVersionsRefused(t *testing.T) {
 		m, err := Decode("d/MANIFEST", sealed(v, payload))
 		if m != nil || err == nil || binio.Damaged(err) {
 			t.Errorf("version %d: %+v, %v", v, m, err)
-		} else if !strings.Contains(err.Error(), "d/MANIFEST") || !strings.Contains(err.Error(), "(it knows 2)") {
+		} else if !strings.Contains(err.Error(), "d/MANIFEST") || !strings.Contains(err.Error(), "(it knows 3)") {
 			t.Errorf("version %d: %v", v, err)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/model"
+	"tsdbd/shard/moves"
 )
 
 // Name is the name of the first copy in a shard's directory.
@@ -32,7 +33,7 @@ var Names = [2]string{Name, Name + ".copy"}
 
 const (
 	magic   = "tsdbMAN\x00"
-	version = 2
+	version = 3
 )
 
 // Manifest is the durable state of a shard: the files that count and up to
@@ -43,6 +44,7 @@ const (
 //	  count, per TSM file: number, size, checksum u64, min seq, max seq, tombstone seq, level
 //	  count, per TSI file: number, size, checksum u64
 //	  count, per tombstone: sequence, min varint, max varint, bytes of the series set
+//	  count, per move: sequence, change and pairs (moves.Move.Append)
 //	  bytes of the removed series set
 //
 // Integers are uvarints where no width is given; sets are length-prefixed
@@ -56,6 +58,7 @@ type Manifest struct {
 	TSM        []File           `json:"tsm"`     // ascending sequences
 	TSI        []File           `json:"tsi"`     // oldest first
 	Tombstones []*Tombstone     `json:"tombstones"`
+	Moves      []*moves.Move    `json:"moves"` // ascending sequences
 	// Removed are series that left the index but are in TSI files.
 	Removed *roaring.Bitmap `json:"-"`
 }
@@ -149,6 +152,11 @@ func (m *Manifest) Encode() ([]byte, error) {
 			return nil, err
 		}
 	}
+	b = binary.AppendUvarint(b, uint64(len(m.Moves)))
+	for _, x := range m.Moves {
+		b = binary.AppendUvarint(b, x.Sequence)
+		b = x.Append(b)
+	}
 	b, err := appendSet(b, m.Removed)
 	if err != nil {
 		return nil, err
@@ -226,6 +234,15 @@ func Decode(path string, b []byte) (*Manifest, error) {
 		t.Range = model.TimeRange{Min: d.Varint(), Max: d.Varint()}
 		t.Series = decodeSet(&d)
 		m.Tombstones = append(m.Tombstones, t)
+	}
+	for range d.Count(10) {
+		sequence := d.Uvarint()
+		x := moves.Read(&d)
+		if d.Err() != nil {
+			break
+		}
+		x.Sequence = sequence
+		m.Moves = append(m.Moves, x)
 	}
 	m.Removed = decodeSet(&d)
 	if err := d.Err(); err != nil {

@@ -15,9 +15,31 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/model"
+	"tsdbd/shard/moves"
 )
 
 var update = flag.Bool("update", false, "write golden files of formats that have none")
+
+// exampleMoves returns a tag that gets a value in three series, of which two become
+// one, and a field that is renamed.
+func exampleMoves() []*moves.Move {
+	var b moves.Builder
+	b.Add(1, 4)
+	b.Add(2, 4)
+	b.Add(70000, 5)
+	pairs, err := b.Pairs()
+	if err != nil {
+		panic(err)
+	}
+	none, err := new(moves.Builder).Pairs()
+	if err != nil {
+		panic(err)
+	}
+	return []*moves.Move{
+		{Sequence: 600, Pairs: pairs, Change: model.Change{Measurement: "cpu", To: "cpu", Set: model.Tags{{Key: "rack", Value: "r1"}}}},
+		{Sequence: 800, Pairs: none, Change: model.Change{Measurement: "cpu", To: "cpu", RenameField: model.Rename{From: "us", To: "user"}}},
+	}
+}
 
 func exampleManifest() *Manifest {
 	return &Manifest{
@@ -28,6 +50,7 @@ func exampleManifest() *Manifest {
 		},
 		TSI:        []File{{Name: TSIName(11), Size: 333, Checksum: 42}},
 		Tombstones: []*Tombstone{{Sequence: 700, Range: model.TimeRange{Min: -5, Max: 1 << 40}, Series: roaring.BitmapOf(1, 2, 70000)}},
+		Moves:      exampleMoves(),
 		Removed:    roaring.BitmapOf(3),
 	}
 }
@@ -37,7 +60,7 @@ func TestManifestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const name, page = "testdata/manifest-v2.golden", "../../docs/formats/manifest.md"
+	const name, page = "testdata/manifest-v3.golden", "../../docs/formats/manifest.md"
 	if _, err := os.Stat(name); *update && err != nil {
 		if err := os.WriteFile(name, got, 0o644); err != nil {
 			t.Fatal(err)

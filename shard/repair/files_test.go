@@ -74,13 +74,13 @@ func (h *home) write(number, from, to uint64, level int, entries ...entry) {
 }
 
 // open opens TSM files, in the order of the numbers.
-func (h *home) open(numbers ...uint64) (out []*tsm.Reader) {
+func (h *home) open(numbers ...uint64) (out []File) {
 	h.t.Helper()
 	for _, n := range numbers {
 		r, err := tsm.Open(h.fs, dir+"/"+manifest.TSMName(n))
 		h.ok(err)
 		h.t.Cleanup(func() { _ = r.Release() })
-		out = append(out, r)
+		out = append(out, File{Reader: r})
 	}
 	return out
 }

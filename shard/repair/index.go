@@ -12,6 +12,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/point"
 	"tsdbd/series"
+	"tsdbd/shard/moves"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )
@@ -52,15 +53,21 @@ func (x *Index) Add(id model.SeriesID, key string, fields []column.Field) {
 	}
 }
 
+// File is a TSM file with the moves that it has not made of its rows.
+type File struct {
+	*tsm.Reader
+	Moves *moves.List
+}
+
 // AddFiles adds the series of TSM files, newest file first, that have living
 // rows. If a field has two types, it gets the newest file's: a delete freed the
 // older type. AddFiles restores series that the series file has lost. It leaves
 // out and logs those of damaged parts of a file.
-func (x *Index) AddFiles(files []*tsm.Reader, to *series.File, living func(id model.SeriesID) (bool, error), logger *slog.Logger) (err error) {
+func (x *Index) AddFiles(files []File, to *series.File, living func(id model.SeriesID) (bool, error), logger *slog.Logger) (err error) {
 	defer vfs.CatchFault(&err)()
 	var entry tsm.Series
 	none := roaring.New() // series without living rows
-	add := func(r *tsm.Reader, i int) error {
+	add := func(r File, i int) error {
 		key, err := r.Key(i)
 		if err != nil {
 			return err
@@ -68,20 +75,27 @@ func (x *Index) AddFiles(files []*tsm.Reader, to *series.File, living func(id mo
 		if err := r.Load(i, &entry); err != nil {
 			return err
 		}
-		id := uint32(entry.ID)
-		if none.Contains(id) {
+		id, fields := entry.ID, r.Moves.Fields(entry.ID, model.SeriesMeasurement(key), entry.Fields)
+		var keys []string
+		ids := []model.SeriesID{}
+		_ = r.Moves.Keys(id, key, func(k model.SeriesID, name string) error {
+			ids, keys = append(ids, k), append(keys, name)
+			id, key = k, name
+			return nil
+		})
+		if none.Contains(uint32(id)) {
 			return nil
 		}
-		if has, err := living(entry.ID); err != nil {
+		if has, err := living(id); err != nil {
 			return err
 		} else if !has {
-			none.Add(id)
+			none.Add(uint32(id))
 			return nil
 		}
-		if err := to.Restore(entry.ID, key); err != nil {
+		if err := to.RestoreAll(ids, keys); err != nil {
 			return err
 		}
-		x.Add(entry.ID, key, entry.Fields)
+		x.Add(id, key, fields)
 		return nil
 	}
 	for _, r := range files {
@@ -117,7 +131,7 @@ func (x *Index) Write(fsys vfs.FS, path string, logger *slog.Logger) (tsi.FileIn
 // Series restores the keys and ids of the series of TSM files in a series file.
 // It returns how many there are. It continues after an error and returns the
 // first.
-func Series(files []*tsm.Reader, to *series.File) (n int, first error) {
+func Series(files []File, to *series.File) (n int, first error) {
 	defer vfs.CatchFault(&first)()
 	for _, r := range files {
 		for i := range r.Len() {
@@ -125,7 +139,7 @@ func Series(files []*tsm.Reader, to *series.File) (n int, first error) {
 			if err == nil {
 				var id model.SeriesID
 				if id, err = r.ID(i); err == nil {
-					err = to.Restore(id, key)
+					err = r.Moves.Keys(id, key, to.Restore)
 				}
 			}
 			if err == nil {

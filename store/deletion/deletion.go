@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/vfs"
+	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/shard"
@@ -64,6 +65,45 @@ func (d *Selection) Deletes(database uint32, shards []uint64) (out []entry.Delet
 		}
 	}
 	return out
+}
+
+// Resolve is Update of all shards that the request concerns. shard returns an open one
+// by its id, else nil. It returns the ids of those it has updated.
+func (d *Selection) Resolve(ctx context.Context, catalog *meta.Data, work *match.Work, shard func(id uint64) Shard) ([]uint64, error) {
+	database := catalog.Database(d.req.Database)
+	if database == nil {
+		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, d.req.Database)
+	}
+	if rp := d.req.RetentionPolicy; rp != "" && database.RetentionPolicy(rp) == nil {
+		return nil, fmt.Errorf("%w: %s", meta.ErrRetentionPolicyNotFound, rp)
+	}
+	var ids []uint64
+	for _, rp := range database.RetentionPolicies {
+		if d.req.RetentionPolicy != "" && rp.Name != d.req.RetentionPolicy {
+			continue
+		}
+		for _, g := range rp.ShardGroupsIn(d.req.Range) {
+			for _, m := range g.Shards {
+				sh := shard(m.ID)
+				if sh == nil {
+					continue
+				}
+				if err := d.Update(ctx, sh, work); err != nil {
+					return nil, err
+				}
+				ids = append(ids, m.ID)
+			}
+		}
+	}
+	return ids, nil
+}
+
+// Set returns what is selected in a shard, nil if nothing is. It must not be changed.
+func (d *Selection) Set(shard uint64) *roaring.Bitmap {
+	if sh := d.shards[shard]; sh != nil && !sh.set.IsEmpty() {
+		return sh.set
+	}
+	return nil
 }
 
 // Update selects the series of a shard that have come since it was looked at.

@@ -13,7 +13,7 @@ type Counters struct {
 	Over                                             atomic.Int64
 	Flushes, FlushFailures, FlushNanos               atomic.Int64
 	Compactions, CompactionFailures, CompactionNanos atomic.Int64
-	Deletes                                          atomic.Int64
+	Deletes, Moves                                   atomic.Int64
 
 	Files shard.Counters
 }
@@ -22,7 +22,7 @@ type Counters struct {
 func (c *Counters) Figures() Figures {
 	f := Figures{
 		Points: c.Points.Load(), Values: c.Values.Load(), Dropped: c.Dropped.Load(), Over: c.Over.Load(),
-		Refused: c.Refused.Load(), Failed: c.Failed.Load(), Deletes: c.Deletes.Load(),
+		Refused: c.Refused.Load(), Failed: c.Failed.Load(), Deletes: c.Deletes.Load(), Moves: c.Moves.Load(),
 		Flushes: c.Flushes.Load(), FlushFailures: c.FlushFailures.Load(), FlushBytes: c.Files.FlushBytes.Load(),
 		FlushTime:   time.Duration(c.FlushNanos.Load()),
 		Compactions: c.Compactions.Load(), CompactionFailures: c.CompactionFailures.Load(),
@@ -34,3 +34,6 @@ func (c *Counters) Figures() Figures {
 	}
 	return f
 }
+
+// Changes counts the deletes and moves: they change what was flushed before them.
+func (c *Counters) Changes() int64 { return c.Deletes.Load() + c.Moves.Load() }

@@ -20,7 +20,7 @@ type Figures struct {
 	// among them over a limit of cardinality; points refused for want of memory, and
 	// those that failed.
 	Points, Values, Dropped, Over, Refused, Failed int64
-	Deletes                                        int64
+	Deletes, Moves                                 int64
 
 	Flushes, FlushFailures, FlushBytes int64
 	FlushTime                          time.Duration

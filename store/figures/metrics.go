@@ -53,6 +53,7 @@ var table = append([]figure{
 	counter("tsdbd_store_points_over_limit_total", "Points dropped because their series would be one too many, by max-series-per-database or max-values-per-tag.", func(f *Figures) float64 { return float64(f.Over) }),
 	counter("tsdbd_store_points_refused_total", "Points refused for want of memory; clients send them again.", func(f *Figures) float64 { return float64(f.Refused) }),
 	counter("tsdbd_store_points_failed_total", "Points not written because the disk is full or the log failed; clients send them again.", func(f *Figures) float64 { return float64(f.Failed) }),
+	counter("tsdbd_store_moves_total", "Statements that gave series or fields other names, refused ones included.", func(f *Figures) float64 { return float64(f.Moves) }),
 	counter("tsdbd_store_deletes_total", "Deletes logged and applied.", func(f *Figures) float64 { return float64(f.Deletes) }),
 	gauge("tsdbd_store_databases", "Open databases.", func(f *Figures) float64 { return float64(f.Databases) }),
 	gauge("tsdbd_store_series", "Series ever made, in all databases.", func(f *Figures) float64 { return float64(f.Series) }),

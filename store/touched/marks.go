@@ -125,8 +125,9 @@ func (m *Marks) Delete(sequence, shard uint64, set *roaring.Bitmap, r model.Time
 	m.dirty = true
 }
 
-// Shard marks all windows of a shard, which is to get rows without the log.
-func (m *Marks) Shard(sequence, shard uint64) {
+// Shard marks all windows of a shard for some measurements, "" for all. It is for rows
+// that come without the log, and for series that get other names.
+func (m *Marks) Shard(sequence, shard uint64, measurements ...string) {
 	sources := m.sources.Load()
 	if sources == nil {
 		return
@@ -135,7 +136,9 @@ func (m *Marks) Shard(sequence, shard uint64) {
 	defer m.mu.Unlock()
 	src := (*sources)[shard]
 	for _, t := range src.tiers {
-		t.touch("", src.group, sequence)
+		for _, name := range measurements {
+			t.touch(name, src.group, sequence)
+		}
 		m.dirty = true
 	}
 }

@@ -29,7 +29,7 @@ func TestWarnings(t *testing.T) {
 			[]scan.Loss{{Shard: 3, Range: day, Path: "q/1.tsm"}, {Shard: 4, Range: day, Path: "q/MANIFEST", Deletes: true}, {Range: model.AllTime, Path: "wal/q/1"}},
 			[]string{
 				"points are missing in shard 3, 1970-01-01T00:00:00Z to 1970-01-01T23:59:59Z: damaged file set aside as q/1.tsm",
-				"deleted points may be back in shard 4, 1970-01-01T00:00:00Z to 1970-01-01T23:59:59Z: damaged file set aside as q/MANIFEST",
+				"deleted points and old names of series may be back in shard 4, 1970-01-01T00:00:00Z to 1970-01-01T23:59:59Z: damaged file set aside as q/MANIFEST",
 				"points are missing somewhere: damaged file set aside as wal/q/1",
 			},
 		},

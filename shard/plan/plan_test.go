@@ -1,4 +1,4 @@
-package shard
+package plan
 
 import (
 	"fmt"
@@ -11,28 +11,30 @@ import (
 	"tsdbd/internal/testkit/testseed"
 )
 
-// parsePlanFile reads "L<level> <size> [part] [damaged] [rows=n] [hidden=n] [tombstones=n]".
-func parsePlanFile(line string) (f planFile, err error) {
+// parsePlanFile reads "L<level> <size> [part] [damaged] [rows=n] [hidden=n] [tombstones=n] [moves=n]".
+func parsePlanFile(line string) (f File, err error) {
 	for i, w := range strings.Fields(line) {
 		name, value, _ := strings.Cut(w, "=")
 		n, _ := strconv.ParseInt(value, 10, 64)
 		switch {
 		case i == 0:
-			_, err = fmt.Sscanf(w, "L%d", &f.level)
+			_, err = fmt.Sscanf(w, "L%d", &f.Level)
 		case i == 1:
 			unit := map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}[w[len(w)-1]]
-			f.size, err = strconv.ParseInt(w[:len(w)-1], 10, 64)
-			f.size *= unit
+			f.Size, err = strconv.ParseInt(w[:len(w)-1], 10, 64)
+			f.Size *= unit
 		case w == "part":
-			f.part = true
+			f.Part = true
 		case w == "damaged":
-			f.damaged = true
+			f.Damaged = true
 		case name == "rows":
-			f.rows = n
+			f.Rows = n
 		case name == "hidden":
-			f.hidden = n
+			f.Hidden = n
+		case name == "moves":
+			f.Moves = int(n)
 		case name == "tombstones":
-			f.tombstones = int(n)
+			f.Tombstones = int(n)
 		default:
 			err = fmt.Errorf("%q", w)
 		}
@@ -56,33 +58,42 @@ func sizeText(n int64) string {
 }
 
 // merged does what a merge would: the runs [lo, hi) become one, split by size,
-// without the rows that were hidden.
-func merged(files []planFile, lo, hi, level int) (out []planFile, read, written int64) {
+// without the rows that were hidden. If they are the oldest, they make the moves that
+// concern nothing else.
+func merged(files []File, lo, hi, level int) (out []File, read, written int64) {
 	var size, rows int64
 	for _, f := range files[lo:hi] {
-		read += f.size
-		if left := f.rows - f.hidden; f.rows > 0 {
-			size += f.size * left / f.rows
+		read += f.Size
+		if left := f.Rows - f.Hidden; f.Rows > 0 {
+			size += f.Size * left / f.Rows
 			rows += left
 		} else {
-			size += f.size
+			size += f.Size
 		}
 	}
 	written = size
 	out = append(out, files[:lo]...)
-	part := hi-lo == 1 && files[lo].part
+	part := hi-lo == 1 && files[lo].Part
+	moves := files[hi-1].Moves
+	switch {
+	case lo > 0:
+	case hi == len(files):
+		moves = 0
+	case !files[hi].Part: // the moves before it concern nothing else
+		moves = files[hi].Moves
+	}
 	for n := int64(0); size > 0; n++ {
-		f := planFile{size: min(size, 2<<30), level: level, part: part || n > 0}
+		f := File{Size: min(size, 2<<30), Level: level, Part: part || n > 0, Moves: moves}
 		if n == 0 {
-			f.rows = rows
+			f.Rows = rows
 		}
 		out = append(out, f)
-		size -= f.size
+		size -= f.Size
 	}
 	head := len(out)
 	out = append(out, files[hi:]...)
 	if written == 0 && !part && head < len(out) {
-		out[head].part = false // nothing was left of the run's first file
+		out[head].Part = false // nothing was left of the run's first file
 	}
 	return out, read, written
 }
@@ -93,7 +104,7 @@ func merged(files []planFile, lo, hi, level int) (out []planFile, read, written 
 func TestPlanScripts(t *testing.T) {
 	script.Run(t, "testdata/plan*.txt", func(t *testing.T) func(script.Command) []string {
 		return func(c script.Command) []string {
-			var files []planFile
+			var files []File
 			for _, line := range c.Input {
 				f, err := parsePlanFile(line)
 				if err != nil {
@@ -107,9 +118,9 @@ func TestPlanScripts(t *testing.T) {
 }
 
 // plans returns the next merge, or all of them and what is left.
-func plans(cold, all bool, files []planFile) (out []string) {
+func plans(cold, all bool, files []File) (out []string) {
 	for range 100 {
-		lo, hi, level := plan(files, cold)
+		lo, hi, level := Next(files, cold)
 		if lo == hi {
 			break
 		}
@@ -123,9 +134,12 @@ func plans(cold, all bool, files []planFile) (out []string) {
 	if all {
 		var left []string
 		for _, f := range files {
-			s := fmt.Sprintf("L%d %s", f.level, sizeText(f.size))
-			if f.part {
+			s := fmt.Sprintf("L%d %s", f.Level, sizeText(f.Size))
+			if f.Part {
 				s += " part"
+			}
+			if f.Moves > 0 {
+				s += fmt.Sprintf(" moves=%d", f.Moves)
 			}
 			left = append(left, s)
 		}
@@ -146,48 +160,69 @@ func TestPlanEnds(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	worst := 0.0
 	for range 100 {
-		var files []planFile
+		var files []File
 		var flushed, written int64
-		cold, deletes := false, r.IntN(2) == 0
+		cold, deletes, moves := false, r.IntN(2) == 0, r.IntN(3) == 0
 		largest := []int64{1 << 20, 64 << 20, 3 << 30}[r.IntN(3)]
 		for range 300 {
 			size := 1 + r.Int64N(largest)
-			files = append(files, planFile{size: size, rows: 1 + size/16})
+			files = append(files, File{Size: size, Rows: 1 + size/16})
 			flushed += size
 			if deletes && r.IntN(3) == 0 {
 				for i := range files {
-					files[i].tombstones++
+					files[i].Tombstones++
 					if r.IntN(2) == 0 {
-						files[i].hidden = min(files[i].rows, files[i].hidden+r.Int64N(1+files[i].rows/int64(1+r.IntN(200))))
+						files[i].Hidden = min(files[i].Rows, files[i].Hidden+r.Int64N(1+files[i].Rows/int64(1+r.IntN(200))))
 					}
 				}
 			}
+			if moves && r.IntN(10) == 0 {
+				for i := range files {
+					files[i].Moves++
+				}
+			}
 			if r.IntN(100) == 0 && len(files) > 0 {
-				files[r.IntN(len(files))].damaged = true
+				files[r.IntN(len(files))].Damaged = true
 			}
 			cold = r.IntN(20) == 0
 			steps := 0
 			for {
-				lo, hi, level := plan(files, cold)
+				lo, hi, level := Next(files, cold)
 				if lo == hi {
 					break
 				}
 				for _, f := range files[lo:hi] {
-					if f.damaged {
+					if f.Damaged {
 						t.Fatal("a damaged file is merged")
 					}
 				}
-				if hi-lo > 1 && (files[lo].part || hi < len(files) && files[hi].part) {
+				if hi-lo > 1 && (files[lo].Part || hi < len(files) && files[hi].Part) {
 					t.Fatalf("a run is cut: %d-%d of %+v", lo, hi, files)
 				}
-				before := len(files)
+				if lo > 0 && files[lo].Moves != files[hi-1].Moves {
+					t.Fatalf("files before and after a move are merged: %d-%d of %+v", lo, hi, files)
+				}
+				before := len(files) + files[0].Moves
 				next, _, w := merged(files, lo, hi, level)
 				files = next
 				written += w
-				if steps++; steps > 2*before+2 {
+				if steps++; steps > 4*before+4 {
 					t.Fatalf("%d files: still merging after %d steps", before, steps)
 				}
 			}
+		}
+		read, damaged := int64(0), false
+		for _, f := range files {
+			damaged = damaged || f.Damaged
+			if f.Moves > 0 {
+				read += f.Size
+			}
+		}
+		for lo, hi, level := Next(files, true); lo < hi; lo, hi, level = Next(files, true) {
+			files, _, _ = merged(files, lo, hi, level)
+		}
+		if !damaged && read < maxMergeBytes && len(files) > 0 && files[0].Moves > 0 {
+			t.Errorf("moves are left: %+v", files)
 		}
 		amplification := float64(written+flushed) / float64(flushed)
 		worst = max(worst, amplification)

@@ -1,31 +1,34 @@
-package shard
+// Package plan chooses which files of a shard to merge next. It is a pure function of
+// what the files are.
+package plan
 
 import "math/bits"
 
-// planFile is what the compaction planner knows of a file.
-type planFile struct {
-	size       int64
-	level      int
-	part       bool // of the same run as the file before it
-	rows       int64
-	hidden     int64 // rows that tombstones hide
-	tombstones int   // that apply to it
-	damaged    bool  // reading it failed; it is left alone
+// File is what the planner knows of a file.
+type File struct {
+	Size       int64
+	Level      int
+	Part       bool // of the same run as the file before it
+	Rows       int64
+	Hidden     int64 // rows that tombstones hide
+	Tombstones int   // that apply to it
+	Moves      int   // that concern it, and no cache; not more than the file before it has
+	Damaged    bool  // reading it failed; it is left alone
 }
 
 const (
-	// fanIn is how many neighbours of one level make a merge worth while.
-	fanIn = 4
+	// FanIn is how many neighbours of one level make a merge worth while.
+	FanIn = 4
 	// maxRun bounds how many files one merge reads.
 	maxRun = 16
-	// maxFileBytes is the size at which a merge begins another file: 2 GiB, or
+	// MaxFileBytes is the size at which a merge begins another file: 2 GiB, or
 	// 256 MiB where addresses have 32 bits, of which files are mapped whole.
-	maxFileBytes = 1 << (25 + 3*bits.UintSize/32)
+	MaxFileBytes = 1 << (25 + 3*bits.UintSize/32)
 	// maxMergeBytes bounds what one merge reads, and so the disk space it
 	// takes until it is published.
 	maxMergeBytes = 16 << 30
-	// fullLevel marks the result of a full compaction, in dense blocks.
-	fullLevel = 9
+	// FullLevel marks the result of a full compaction, in dense blocks.
+	FullLevel = 9
 	// A file of a cold shard's first run that nothing is to be merged with is
 	// rewritten for dense blocks if it is as large.
 	denseBytes = 1 << 20
@@ -34,11 +37,13 @@ const (
 	coldRatio = 8
 	// A file is rewritten for its tombstones alone when they hide more than
 	// one row in warmHidden, or coldHidden in a cold shard; when they are more
-	// than maxTombstones; or when the shard is cold and the file small.
+	// than MaxTombstones; or when the shard is cold and the file small.
 	warmHidden    = 4
 	coldHidden    = 10
-	maxTombstones = 64
+	MaxTombstones = 64
 	smallBytes    = 64 << 20
+	// So many moves are worth a merge of all that they concern while the shard is warm.
+	warmMoves = 16
 )
 
 // run is neighbouring files that cover the same sequences and split the
@@ -47,40 +52,45 @@ type run struct {
 	lo, hi  int // files
 	size    int64
 	level   int
+	moves   int
 	damaged bool
 }
 
-func runs(files []planFile) []run {
+func runs(files []File) []run {
 	var out []run
 	for i, f := range files {
-		if !f.part || i == 0 {
-			out = append(out, run{lo: i, hi: i})
+		if !f.Part || i == 0 {
+			out = append(out, run{lo: i, hi: i, moves: f.Moves})
 		}
 		r := &out[len(out)-1]
 		r.hi++
-		r.size += f.size
-		r.level = max(r.level, f.level)
-		r.damaged = r.damaged || f.damaged
+		r.size += f.Size
+		r.level = max(r.level, f.Level)
+		r.damaged = r.damaged || f.Damaged
 	}
 	return out
 }
 
-// plan chooses the neighbours [lo, hi) of files, in sequence order, to merge
+// Next chooses the neighbours [lo, hi) of files, in sequence order, to merge
 // next, and the level of the result; lo == hi means that nothing is to do. It
 // is a pure function. Runs are merged whole; a single file is rewritten to
 // apply its tombstones, or once for dense blocks. A cold shard ends as few runs, each much larger than
-// all newer ones together; a warm one merges fanIn or more neighbours of the
-// lowest level that has them.
+// all newer ones together; a warm one merges FanIn or more neighbours of the
+// lowest level that has them. Runs on both sides of a move are merged only with all
+// that are older than the move: see planMoves.
 //
-// It comes to an end: a merge leaves fewer runs, and a rewritten file has
-// no tombstones and fewer rows, or fullLevel. A byte is read once per level while its shard
+// It comes to an end: a merge leaves fewer runs or moves, and a rewritten file has
+// no tombstones and fewer rows, or FullLevel. A byte is read once per level while its shard
 // is warm, and while it is cold when its run is not coldRatio times what came
 // after it.
-func plan(files []planFile, cold bool) (lo, hi, level int) {
+func Next(files []File, cold bool) (lo, hi, level int) {
 	all := runs(files)
+	if lo, hi, level = planMoves(all, cold); lo < hi {
+		return lo, hi, level
+	}
 	for from := 0; from < len(all); from++ {
 		to := from
-		for to < len(all) && !all[to].damaged {
+		for to < len(all) && !all[to].damaged && all[to].moves == all[from].moves {
 			to++
 		}
 		if cold {
@@ -91,20 +101,20 @@ func plan(files []planFile, cold bool) (lo, hi, level int) {
 		if lo < hi {
 			return lo, hi, level
 		}
-		from = to
+		from = max(from, to-1)
 	}
 	for i := range files {
-		if f := &files[i]; !f.damaged && f.worthRewriting(cold) {
-			return i, i + 1, f.level
+		if f := &files[i]; !f.Damaged && f.worthRewriting(cold) {
+			return i, i + 1, f.Level
 		}
 	}
 	for i := range files {
 		f := &files[i]
-		if !cold || i > 0 && !f.part {
+		if !cold || i > 0 && !f.Part {
 			break
 		}
-		if !f.damaged && f.level < fullLevel && f.size >= denseBytes {
-			return i, i + 1, fullLevel
+		if !f.Damaged && f.Level < FullLevel && f.Size >= denseBytes {
+			return i, i + 1, FullLevel
 		}
 	}
 	return 0, 0, 0
@@ -113,20 +123,43 @@ func plan(files []planFile, cold bool) (lo, hi, level int) {
 // worthRewriting reports whether tombstones alone make it worth while to write a file
 // anew. Those that hide nothing do not: a delete of nothing, said every
 // minute, must not keep the disk busy.
-func (f *planFile) worthRewriting(cold bool) bool {
+func (f *File) worthRewriting(cold bool) bool {
 	switch {
-	case f.hidden == 0:
+	case f.Hidden == 0:
 		return false
-	case f.hidden*warmHidden > f.rows, f.tombstones > maxTombstones:
+	case f.Hidden*warmHidden > f.Rows, f.Tombstones > MaxTombstones:
 		return true
 	}
-	return cold && (f.hidden*coldHidden > f.rows || f.size < smallBytes)
+	return cold && (f.Hidden*coldHidden > f.Rows || f.Size < smallBytes)
 }
 
-// planWarm chooses fanIn or more runs of the lowest level that has them, and
+// planMoves chooses the oldest runs that moves concern, as many as one merge reads, if
+// there are moves that concern nothing else: the merge makes these of the rows.
+func planMoves(all []run, cold bool) (lo, hi, level int) {
+	if len(all) == 0 || !cold && all[0].moves <= warmMoves {
+		return 0, 0, 0
+	}
+	n, files, size := 0, 0, int64(0)
+	for ; n < len(all) && !all[n].damaged && all[n].moves > 0; n++ {
+		files += all[n].hi - all[n].lo
+		if size += all[n].size; n > 0 && files > maxRun || size > maxMergeBytes {
+			break
+		}
+		level = max(level, all[n].level)
+	}
+	if n == 0 || n < len(all) && all[n].moves == all[0].moves {
+		return 0, 0, 0
+	}
+	if cold {
+		level = FullLevel
+	}
+	return all[0].lo, all[n-1].hi, level
+}
+
+// planWarm chooses FanIn or more runs of the lowest level that has them, and
 // those of lower levels between them.
 func planWarm(all []run) (lo, hi, level int) {
-	for want := range fullLevel {
+	for want := range FullLevel {
 		for from := range all {
 			if all[from].level != want {
 				continue
@@ -141,7 +174,7 @@ func planWarm(all []run) (lo, hi, level int) {
 					n, end = n+1, i
 				}
 			}
-			if n >= fanIn {
+			if n >= FanIn {
 				return all[from].lo, all[end].hi, want + 1
 			}
 		}
@@ -185,8 +218,8 @@ func planCold(all []run) (lo, hi, level int) {
 	for _, r := range best {
 		level = max(level, r.level)
 	}
-	if level = min(level+1, fullLevel-1); len(best) == len(all) {
-		level = fullLevel
+	if level = min(level+1, FullLevel-1); len(best) == len(all) {
+		level = FullLevel
 	}
 	return best[0].lo, best[len(best)-1].hi, level
 }

@@ -1,0 +1,11 @@
+// Package moves knows what moves have made of series: which series hold the rows of
+// which others, and under which names fields are read.
+//
+// A move at sequence Q gives the rows that its sources have below Q to their targets,
+// as if the rows were written to the targets at Q. Files and caches that end below Q
+// keep the rows under their old series; a merge that holds all of them writes the rows
+// under the new ones. Until then a List says, for a series, which old series are to be
+// read in which file (Places).
+//
+// Pairs and Lists do not change. They may be used by many goroutines.
+package moves

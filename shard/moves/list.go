@@ -1,0 +1,286 @@
+package moves
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/model"
+	"tsdbd/model/column"
+)
+
+// List is the moves that files or caches of a shard have not yet made of their rows,
+// in the order of their sequences. A nil List is empty.
+type List struct {
+	moves    []*Move
+	involved *roaring.Bitmap // in any of them
+}
+
+func newList(moves []*Move) *List {
+	if len(moves) == 0 {
+		return nil
+	}
+	l := &List{moves: moves, involved: roaring.New()}
+	for _, m := range moves {
+		l.involved.Or(m.Pairs.involved)
+	}
+	return l
+}
+
+// NewList returns a list of moves, which it sorts.
+func NewList(moves []*Move) *List {
+	slices.SortFunc(moves, func(a, b *Move) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return newList(moves)
+}
+
+// All returns the moves, which must not be changed.
+func (l *List) All() []*Move {
+	if l == nil {
+		return nil
+	}
+	return l.moves
+}
+
+// Len returns the number of moves.
+func (l *List) Len() int { return len(l.All()) }
+
+// Bytes returns about what the list takes in memory.
+func (l *List) Bytes() (n int64) {
+	for _, m := range l.All() {
+		n += m.Pairs.Bytes()
+	}
+	return n
+}
+
+// With returns the list with one more move, or the same list if it has the move.
+func (l *List) With(m *Move) *List {
+	i := l.After(m.Sequence - 1)
+	if i < l.Len() && l.moves[i].Sequence == m.Sequence {
+		return l
+	}
+	return newList(slices.Insert(slices.Clone(l.All()), i, m))
+}
+
+// From returns the list from the i-th move on.
+func (l *List) From(i int) *List {
+	if i == 0 {
+		return l
+	}
+	return newList(l.All()[i:])
+}
+
+// Before returns the moves below a sequence.
+func (l *List) Before(sequence uint64) *List {
+	n := l.After(sequence - 1)
+	if n == l.Len() {
+		return l
+	}
+	return newList(l.moves[:n])
+}
+
+// After returns the place of the first move above a sequence. Rows of a part that ends
+// at the sequence are concerned by it and all that follow.
+func (l *List) After(sequence uint64) int {
+	n, _ := slices.BinarySearchFunc(l.All(), sequence, func(m *Move, sequence uint64) int {
+		if m.Sequence > sequence {
+			return 1
+		}
+		return -1
+	})
+	return n
+}
+
+// Involves reports whether a series is a source or a target of a move.
+func (l *List) Involves(id model.SeriesID) bool { return l.involved.Contains(uint32(id)) }
+
+// Involved returns the sources and targets of the moves [from, until). The caller owns
+// the set.
+func (l *List) Involved(from, until int) *roaring.Bitmap {
+	set := roaring.New()
+	for _, m := range l.All()[from:until] {
+		set.Or(m.Pairs.involved)
+	}
+	return set
+}
+
+// Intersects reports whether a series of set is a source or a target of a move.
+func (l *List) Intersects(set *roaring.Bitmap) bool { return l.involved.Intersects(set) }
+
+// Place is where rows of a series are: in a part of the shard, as those of the series
+// ID. Their fields have the names that Renames make of them.
+type Place struct {
+	Part    int
+	ID      model.SeriesID
+	Renames Renames
+}
+
+// Places calls fn with the places of the rows of a series, older rows first, as the
+// moves before the until-th have left them. next says of each part, older parts first,
+// the place of the first move that concerns it, see After. measurement is that of the
+// series.
+func (l *List) Places(id model.SeriesID, measurement string, until int, next []int, fn func(Place)) {
+	w := placing{l.All(), next, fn}
+	w.walk(id, measurement, until, nil)
+}
+
+type placing struct {
+	moves []*Move
+	next  []int
+	fn    func(Place)
+}
+
+// walk calls fn with the places of the rows that id has before the i-th move.
+func (w *placing) walk(id model.SeriesID, measurement string, i int, renames Renames) {
+	if len(w.next) == 0 || i < w.next[0] {
+		return // no part is as old
+	}
+	if i > 0 {
+		m := w.moves[i-1]
+		if m.Change.Fields() {
+			before := renames
+			if m.Change.Measurement == measurement {
+				before = append(slices.Clip(renames), m.Change.RenameField)
+			}
+			w.walk(id, measurement, i-1, before)
+		} else {
+			if !m.Pairs.sources.Contains(uint32(id)) {
+				w.walk(id, measurement, i-1, renames)
+			}
+			if m.Pairs.involved.Contains(uint32(id)) {
+				m.Pairs.From(id, func(from model.SeriesID) { w.walk(from, m.Change.Measurement, i-1, renames) })
+			}
+		}
+	}
+	part, _ := slices.BinarySearch(w.next, i)
+	for ; part < len(w.next) && w.next[part] == i; part++ {
+		w.fn(Place{part, id, renames})
+	}
+}
+
+// Keys calls fn with the series that have had the rows of id in turn, id first, and the
+// series that has them now last. key is that of id.
+func (l *List) Keys(id model.SeriesID, key string, fn func(id model.SeriesID, key string) error) error {
+	err := fn(id, key)
+	for _, m := range l.All() {
+		if to, ok := m.Pairs.To(id); ok && err == nil {
+			b, _ := m.Change.AppendKey(nil, key, nil)
+			id, key = to, string(b)
+			err = fn(id, key)
+		}
+	}
+	return err
+}
+
+// at returns the series that has the rows of id as of a sequence, and makes next the place
+// of the first move from there on.
+func (l *List) at(id model.SeriesID, next *int, sequence uint64) model.SeriesID {
+	for ; *next < len(l.moves) && l.moves[*next].Sequence < sequence; *next++ {
+		id = l.moves[*next].to(id)
+	}
+	return id
+}
+
+// Names returns a function that gives, for ascending sequences, the series that has the
+// rows of id then, in a part which the moves from next on concern.
+func (l *List) Names(id model.SeriesID, next int) func(sequence uint64) model.SeriesID {
+	if l == nil {
+		return func(uint64) model.SeriesID { return id }
+	}
+	return func(sequence uint64) model.SeriesID {
+		id = l.at(id, &next, sequence)
+		return id
+	}
+}
+
+// Original returns the series of a part whose rows belong to series of set, in a part
+// which the moves from next on concern.
+func (l *List) Original(set *roaring.Bitmap, next int) *roaring.Bitmap {
+	for _, m := range slices.Backward(l.All()[next:]) {
+		if !m.Pairs.involved.Intersects(set) {
+			continue
+		}
+		old := roaring.AndNot(set, m.Pairs.sources)
+		_ = m.Pairs.All(func(from, to model.SeriesID) error {
+			if set.Contains(uint32(to)) {
+				old.Add(uint32(from))
+			}
+			return nil
+		})
+		set = old
+	}
+	return set
+}
+
+// Renames are the renames of fields that concern some rows, the latest first.
+type Renames []model.Rename
+
+// RenamesOf returns the renames of [from, until) of fields of a measurement.
+func (l *List) RenamesOf(measurement string, from, until int) (out Renames) {
+	for _, m := range slices.Backward(l.All()[from:until]) {
+		if m.Change.Fields() && m.Change.Measurement == measurement {
+			out = append(out, m.Change.RenameField)
+		}
+	}
+	return out
+}
+
+// HasRenames reports whether a move of [from, until) renames a field.
+func (l *List) HasRenames(from, until int) bool {
+	return slices.ContainsFunc(l.All()[from:until], func(m *Move) bool { return m.Change.Fields() })
+}
+
+// Original returns the key under which rows have a field, "" if they have none.
+func (r Renames) Original(key string) string {
+	for _, x := range r {
+		switch key {
+		case x.To:
+			key = x.From
+		case x.From:
+			return ""
+		}
+	}
+	return key
+}
+
+// Current returns the key of a field, given that which rows have, "" if it is gone: a
+// field takes the key of another one only when no row has that.
+func (r Renames) Current(key string) string {
+	for _, x := range slices.Backward(r) {
+		switch key {
+		case x.From:
+			key = x.To
+		case x.To:
+			return ""
+		}
+	}
+	return key
+}
+
+// Fields returns the fields of the series id of a measurement by their present names.
+func (l *List) Fields(id model.SeriesID, measurement string, fields []column.Field) []column.Field {
+	var renames Renames
+	for _, m := range l.All() {
+		switch {
+		case m.Change.Fields() && m.Change.Measurement == measurement:
+			renames = slices.Insert(renames, 0, m.Change.RenameField)
+		case m.Pairs.sources.Contains(uint32(id)):
+			id, measurement = m.to(id), m.Change.To
+		}
+	}
+	return renames.Fields(fields)
+}
+
+// Fields returns the fields of rows by their present names.
+func (r Renames) Fields(fields []column.Field) []column.Field {
+	if len(r) == 0 {
+		return fields
+	}
+	out := make([]column.Field, 0, len(fields))
+	for _, f := range fields {
+		if f.Key = r.Current(f.Key); f.Key != "" {
+			out = append(out, f)
+		}
+	}
+	return column.UnionFields(out)
+}

@@ -1,0 +1,344 @@
+package moves
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/testkit/testseed"
+	"tsdbd/model"
+	"tsdbd/model/column"
+)
+
+var update = flag.Bool("update", false, "write golden files of formats that have none")
+
+// pairsOf makes pairs of a map; the sources of a target ascend.
+func pairsOf(t testing.TB, m map[model.SeriesID]model.SeriesID) *Pairs {
+	t.Helper()
+	sources := slices.SortedFunc(maps.Keys(m), func(a, b model.SeriesID) int {
+		if m[a] != m[b] {
+			return int(m[a]) - int(m[b])
+		}
+		return int(a) - int(b)
+	})
+	var b Builder
+	for _, from := range sources {
+		b.Add(from, m[from])
+	}
+	p, err := b.Pairs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// randomPairs returns pairs among ids below n: runs, several sources of a target, cycles.
+func randomPairs(r *rand.Rand, n int) map[model.SeriesID]model.SeriesID {
+	m := map[model.SeriesID]model.SeriesID{}
+	for range 1 + r.IntN(4) {
+		from, to, step := 1+r.IntN(n), 1+r.IntN(n), r.IntN(2)
+		for k := range 1 + r.IntN(6) {
+			a, b := model.SeriesID(from+k), model.SeriesID(to+step*k)
+			if a != b && int(a) < n && int(b) < n {
+				m[a] = b
+			}
+		}
+	}
+	return m
+}
+
+func (p *Pairs) text() string {
+	var b strings.Builder
+	for i := range p.runs {
+		r := &p.runs[i]
+		for k := range r.n {
+			fmt.Fprintf(&b, "%d>%d ", r.from+k, r.to+r.step*k)
+		}
+	}
+	return b.String()
+}
+
+// TestPairs compares pairs with a map, also after they were written and read.
+func TestPairs(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 1))
+	for range 2000 {
+		n := 2 + r.IntN(40)
+		want := randomPairs(r, n)
+		p := pairsOf(t, want)
+		d := binio.NewDecoder(appendPairs(nil, p))
+		again := decodePairs(&d)
+		if d.Err() != nil || d.Len() > 0 || again.text() != p.text() {
+			t.Fatalf("%s read as %s: %v", p.text(), again.text(), d.Err())
+		}
+		half := roaring.New()
+		for id := range uint32(n) {
+			if r.IntN(2) == 0 {
+				half.Add(id)
+			}
+		}
+		for _, c := range []struct {
+			p    *Pairs
+			want map[model.SeriesID]model.SeriesID
+		}{{again, want}, {again.Only(half), mapOnly(want, half)}} {
+			got := map[model.SeriesID]model.SeriesID{}
+			last := model.SeriesID(0)
+			if err := c.p.All(func(from, to model.SeriesID) error {
+				if from <= last {
+					return errors.New("sources do not ascend")
+				}
+				got[from], last = to, from
+				return nil
+			}); err != nil || !maps.Equal(got, c.want) || c.p.Len() != len(c.want) {
+				t.Fatalf("pairs %v, want %v: %v", got, c.want, err)
+			}
+			for id := model.SeriesID(0); int(id) <= n; id++ {
+				to, ok := c.p.To(id)
+				if want, has := c.want[id]; ok != has || to != want {
+					t.Fatalf("%d to %d of %s", id, to, c.p.text())
+				}
+				var from []model.SeriesID
+				c.p.From(id, func(id model.SeriesID) { from = append(from, id) })
+				var sources []model.SeriesID
+				for a, b := range c.want {
+					if b == id {
+						sources = append(sources, a)
+					}
+				}
+				slices.Sort(sources)
+				if !slices.Equal(from, sources) || c.p.Targets().Contains(uint32(id)) != (len(from) > 0) {
+					t.Fatalf("from %v to %d of %s", from, id, c.p.text())
+				}
+			}
+		}
+	}
+}
+
+func mapOnly(m map[model.SeriesID]model.SeriesID, set *roaring.Bitmap) map[model.SeriesID]model.SeriesID {
+	out := maps.Clone(m)
+	maps.DeleteFunc(out, func(from, _ model.SeriesID) bool { return !set.Contains(uint32(from)) })
+	return out
+}
+
+// TestPairsRefused has pairs that no move makes.
+func TestPairsRefused(t *testing.T) {
+	for what, pairs := range map[string][][2]model.SeriesID{
+		"a source twice":         {{1, 5}, {1, 6}},
+		"a source twice in runs": {{1, 5}, {2, 6}, {3, 7}, {2, 9}},
+		"itself":                 {{7, 7}},
+		"itself in a run":        {{5, 6}, {6, 6}},
+		"targets that descend":   {{1, 6}, {9, 5}},
+		"no source":              {{0, 5}},
+		"no target":              {{5, 0}},
+	} {
+		var b Builder
+		for _, p := range pairs {
+			b.Add(p[0], p[1])
+		}
+		if p, err := b.Pairs(); err == nil {
+			t.Errorf("%s: %s", what, p.text())
+		}
+	}
+	var b Builder
+	b.Add(math.MaxUint32-1, 7)
+	b.Add(math.MaxUint32, 8)
+	p, err := b.Pairs()
+	if err != nil || p.Len() != 2 {
+		t.Fatalf("the last series: %v", err)
+	}
+	d := binio.NewDecoder(appendPairs(nil, p))
+	if again := decodePairs(&d); d.Err() != nil || again.text() != p.text() {
+		t.Errorf("the last series: %v", d.Err())
+	}
+}
+
+// TestPlaces compares a list with rows that are moved one by one: which part has the rows
+// of a series, under which series and field, and in which order; what a tombstone hides;
+// what the series are called when files are repaired.
+func TestPlaces(t *testing.T) {
+	type row struct {
+		part  int
+		id    model.SeriesID
+		field string
+	}
+	r := rand.New(rand.NewPCG(testseed.Of(t), 2))
+	const n, measurement = 12, "m"
+	for range 2000 {
+		rows := map[model.SeriesID][]row{} // present rows of each series, older first
+		fields := map[row]string{}
+		var l *List
+		var next []int
+		count, sequence := 0, uint64(10)
+		for range 1 + r.IntN(6) {
+			for range r.IntN(3) { // parts between two moves
+				part := len(next)
+				next = append(next, count)
+				for id := model.SeriesID(1); id < n; id++ {
+					if r.IntN(2) == 0 {
+						x := row{part, id, "f"}
+						rows[id] = append(rows[id], x)
+						fields[x] = "f"
+					}
+				}
+				sequence++
+			}
+			sequence++
+			count++
+			if r.IntN(5) == 0 {
+				to := fmt.Sprint("g", count)
+				for x, name := range fields {
+					if name == "f" {
+						fields[x] = to
+					}
+				}
+				l = l.With(&Move{Sequence: sequence, Change: model.Change{Measurement: measurement, To: measurement, RenameField: model.Rename{From: "f", To: to}}, Pairs: pairsOf(t, nil)})
+				continue
+			}
+			m := randomPairs(r, n)
+			l = l.With(&Move{Sequence: sequence, Change: model.Change{Measurement: measurement, To: measurement}, Pairs: pairsOf(t, m)})
+			moved := maps.Clone(rows)
+			for from := range m {
+				delete(moved, from)
+			}
+			for _, from := range slices.Sorted(maps.Keys(m)) {
+				moved[m[from]] = append(slices.Clone(moved[m[from]]), rows[from]...)
+			}
+			rows = moved
+		}
+		for i := range next {
+			next[i] = min(next[i], l.Len())
+		}
+		if again := l.With(l.moves[0]); again != l {
+			t.Fatal("a move came twice")
+		}
+		for id := model.SeriesID(1); id < n; id++ {
+			var got, want []string
+			l.Places(id, measurement, l.Len(), next, func(at Place) {
+				name := at.Renames.Current("f")
+				if at.Renames.Original(name) != "f" {
+					t.Fatalf("%q is %q", name, at.Renames.Original(name))
+				}
+				if slices.Contains(rows[id], row{at.Part, at.ID, "f"}) {
+					got = append(got, fmt.Sprint(at.Part, at.ID, name))
+				}
+				rest := l.From(next[at.Part])
+				if set := l.Original(roaring.BitmapOf(uint32(id)), next[at.Part]); !set.Contains(uint32(at.ID)) {
+					t.Fatalf("%d of %v is not %d", at.ID, set, id)
+				}
+				if now := l.Names(at.ID, next[at.Part])(math.MaxUint64); now != id {
+					t.Fatalf("%d is %d, not %d", at.ID, now, id)
+				}
+				last := model.SeriesID(0)
+				if err := rest.Keys(at.ID, "m", func(id model.SeriesID, _ string) error { last = id; return nil }); err != nil || last != id {
+					t.Fatalf("%d is repaired as %d, not %d", at.ID, last, id)
+				}
+				if f := rest.Fields(at.ID, measurement, []column.Field{{Key: "f"}}); len(f) != 1 || f[0].Key != name {
+					t.Fatalf("fields %v, want %s", f, name)
+				}
+			})
+			for _, x := range rows[id] {
+				want = append(want, fmt.Sprint(x.part, x.id, fields[x]))
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("series %d is at %v, want %v", id, got, want)
+			}
+		}
+	}
+}
+
+// TestNames follows a series through moves, and finds out which tombstones name it.
+func TestNames(t *testing.T) {
+	l := NewList([]*Move{
+		{Sequence: 30, Pairs: pairsOf(t, map[model.SeriesID]model.SeriesID{2: 3})},
+		{Sequence: 20, Pairs: pairsOf(t, map[model.SeriesID]model.SeriesID{1: 2})},
+	})
+	name := l.Names(1, l.After(5))
+	for _, c := range [][2]uint64{{10, 1}, {20, 1}, {21, 2}, {30, 2}, {31, 3}} {
+		if got := name(c[0]); uint64(got) != c[1] {
+			t.Errorf("at %d it is %d, want %d", c[0], got, c[1])
+		}
+	}
+	for sequence, want := range map[uint64]int{19: 0, 20: 1, 29: 1, 30: 2} {
+		if got := l.After(sequence); got != want {
+			t.Errorf("after %d: %d, want %d", sequence, got, want)
+		}
+	}
+	for sequence, want := range map[uint64]int{20: 0, 21: 1, 31: 2} {
+		if got := l.Before(sequence).Len(); got != want {
+			t.Errorf("before %d: %d, want %d", sequence, got, want)
+		}
+	}
+	if !l.Involves(3) || l.Involves(4) || l.Involved(0, 1).Contains(3) || l.Bytes() == 0 {
+		t.Error("involved are the wrong series")
+	}
+}
+
+func example(t testing.TB) *Move {
+	return &Move{Sequence: 9, Pairs: pairsOf(t, map[model.SeriesID]model.SeriesID{1: 100, 2: 101, 3: 102, 10: 103, 11: 103, 300: 7}), Change: model.Change{
+		Measurement: "cpu", To: "cpus", Set: model.Tags{{Key: "dc", Value: "fra"}, {Key: "rack", Value: "r 1"}}, Drop: []string{"host", "os"},
+		RenameTag: model.Rename{From: "a", To: "b"}, RenameField: model.Rename{From: "x", To: "y"},
+	}}
+}
+
+// TestMoveGolden holds the format still.
+func TestMoveGolden(t *testing.T) {
+	const name = "testdata/move1.golden"
+	got := example(t).Append(nil)
+	if _, err := os.Stat(name); *update && err != nil {
+		if err := os.WriteFile(name, []byte(hex.Dump(got)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hex.Dump(got) != string(want) {
+		t.Errorf("bytes changed:\n%s\nwant\n%s", hex.Dump(got), want)
+	}
+	m, err := Decode(9, got)
+	if err != nil || m.Sequence != 9 || !bytes.Equal(m.Append(nil), got) {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	for i := range got {
+		if m, err := Decode(9, got[:i]); !errors.Is(err, binio.ErrCorrupt) {
+			t.Fatalf("cut at %d: %+v, %v", i, m, err)
+		}
+	}
+	if _, err := Decode(9, append(got, 0)); !errors.Is(err, binio.ErrCorrupt) {
+		t.Errorf("a byte behind the end: %v", err)
+	}
+}
+
+// FuzzMove feeds the reader of moves: what it reads it writes as it was read, and it
+// takes no memory out of proportion.
+func FuzzMove(f *testing.F) {
+	f.Add(example(f).Append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := Decode(1, b)
+		if err != nil {
+			if !errors.Is(err, binio.ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if n := m.Pairs.Bytes(); n > int64(200*len(b)+1<<16) {
+			t.Fatalf("%d bytes of memory for %d", n, len(b))
+		}
+		again, err := Decode(1, m.Append(nil))
+		if err != nil || !bytes.Equal(again.Append(nil), m.Append(nil)) {
+			t.Fatalf("read again: %v", err)
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package move
+
+import (
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// limits refuses a move by which the database would have more series than it may and
+// than it has, or a tag more values.
+func (r *Request) limits(out *Result) error {
+	if r.Bounds.MaxSeries > 0 {
+		after, before := r.staying(out), roaring.New()
+		after.Or(out.Pairs.Targets())
+		for _, sh := range r.Shards {
+			before.Or(sh.View.AllSeries())
+		}
+		if n := after.GetCardinality(); n > uint64(r.Bounds.MaxSeries) && n > before.GetCardinality() {
+			return fmt.Errorf("max-series-per-database limit exceeded: (%d)", r.Bounds.MaxSeries)
+		}
+	}
+	if r.Bounds.MaxValues <= 0 {
+		return nil
+	}
+	brought, err := r.brought(out)
+	if err != nil {
+		return err
+	}
+	for key, values := range brought {
+		before, after := map[string]bool{}, values
+		for i, sh := range r.Shards {
+			all, err := sh.View.Series(r.Change.To)
+			if err != nil {
+				return err
+			}
+			if err := add(before, sh, r.Change.To, key, all); err != nil {
+				return err
+			}
+			if out.sets[i] != nil {
+				all.AndNot(out.sets[i])
+			}
+			if err := add(after, sh, r.Change.To, key, all); err != nil {
+				return err
+			}
+		}
+		if len(after) > r.Bounds.MaxValues && len(after) > len(before) {
+			return fmt.Errorf("max-values-per-tag limit exceeded (%d/%d): measurement=%q tag=%q", len(after), r.Bounds.MaxValues, r.Change.To, key)
+		}
+	}
+	return nil
+}
+
+// brought returns the values that the moved series bring to tags, by key.
+func (r *Request) brought(out *Result) (map[string]map[string]bool, error) {
+	c := r.Change
+	brought := map[string]map[string]bool{}
+	for _, t := range c.Set {
+		brought[t.Key] = map[string]bool{t.Value: true}
+	}
+	for i, sh := range r.Shards {
+		if out.sets[i] == nil {
+			continue
+		}
+		as := map[string]string{}
+		switch {
+		case c.RenameTag.From != "":
+			as[c.RenameTag.From] = c.RenameTag.To
+		case c.To != c.Measurement:
+			keys, err := sh.View.TagKeys(c.Measurement)
+			if err != nil {
+				return nil, err
+			}
+			for _, key := range keys {
+				as[key] = key
+			}
+		}
+		for from, to := range as {
+			if brought[to] == nil {
+				brought[to] = map[string]bool{}
+			}
+			if err := add(brought[to], sh, c.Measurement, from, out.sets[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return brought, nil
+}
+
+// add adds the values of a tag that series of set have.
+func add(to map[string]bool, sh Shard, measurement, key string, set *roaring.Bitmap) error {
+	values, err := sh.View.TagValues(measurement, key, set)
+	if err != nil {
+		return fmt.Errorf("count the values of tag %s of %s: %w", key, measurement, err)
+	}
+	for _, value := range values {
+		to[value] = true
+	}
+	return nil
+}

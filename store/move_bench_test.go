@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/model"
+	"tsdbd/model/scan"
+)
+
+// BenchmarkMove renames a measurement of very many series with a row each, and reads all
+// of it: before, after, and after the merge that makes the move of the rows.
+func BenchmarkMove(b *testing.B) {
+	const series = 1_000_000
+	for b.Loop() {
+		b.StopTimer()
+		fs := vfstest.New()
+		opt := testOptions(fs)
+		opt.CacheBytes = 2 << 30
+		s := openTest(b, fs, opt)
+		s.create("db")
+		var lines strings.Builder
+		for i := range series {
+			fmt.Fprintf(&lines, "cpu,region=eu-central-1,datacenter=eu-central-1a,host=host_%07d usage=%d 1\n", i, i)
+			if i%10_000 == 9_999 {
+				s.must(s.write("db", lines.String()))
+				lines.Reset()
+			}
+		}
+		e := s.entries()[0]
+		s.flush(context.Background(), e)
+		read := func(what string) {
+			start := time.Now()
+			if n := countRows(b, s); n != series {
+				b.Fatalf("%d rows", n)
+			}
+			b.ReportMetric(float64(time.Since(start).Milliseconds()), what+"-ms")
+		}
+		read("read-before")
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		bytes := s.log.Stats().BytesWritten
+		b.StartTimer()
+		moved, err := s.Move(context.Background(), scan.MoveRequest{Database: "db", Change: model.Change{Measurement: "cpu", To: "processor"}})
+		b.StopTimer()
+		s.must(err)
+		runtime.ReadMemStats(&after)
+		if moved.Series != series {
+			b.Fatalf("%+v", moved)
+		}
+		b.ReportMetric(float64(s.log.Stats().BytesWritten-bytes), "entry-bytes")
+		b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/1e6, "MB-allocated")
+		b.ReportMetric(float64(e.MoveBytes()), "list-bytes")
+		read("read-moved")
+		s.makeMoves()
+		read("read-merged")
+		s.must(s.Close())
+		b.StartTimer()
+	}
+}
+
+// countRows reads all rows of the database.
+func countRows(b *testing.B, s *testStore) (n int) {
+	v, err := s.View("db", "", model.AllTime)
+	s.must(err)
+	defer v.Release()
+	for _, sh := range v.Shards() {
+		for _, m := range sh.Measurements() {
+			set, err := sh.Select(b.Context(), m, nil)
+			s.must(err)
+			c, err := sh.Scan(b.Context(), scan.Request{Measurement: m, Series: set, Fields: []string{"usage"}, Range: model.AllTime})
+			s.must(err)
+			for _, ok := c.NextSeries(); ok; _, ok = c.NextSeries() {
+				for ch := c.NextChunk(); ch != nil; ch = c.NextChunk() {
+					n += ch.Len()
+				}
+			}
+			s.must(c.Err())
+			c.Close()
+		}
+	}
+	return n
+}

@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"tsdbd/internal/testkit/script"
+	"tsdbd/internal/testkit/testseed"
+	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/scan"
+	"tsdbd/query/expr"
+	"tsdbd/query/syntax"
+)
+
+// TestMovesAgainstModel runs many moves among writes, deletes, flushes, merges and
+// restarts, and compares every state with a map.
+func TestMovesAgainstModel(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 31))
+	for range 8 {
+		fs := vfstest.New()
+		s := openTest(t, fs, testOptions(fs))
+		s.create("db")
+		d := newDriver(s, r)
+		d.ddl, d.moves = r.IntN(2) == 0, true
+		for i := range 120 {
+			op := d.next()
+			if err := op.run(); err != nil {
+				t.Fatalf("step %d, %s: %v", i, op.name, err)
+			}
+			d.want = op.after
+			if err := d.check(s); err != nil {
+				t.Fatalf("step %d, %s: %v", i, op.name, err)
+			}
+			if i%30 == 29 {
+				if err := d.restart(); err != nil {
+					t.Fatal(err)
+				}
+				if err := d.check(s); err != nil {
+					t.Fatalf("step %d, reopened: %v", i, err)
+				}
+			}
+		}
+		// Merges come to an end, and then no file needs the moves.
+		s.makeMoves()
+		if err := d.check(s); err != nil {
+			t.Fatalf("merged: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestMoveScripts runs testdata/move*.txt. "write" has lines of line protocol, "do"
+// statements that move (or DELETE measurement time), "read" shows all points.
+func TestMoveScripts(t *testing.T) {
+	script.Run(t, "testdata/move*.txt", func(t *testing.T) func(script.Command) []string {
+		fs := vfstest.New()
+		s := openTest(t, fs, testOptions(fs))
+		s.create("db")
+		t.Cleanup(func() { s.must(s.Close()) })
+		return func(c script.Command) (out []string) {
+			switch c.Name {
+			case "write":
+				s.must(s.write("db", strings.Join(c.Input, "\n")))
+			case "do":
+				for _, text := range c.Input {
+					out = append(out, s.statement(text)...)
+				}
+			case "flush":
+				for _, e := range s.entries() {
+					s.flush(t.Context(), e)
+				}
+			case "merge":
+				s.makeMoves()
+			case "reopen":
+				s.must(s.Close())
+				again, err := Open("/data", s.opt)
+				s.must(err)
+				s.Store = again
+			case "read":
+				for key, value := range s.read("db") {
+					series, at, field := splitKey(key)
+					out = append(out, fmt.Sprintf("%s %s=%s %d", series, field, value, at))
+				}
+				slices.Sort(out)
+			}
+			return out
+		}
+	})
+}
+
+func splitKey(key string) (series string, at int64, field string) {
+	parts := strings.Split(key, " ")
+	_, _ = fmt.Sscan(parts[1], &at)
+	return parts[0], at, parts[2]
+}
+
+// statement runs one that moves, or a delete of a measurement at a time.
+func (s *testStore) statement(text string) []string {
+	var measurement string
+	var at int64
+	if n, _ := fmt.Sscanf(text, "DELETE %s %d", &measurement, &at); n == 2 {
+		s.must(s.Delete(context.Background(), scan.DeleteRequest{
+			Database: "db", Measurement: func(name string) bool { return name == measurement }, Range: model.TimeRange{Min: at, Max: at},
+		}))
+		return nil
+	}
+	q, err := syntax.Parse(text, nil)
+	s.must(err)
+	st := q.Statements[0].(*syntax.Move)
+	req := scan.MoveRequest{Database: "db", Change: st.Change}
+	if st.Condition != nil {
+		req.Where = func(_ string, fields []column.Field) (*model.TagExpr, error) {
+			tags, _ := expr.SplitTags(st.Condition, expr.FieldTest(fields))
+			return tags, nil
+		}
+	}
+	moved, err := s.Move(context.Background(), req)
+	if err != nil {
+		return []string{"refused: " + err.Error()}
+	}
+	return []string{fmt.Sprintf("%d series, %d merged", moved.Series, moved.Merged)}
+}
+
+// makeMoves flushes and merges until no file needs a move any more.
+func (s *testStore) makeMoves() {
+	for _, e := range s.entries() {
+		s.flush(context.Background(), e)
+		for did := true; did; {
+			var err error
+			did, err = e.Compact(context.Background(), true)
+			s.must(err)
+		}
+		if n := e.MoveBytes(); n > 0 {
+			s.t.Errorf("shard %d keeps moves of %d bytes", e.ID(), n)
+		}
+	}
+}
