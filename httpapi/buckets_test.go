@@ -32,6 +32,10 @@ func (a *catalogAdmin) Apply(_ context.Context, cmd meta.Command) error {
 
 func (*catalogAdmin) Delete(context.Context, scan.DeleteRequest) error { return nil }
 
+func (*catalogAdmin) Move(context.Context, scan.MoveRequest) (scan.Moved, error) {
+	return scan.Moved{}, nil
+}
+
 // TestBuckets runs the bucket routes over the statements of package query.
 func TestBuckets(t *testing.T) {
 	users, _, opt := withUsers(t)

@@ -7,7 +7,7 @@ import (
 	"tsdbd/model/scan"
 )
 
-// Admin gives statements access to the catalog and to deletes.
+// Admin gives statements access to the catalog and to changes of rows.
 type Admin interface {
 	// Catalog returns the present catalog. It must not be changed.
 	Catalog() *meta.Data
@@ -16,4 +16,6 @@ type Admin interface {
 	Apply(ctx context.Context, cmd meta.Command) error
 	// Delete removes rows. They are removed durably when it returns.
 	Delete(ctx context.Context, req scan.DeleteRequest) error
+	// Move gives series or fields other names. They have them durably when it returns.
+	Move(ctx context.Context, req scan.MoveRequest) (scan.Moved, error)
 }

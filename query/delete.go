@@ -70,7 +70,9 @@ func (s *session) requestDatabase() (string, error) {
 func (s *session) deleteFrom(db string, sources influxql.Sources, where influxql.Expr, r model.TimeRange) error {
 	req := scan.DeleteRequest{Database: db, Range: r}
 	if where != nil {
-		req.Where = func(_ string, fields []column.Field) (*model.TagExpr, error) { return deletePredicate(where, fields) }
+		req.Where = func(_ string, fields []column.Field) (*model.TagExpr, error) {
+			return tagPredicate(where, fields, errFieldsInDelete)
+		}
 	}
 	if len(sources) == 0 {
 		return s.opt.Admin.Delete(s.ctx, req)
@@ -107,12 +109,12 @@ func (s *session) deleteFrom(db string, sources influxql.Sources, where influxql
 
 var errFieldsInDelete = errors.New("fields not supported in WHERE clause during deletion")
 
-// deletePredicate turns a WHERE clause without time into a predicate over
-// series. Rows cannot be chosen by their values.
-func deletePredicate(where influxql.Expr, fields []column.Field) (*model.TagExpr, error) {
+// tagPredicate turns a WHERE clause without time into a predicate over series. Rows cannot
+// be chosen by their values: that is the error refused.
+func tagPredicate(where influxql.Expr, fields []column.Field, refused error) (*model.TagExpr, error) {
 	tags, rest := expr.SplitTags(where, expr.FieldTest(fields))
 	if rest == nil {
 		return tags, nil
 	}
-	return nil, errFieldsInDelete // also of a tag that is compared with a number
+	return nil, refused // also of a tag that is compared with a number
 }

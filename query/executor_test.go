@@ -195,6 +195,33 @@ func TestDeletes(t *testing.T) {
 	}
 }
 
+// What moves leave behind.
+func TestMoves(t *testing.T) {
+	for _, c := range []struct{ q, answer, show, want string }{
+		{`ALTER MEASUREMENT up RENAME TO "is up"`, `result(time series merged): 0 1 0`, `SHOW MEASUREMENTS`, `measurements(name): cpu; is up; mem; old`},
+		{`ALTER MEASUREMENT cpu RENAME TAG host TO "server"`, `result(time series merged): 0 3 0`, `SHOW SERIES FROM cpu, rp2.cpu`, `(key): cpu,az=x,server=a; cpu,server=b; cpu,server=z`},
+		{`ALTER MEASUREMENT cpu RENAME FIELD w TO "the w"`, `result(time series merged): 0 3 0`, `SELECT "the w" FROM cpu`, `cpu(time the w): 1000000000000000000 2`},
+		{`UPDATE cpu SET host = 'q', az = 'it\'s' WHERE host = 'b'`, `result(time series merged): 0 1 0`, `SHOW SERIES FROM cpu`, `(key): cpu,az=it's,host=q; cpu,az=x,host=a`},
+		{`update cpu drop tag az, host`, `result(time series merged): 0 3 2`, `SHOW SERIES FROM cpu`, `(key): cpu`},
+		{`UPDATE cpu DROP TAG az WHERE 1 = 2`, `result(time series merged): 0 0 0`, `SHOW SERIES FROM cpu`, `(key): cpu,az=x,host=a; cpu,host=b`},
+		{`UPDATE cpu SET host = 'q' WHERE v > 5`, `error: fields not supported in WHERE clause of UPDATE`, `SHOW SERIES FROM mem`, `(key): mem,host=c`},
+		{`UPDATE cpu SET host = 'q' WHERE time > 5`, `error: UPDATE doesn't support time in WHERE clause`, `SHOW SERIES FROM mem`, `(key): mem,host=c`},
+	} {
+		e := newExecutor(sampleStore(t))
+		var got []string
+		for _, text := range []string{c.q, c.show} {
+			got = append(got, extendedRun(t, t.Context(), e, ExecuteOptions{Database: "db"}, text)...)
+		}
+		if !slices.Equal(got, []string{c.answer, c.want}) {
+			t.Errorf("%s; %s\n got %q\nwant %q", c.q, c.show, got, []string{c.answer, c.want})
+		}
+	}
+	got := extendedRun(t, t.Context(), newExecutor(sampleStore(t)), ExecuteOptions{Database: "nope"}, `UPDATE cpu DROP TAG az`)
+	if got[0] != "error: database not found: nope" {
+		t.Errorf("in an unknown database: %q", got)
+	}
+}
+
 // TestCardinalityOfGroups counts apart what differs only in where a zero byte lies.
 func TestCardinalityOfGroups(t *testing.T) {
 	m := scantest.New()

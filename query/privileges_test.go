@@ -82,6 +82,8 @@ func TestNeeds(t *testing.T) {
 	f(`DELETE FROM cpu`, "W mine")
 	f(`DELETE WHERE host = 'a'`, "W mine")
 	f(`DROP SERIES FROM cpu`, "W mine")
+	f(`ALTER MEASUREMENT cpu RENAME TO mem`, "W mine")
+	f(`UPDATE cpu SET host = 'a' WHERE host = 'b'`, "W mine")
 	f(`DROP RETENTION POLICY rp ON other`, "W other")
 	f(`DROP CONTINUOUS QUERY q ON other`, "W other")
 	f(`DROP DOWNSAMPLE ON other FROM a INTO b`, "W other")

@@ -83,6 +83,7 @@ var rules = table(
 	on(rule{access: writer, names: from(func(st *influxql.DeleteSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, reads: true, place: Leader}, (*session).deleteRows),
 	on(rule{access: writer, names: from(func(st *influxql.DropSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, changes: true, place: Leader}, (*session).dropSeries),
 	on(rule{changes: true, place: Leader}, (*session).dropMeasurement),
+	on(rule{access: writer, names: from((*syntax.Move).Sources), allPolicies: true, changes: true, reads: true, place: Leader}, (*session).move),
 
 	changes(rule{}, (*session).createDatabase),
 	changes(rule{}, (*session).dropDatabase),

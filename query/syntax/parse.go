@@ -15,12 +15,14 @@ var extensions = []struct {
 	words []string
 	parse func(p *influxql.Parser) (influxql.Statement, error)
 }{
+	{[]string{"ALTER", "MEASUREMENT"}, parseAlterMeasurement},
 	{[]string{"EXECUTE", "CONTINUOUS", "QUERY"}, parseExecuteContinuous},
 	{[]string{"CREATE", "DOWNSAMPLE"}, parseCreateDownsample},
 	{[]string{"DROP", "DOWNSAMPLE"}, parseDropDownsample},
 	{[]string{"SHOW", "DOWNSAMPLES"}, parseShowDownsamples},
 	{[]string{"SHOW", "CARDINALITY"}, parseShowCardinality},
 	{[]string{"SHOW", "SERVERS"}, parseShowServers},
+	{[]string{"UPDATE"}, parseUpdate},
 }
 
 // extended makes the type that it is embedded in an influxql.Statement, which

@@ -37,8 +37,8 @@ func goldenQueries(t *testing.T) []string {
 func TestParseKeepsGrammar(t *testing.T) {
 	refused := 0
 	for _, text := range goldenQueries(t) {
-		if strings.Contains(text, "time(1mo)") || strings.Contains(text, "a IN ('1', '2')") {
-			continue // two that mean something here
+		if strings.Contains(text, "time(1mo)") || strings.Contains(text, "a IN ('1', '2')") || strings.HasPrefix(text, "UPDATE") {
+			continue // three that mean something here
 		}
 		want, wantErr := influxql.ParseQuery(text)
 		got, err := Parse(text, nil)
@@ -112,6 +112,20 @@ func TestParseExtensions(t *testing.T) {
 		{"DROP DOWNSAMPLE ON d FROM raw", "error: found EOF, expected INTO at line 1, char 31"},
 		{"SHOW DOWNSAMPLES ON d", "error: found ON, expected end of statement at line 1, char 18"},
 		{"EXECUTE QUERY", "error: " + grammarError("EXECUTE QUERY")},
+		{`alter measurement "a b" rename to "c d"`, `ALTER MEASUREMENT "a b" RENAME TO "c d"`},
+		{`ALTER MEASUREMENT m RENAME TAG host TO "server name"; SHOW USERS`, `ALTER MEASUREMENT m RENAME TAG host TO "server name"; SHOW USERS`},
+		{`ALTER MEASUREMENT m RENAME FIELD x TO "tag"`, `ALTER MEASUREMENT m RENAME FIELD x TO "tag"`},
+		{`ALTER MEASUREMENT m TO n`, "error: found TO, expected RENAME at line 1, char 21"},
+		{`ALTER MEASUREMENT m RENAME TAG x`, "error: found EOF, expected TO at line 1, char 34"},
+		{`ALTER MEASUREMENT m RENAME TO`, "error: found EOF, expected identifier at line 1, char 31"},
+		{`update m set b = 'it\'s', a = 'x' where host =~ /a.*/ and c != 'y'`, `UPDATE m SET a = 'x', b = 'it\'s' WHERE host =~ /a.*/ AND c != 'y'`},
+		{`UPDATE m DROP TAG "a b", c; UPDATE m DROP TAG d WHERE d = 'x'`, `UPDATE m DROP TAG "a b", c; UPDATE m DROP TAG d WHERE d = 'x'`},
+		{`UPDATE m WHERE a = 'b'`, "error: found WHERE, expected SET, DROP at line 1, char 10"},
+		{`UPDATE m SET a = 'b' c = 'd'`, "error: found c, expected end of statement at line 1, char 22"},
+		{`UPDATE m SET a = 5`, "error: the value of a tag is a string: 5"},
+		{`UPDATE m SET a = ''`, "error: a tag has no empty value: use DROP TAG a"},
+		{`UPDATE m DROP host`, "error: found host, expected TAG at line 1, char 15"},
+		{`UPDATE m SET a 'b'`, "error: found b, expected = at line 1, char 15"},
 	} {
 		if got := parsedText(c.text); got != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.text, got, c.want)

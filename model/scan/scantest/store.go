@@ -170,6 +170,58 @@ func (sh *shard) delete(req scan.DeleteRequest) error {
 	return nil
 }
 
+// Move moves series, or a field. It checks nothing.
+func (s *Store) Move(_ context.Context, req scan.MoveRequest) (moved scan.Moved, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &req.Change
+	db := s.data.Database(req.Database)
+	t, seen := s.tableLocked(db.ID), map[model.SeriesID]bool{}
+	for _, rp := range db.RetentionPolicies {
+		for _, g := range rp.ShardGroups {
+			sh := s.shards[g.Shards[0].ID]
+			if sh == nil {
+				continue
+			}
+			var where *model.TagExpr
+			if req.Where != nil {
+				if where, err = req.Where(c.Measurement, sh.fieldsOf(c.Measurement)); err != nil {
+					return moved, err
+				}
+			}
+			for id, x := range sh.series {
+				key := t.keys[id-1]
+				to, _ := c.AppendKey(nil, key, nil)
+				if x.measurement != c.Measurement || !where.Match(x.tags) || string(to) == key && !c.Fields() {
+					continue
+				}
+				delete(sh.series, id)
+				if !seen[id] {
+					seen[id] = true
+					moved.Series++
+					if t.ids[string(to)] != 0 && !c.Fields() {
+						moved.Merged++
+					}
+				}
+				for at, values := range x.points {
+					if v, ok := values[c.RenameField.From]; ok {
+						delete(values, c.RenameField.From)
+						values[c.RenameField.To] = v
+					}
+					s.putLocked(sh, t, string(to), at, values)
+				}
+			}
+			if !slices.Contains(sh.measurements(), c.Measurement) {
+				delete(sh.fields, c.Measurement)
+			}
+			if c.Fields() {
+				delete(sh.fields[c.Measurement], c.RenameField.From)
+			}
+		}
+	}
+	return moved, nil
+}
+
 // Write stores line protocol. rp "" is the default policy. A point whose field
 // types conflict with those of its shard is dropped, and so is a line that does
 // not parse.
@@ -222,7 +274,10 @@ func (s *Store) Put(db, rp, key string, at int64, values map[string]Value) {
 	if err != nil {
 		panic(err)
 	}
-	t := s.tableLocked(s.data.Database(db).ID)
+	s.putLocked(sh, s.tableLocked(s.data.Database(db).ID), key, at, values)
+}
+
+func (s *Store) putLocked(sh *shard, t *table, key string, at int64, values map[string]Value) {
 	id := t.ids[key]
 	if id == 0 {
 		t.keys = append(t.keys, key)
