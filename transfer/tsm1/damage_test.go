@@ -327,7 +327,7 @@ func FuzzSegment(f *testing.F) {
 	log.DeleteRange(model.TimeRange{Min: 1, Max: 4}, "m#!~#f")
 	f.Add(log.Bytes)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		l := &logWindow{kinds: &kindCounts{counts: map[string]*kindCount{}}}
+		l := &logWindow{kinds: newKindTable(0)}
 		l.window.limit = 1 << 20
 		l.window.reset("")
 		at, err := readSegment(strings.NewReader(string(b)), int64(len(b)), l)

@@ -89,7 +89,7 @@ type fileHead struct {
 
 // survey reads the whole index once: it finds the late series, which may take maxLate
 // bytes, and counts types.
-func (h *fileHead) survey(ctx context.Context, kinds *kindCounts, maxLate int, damage func(path string, offset int64, err error)) error {
+func (h *fileHead) survey(ctx context.Context, kinds *kindTable, maxLate int, damage func(path string, offset int64, err error)) error {
 	f := h.file
 	s := newSeriesStream(f, f.index, indexWindow)
 	var highest []byte
@@ -123,6 +123,18 @@ func (h *fileHead) survey(ctx context.Context, kinds *kindCounts, maxLate int, d
 	case h.cut == 0 && (first != headerBytes || last != f.index):
 		damage(f.path, f.size-footerBytes, binio.Corruptf("", -1,
 			"the index names blocks from %d to %d in a file with blocks from %d to %d, series are lost", first, last, headerBytes, f.index))
+	}
+	return nil
+}
+
+// count counts the types of a file again.
+func (h *fileHead) count(ctx context.Context, kinds *kindTable) error {
+	s := newSeriesStream(h.file, h.file.index, indexWindow)
+	for n := 0; s.next(); n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.each(func(k *indexKey) { kinds.add(s.name.key, k.field, k.kind, int64(k.count())*usualRows) })
 	}
 	return nil
 }

@@ -60,7 +60,6 @@ func (r *reader) open(ctx context.Context) error {
 	if err := r.shard.changed(); err != nil {
 		return err
 	}
-	kinds := &kindCounts{counts: map[string]*kindCount{}}
 	files := r.shard.files
 	if r.shard.archive != "" {
 		unpacked, closer, err := r.source.unpack(r.shard)
@@ -69,7 +68,7 @@ func (r *reader) open(ctx context.Context) error {
 		}
 		files, r.closers = unpacked.files, append(r.closers, closer)
 	}
-	tombstones := 0
+	tombstones, indexes := 0, int64(0)
 	for i, file := range files {
 		f, closer, err := file.open()
 		if isNotExist(err) {
@@ -80,18 +79,20 @@ func (r *reader) open(ctx context.Context) error {
 			continue
 		}
 		r.closers = append(r.closers, closer)
+		indexes += f.size - f.index
 		h := &fileHead{file: f, rank: i << 16}
 		if file.tombstone != nil {
 			tombstones++
 			h.deletes = &deletes{path: file.tombstonePath, open: file.tombstone, damage: r.damage}
 		}
+		r.heads = append(r.heads, h)
+	}
+	kinds := newKindTable(indexes)
+	for _, h := range r.heads {
 		if err := h.survey(ctx, kinds, r.source.limits.late, r.damage); err != nil {
 			return err
 		}
 		h.begin()
-		r.heads = append(r.heads, h)
-	}
-	for _, h := range r.heads {
 		if h.deletes != nil {
 			h.deletes.window.limit = r.source.limits.tombstones / tombstones
 		}
@@ -100,6 +101,23 @@ func (r *reader) open(ctx context.Context) error {
 	r.log.window.limit = r.source.limits.log
 	r.log.load("")
 	r.log.kinds = nil
+	return r.findClashes(ctx, kinds)
+}
+
+// findClashes finds the fields that have several types.
+func (r *reader) findClashes(ctx context.Context, kinds *kindTable) error {
+	if !kinds.clash {
+		return nil
+	}
+	kinds.recount()
+	for _, h := range r.heads {
+		if err := h.count(ctx, kinds); err != nil {
+			return err
+		}
+	}
+	for _, path := range r.log.segments {
+		_, _ = readSegmentFile(path, &kindSink{kinds: kinds}) // damage is reported already
+	}
 	r.clashes = kinds.clashes()
 	return nil
 }

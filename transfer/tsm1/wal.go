@@ -186,7 +186,7 @@ func (s *walSeries) column(field []byte, kind model.FieldType) *walColumn {
 type logWindow struct {
 	segments []string
 	damage   func(path string, offset int64, err error)
-	kinds    *kindCounts // counted by the first load
+	kinds    *kindTable // filled by the first load
 	names    namer
 	window   keyWindow[walSeries]
 	keys     []string
