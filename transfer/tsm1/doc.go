@@ -13,7 +13,8 @@
 // file. Deletes of the log hide what the log has before them.
 //
 // Invariants: no file of the source is changed. Memory does not grow with the number of
-// series, nor with the size of the log and of tombstones. Blocks have checksums; damage is
+// series, nor with the size of the log and of tombstones. It grows with the fields of one
+// series: a reader holds one decoded block of each. Blocks have checksums; damage is
 // reported with file and offset, and the rest is read. The index, tombstones, the log and
 // the catalog have no checksums in InfluxDB: what can be read of them is taken as it is.
 package tsm1
