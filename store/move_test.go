@@ -96,6 +96,32 @@ func TestMoveScripts(t *testing.T) {
 	})
 }
 
+// TestMoveLimits has a limit of values of a tag: a move may replace values, but not add
+// one too many. The number of series cannot grow.
+func TestMoveLimits(t *testing.T) {
+	opt := testOptions(vfstest.New())
+	opt.MaxSeriesPerDatabase, opt.MaxValuesPerTag = 4, 2
+	s := openTest(t, opt.FS, opt)
+	s.create("db")
+	s.must(s.write("db", "m,host=a v=1 1\nm,host=b v=1 1\nn,host=c v=1 1\nn,host=d v=1 1"))
+	for _, c := range [][2]string{
+		{"UPDATE m SET host = 'c' WHERE host = 'a'", "1 series, 0 merged"},
+		{"ALTER MEASUREMENT m RENAME TO n", `refused: max-values-per-tag limit exceeded (3/2): measurement="n" tag="host"`},
+		{"UPDATE m SET host = 'd' WHERE host = 'b'", "1 series, 0 merged"},
+		{"UPDATE m SET rack = 'r1' WHERE host = 'c'", "1 series, 0 merged"},
+		{"UPDATE m SET rack = 'r2' WHERE host = 'd'", "1 series, 0 merged"},
+		{"UPDATE n SET rack = 'r3' WHERE host = 'd'", "1 series, 0 merged"},
+		{"ALTER MEASUREMENT n RENAME TO m", `refused: max-values-per-tag limit exceeded (3/2): measurement="m" tag="rack"`},
+		{"UPDATE m DROP TAG rack", "2 series, 0 merged"},
+		{"ALTER MEASUREMENT n RENAME TO m", "2 series, 1 merged"},
+	} {
+		if got := s.statement(c[0]); len(got) != 1 || got[0] != c[1] {
+			t.Errorf("%s: %q, want %s", c[0], got, c[1])
+		}
+	}
+	s.must(s.Close())
+}
+
 func splitKey(key string) (series string, at int64, field string) {
 	parts := strings.Split(key, " ")
 	_, _ = fmt.Sscan(parts[1], &at)

@@ -263,14 +263,3 @@ func (s *Store) overloaded() error {
 	}
 	return ErrOverloaded
 }
-
-// counters are the store's own figures; Figures shows them.
-type counters struct {
-	points, values, dropped, refused, failed         atomic.Int64
-	over                                             atomic.Int64 // of dropped, by a limit of cardinality
-	flushes, flushFailures, flushNanos               atomic.Int64
-	compactions, compactionFailures, compactionNanos atomic.Int64
-	deletes, moves                                   atomic.Int64
-
-	files shard.Counters
-}

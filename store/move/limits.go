@@ -6,19 +6,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// limits refuses a move by which the database would have more series than it may and
-// than it has, or a tag more values.
+// limits refuses a move by which a tag would have more values than it may and than it has.
+// Series do not become more: each has one target and leaves all shards.
 func (r *Request) limits(out *Result) error {
-	if r.Bounds.MaxSeries > 0 {
-		after, before := r.staying(out), roaring.New()
-		after.Or(out.Pairs.Targets())
-		for _, sh := range r.Shards {
-			before.Or(sh.View.AllSeries())
-		}
-		if n := after.GetCardinality(); n > uint64(r.Bounds.MaxSeries) && n > before.GetCardinality() {
-			return fmt.Errorf("max-series-per-database limit exceeded: (%d)", r.Bounds.MaxSeries)
-		}
-	}
 	if r.Bounds.MaxValues <= 0 {
 		return nil
 	}
