@@ -1,6 +1,7 @@
 package pull
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -181,7 +182,7 @@ func (f *fake) selection(w http.ResponseWriter, r *http.Request, q []string) {
 			all = append(all, row)
 		}
 	}
-	slices.SortFunc(all, func(a, b fakeRow) int { return int(a.at/1e6 - b.at/1e6) })
+	slices.SortFunc(all, func(a, b fakeRow) int { return cmp.Compare(a.at/1e6, b.at/1e6) })
 	if strings.Contains(q[5], "DESC") {
 		slices.Reverse(all)
 	}

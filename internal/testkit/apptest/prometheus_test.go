@@ -204,7 +204,7 @@ func TestPrometheus(t *testing.T) {
 	}
 	g("/api/v1/prom/write", nil, 400, "database is required")
 	g("/api/v1/prom/write?db=x", nil, 404, `database not found: \"x\"`)
-	g("/api/v1/prom/write?db=p&rp=x", message(nil).sub(1, promSeries("__name__=m", 1, 1)), 500, "retention policy not found: x")
+	g("/api/v1/prom/write?db=p&rp=x", message(nil).sub(1, promSeries("__name__=m", 1, 1)), 404, "retention policy not found: x")
 	g("/api/v1/prom/write?db=p", nil, 204, "")
 	g("/api/v1/prom/write?db=p", message("\xff\xff"), 400, "proto")
 	g("/api/v1/prom/write?db=p", message(nil).sub(1, promSeries("__name__=m,time=x", 1, 1)), 400, `partial write: invalid tag key: input tag \"time\" on measurement \"m\" is invalid dropped=1`)
