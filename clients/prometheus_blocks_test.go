@@ -89,4 +89,13 @@ func TestPrometheusBlocks(t *testing.T) {
 	got, err := remoteRead(server.URL+"/api/v1/prom/read?db=moved", begin, end)
 	s.must(err)
 	s.check("the same samples", sameSamples(got, want))
+
+	out, errs, err = command(t, "", nil, "", apptest.Binary(t), "import", "prometheus", "-host", server.URL, "-db", "read", "-start", begin.UTC().Format(time.RFC3339), old)
+	if err != nil {
+		err = fmt.Errorf("%w\n%s%s", err, out, errs)
+	}
+	s.check("import by remote read", err)
+	got, err = remoteRead(server.URL+"/api/v1/prom/read?db=read", begin, end)
+	s.must(err)
+	s.check("the same samples by remote read", sameSamples(got, want))
 }

@@ -19,7 +19,7 @@ func TestImportPrometheus(t *testing.T) {
 	}
 	for range 2 {
 		out = must(t, "import", "prometheus", "-host", s.URL, dir)
-		if out != "8 samples of 2 blocks read, 8 written, 0 refused, 0 written before\n2 metrics with 7 values are equal in the blocks and at the server\n" {
+		if out != "8 samples read, 8 written, 0 refused, 0 written before\n2 metrics with 7 values are equal at the source and at the server\n" {
 			t.Errorf("import says\n%s", out)
 		}
 	}
@@ -28,15 +28,27 @@ func TestImportPrometheus(t *testing.T) {
 		t.Errorf("answer %s, %v", answer, err)
 	}
 
+	// tsdbd answers remote read as Prometheus does, over more than one day.
+	s.Query("", "CREATE DATABASE copy")
+	out = must(t, "import", "prometheus", "-host", s.URL, "-db", "copy", "-start", "2026-01-05", "-end", "2026-01-07", s.URL+"/prometheus/prometheus")
+	if out != "8 samples read, 8 written, 0 refused, 0 written before\n2 metrics with 7 values are equal at the source and at the server\n" {
+		t.Errorf("import from a server says\n%s", out)
+	}
+	out = must(t, "import", "prometheus", "-host", s.URL, "-db", "part", "-start", "2026-01-05", "-match", `up{instance="a:9100"}`, s.URL+"/prometheus/prometheus")
+	if !strings.HasPrefix(out, "3 samples read, 3 written") {
+		t.Errorf("import of a series from a server says\n%s", out)
+	}
+
 	// What the server has more of is named.
 	s.Write("prometheus", "up,__name__=up,instance=c value=5 1767614400000000000")
 	out = must(t, "import", "prometheus", "-host", s.URL, "-match", "up", dir)
-	if !strings.Contains(out, "5 samples of 2 blocks read") || !strings.Contains(out, `field "value" of "up" of prometheus.autogen: count 4 in blocks, 5 in server`) {
+	if !strings.Contains(out, "5 samples read") || !strings.Contains(out, `field "value" of "up" of prometheus.autogen: count 4 in source, 5 in server`) {
 		t.Errorf("import says\n%s", out)
 	}
 
 	for want, args := range map[string][]string{
-		"takes one directory":          {},
+		"takes one directory or URL":   {},
+		"-start says where the past":   {"http://127.0.0.1:1"},
 		"no block of Prometheus":       {t.TempDir()},
 		"-match {: ":                   {"-match", "{", dir},
 		"no block has samples between": {"-start", "2026-02-01", dir},

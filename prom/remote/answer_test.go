@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"math"
 	"reflect"
 	"slices"
@@ -18,8 +19,11 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 
+	"tsdbd/model"
 	"tsdbd/prom"
+	"tsdbd/prom/chunk"
 	"tsdbd/prom/proto"
+	"tsdbd/transfer/rows"
 )
 
 // value is a sample of a test series.
@@ -332,5 +336,66 @@ func TestParseReadRequest(t *testing.T) {
 	}
 	if _, err := ParseReadRequest(build(nil).bytes(1, build(nil).bytes(3, matcher(2, "a", "(x{1000}){1000}")))); err == nil {
 		t.Error("an expression of any size is taken")
+	}
+}
+
+// TestStream reads what Frames writes, and damage of it.
+func TestStream(t *testing.T) {
+	var stream []byte
+	f := NewFrames(func(frame []byte) error { stream = append(stream, frame...); return nil })
+	all := testSeries()
+	for _, s := range all {
+		if err := f.Add(0, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := 0 // the histograms of the series are not valid
+	read := func(b []byte) (text string, err error) {
+		refused = 0
+		s := NewStream(bytes.NewReader(b), chunk.Options{Range: model.AllTime, Refused: func(_ string, n int, _ string) { refused += n }})
+		lines, err := rows.Lines(t.Context(), s, "d", "rp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := io.ReadAll(lines)
+		return string(out), err
+	}
+	text, err := read(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0
+	for _, s := range all {
+		want += len(wantSamples(s))
+	}
+	if n := strings.Count(text, "\n") - 2; n+refused != want || refused > want/2 || !strings.Contains(text, "\nfloats,__name__=floats,job=a value=") {
+		t.Errorf("%d rows and %d refused, want %d\n%.2000s", n, refused, want, text)
+	}
+	for at := 0; at < len(stream); at += 1 + len(stream)/20 {
+		broken := bytes.Clone(stream)
+		broken[at] ^= 0x41
+		if _, err := read(broken); err == nil {
+			t.Errorf("byte %d of %d is damaged, and no error", at, len(stream))
+		}
+	}
+	for _, at := range []int{1, 4, 9, len(stream) - 1} {
+		if _, err := read(stream[:at]); err == nil || !strings.Contains(err.Error(), "breaks off") {
+			t.Errorf("cut at %d: %v", at, err)
+		}
+	}
+	if _, err := read(binary.AppendUvarint(nil, 1<<40)); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("a frame of a TB: %v", err)
+	}
+}
+
+// TestAppendReadRequest: a request is read as it was meant.
+func TestAppendReadRequest(t *testing.T) {
+	q := Query{Start: -5, End: 7}
+	for i, m := range []labels.MatchType{labels.MatchEqual, labels.MatchNotEqual, labels.MatchRegexp, labels.MatchNotRegexp} {
+		q.Matchers = append(q.Matchers, labels.MustNewMatcher(m, fmt.Sprint("l", i), "a.b"))
+	}
+	got, err := ParseReadRequest(AppendReadRequest(nil, q))
+	if err != nil || !got.Chunks || len(got.Queries) != 1 || got.Queries[0].Start != -5 || got.Queries[0].End != 7 || fmt.Sprint(got.Queries[0].Matchers) != fmt.Sprint(q.Matchers) {
+		t.Errorf("%+v, %v, want %v", got, err, q)
 	}
 }

@@ -1,0 +1,172 @@
+package prometheus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/prom/block"
+	"tsdbd/transfer"
+	"tsdbd/transfer/compare"
+	"tsdbd/transfer/journal"
+	"tsdbd/transfer/rows"
+)
+
+// Options say where the samples go, and which.
+type Options struct {
+	Database, RetentionPolicy string // an empty policy is the default one
+	Range                     model.TimeRange
+	Match                     []block.Selector // of the series; none: all
+	Journal                   string           // its file; "": none
+	// Import has BatchBytes, Workers and Failed of the requests.
+	Import transfer.ImportOptions
+	// Note is called with what is left out: damage, and the first reasons of refusals.
+	Note     func(text string)
+	Progress func(Result)
+
+	part int // series of a part; default partSeries
+}
+
+// Result is what was read and sent.
+type Result struct {
+	Samples int64 // read, of finished parts too
+	Known   int64 // samples of parts that were finished before
+	Stats   transfer.ImportStats
+	Refused int64 // samples that cannot be stored, and were not sent
+	Damaged int64 // chunks that cannot be read
+	Totals  compare.Totals
+}
+
+// Incomplete says that not all samples have come over. The import has gone on.
+func (r *Result) Incomplete() error {
+	if n := r.Refused + r.Stats.Failed; n > 0 || r.Damaged > 0 {
+		return fmt.Errorf("%d samples were refused, and %d chunks are damaged", n, r.Damaged)
+	}
+	return nil
+}
+
+// mover sends the parts of a source.
+type mover struct {
+	to      *transfer.Client
+	opt     Options
+	journal *journal.Journal
+	result  Result
+	reasons map[string]bool // that Note has told
+}
+
+// move makes the database, opens the journal, and has send send the parts of the source.
+func move(ctx context.Context, to *transfer.Client, source string, opt Options, send func(m *mover) error) (Result, error) {
+	if err := to.Query(ctx, "CREATE DATABASE "+influxql.QuoteIdent(opt.Database)); err != nil {
+		return Result{}, fmt.Errorf("create database: %w", err)
+	}
+	if opt.RetentionPolicy == "" {
+		var err error
+		if opt.RetentionPolicy, err = defaultPolicy(ctx, to, opt.Database); err != nil {
+			return Result{}, err
+		}
+	}
+	opt.part = cmp.Or(opt.part, partSeries)
+	m := &mover{to: to, opt: opt, reasons: map[string]bool{}}
+	m.result.Totals = compare.Totals{}
+	if opt.Journal != "" {
+		var match []string
+		for _, s := range opt.Match {
+			match = append(match, s.String())
+		}
+		what := fmt.Sprintf("%s to %s, %s.%s, from %d to %d, %s", source, to.URL, opt.Database, opt.RetentionPolicy, opt.Range.Min, opt.Range.Max, strings.Join(match, " or "))
+		var err error
+		if m.journal, err = journal.Open(opt.Journal, what); err != nil {
+			return Result{}, err
+		}
+	}
+	err := send(m)
+	if m.journal == nil {
+		return m.result, err
+	}
+	if err != nil {
+		return m.result, errors.Join(err, m.journal.Close())
+	}
+	return m.result, m.journal.Remove()
+}
+
+// refused counts and tells samples that cannot be stored.
+func (m *mover) refused(series string, samples int, reason string) {
+	m.result.Refused += int64(samples)
+	m.tell(reason, fmt.Sprintf("refused: series %s: %s", series, reason))
+}
+
+// maxReasons is how many different reasons are told.
+const maxReasons = 20
+
+// tell tells what was left out: each reason once.
+func (m *mover) tell(reason, text string) {
+	if m.reasons[reason] || len(m.reasons) == maxReasons {
+		return
+	}
+	m.reasons[reason] = true
+	m.opt.Note(text)
+}
+
+// part sends the series that r yields, or only counts them if the journal has them.
+func (m *mover) part(ctx context.Context, r rows.Reader, name string) error {
+	counted := &counter{Reader: r, mover: m}
+	if m.journal != nil && m.journal.Done(name) {
+		before := m.result.Samples
+		for {
+			if _, err := counted.Next(ctx); errors.Is(err, io.EOF) {
+				m.result.Known += m.result.Samples - before
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	lines, err := rows.Lines(ctx, counted, m.opt.Database, m.opt.RetentionPolicy)
+	if err != nil {
+		return err
+	}
+	opt, before := m.opt.Import, m.result.Stats
+	opt.Progress = func(s transfer.ImportStats) {
+		m.result.Stats = before
+		m.result.Stats.Add(s)
+		m.opt.Progress(m.result)
+	}
+	stats, err := transfer.Import(ctx, m.to, lines, opt)
+	m.result.Stats = before
+	m.result.Stats.Add(stats)
+	if err != nil || m.journal == nil {
+		return err
+	}
+	return m.journal.Finish(name)
+}
+
+// counter counts the rows that a Reader yields.
+type counter struct {
+	rows.Reader
+	mover *mover
+	key   string
+	of    *compare.Measurement
+}
+
+func (c *counter) Next(ctx context.Context) (*rows.Run, error) {
+	run, err := c.Reader.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if run.Key != c.key || c.of == nil {
+		c.key = run.Key
+		c.of = c.mover.result.Totals.Of(compare.Name{
+			Database: c.mover.opt.Database, Policy: c.mover.opt.RetentionPolicy, Measurement: model.SeriesMeasurement(run.Key),
+		})
+		c.of.Series = -1 // a series may be in several blocks
+	}
+	c.of.Add(run.Fields, &run.Rows)
+	c.mover.result.Samples += int64(run.Len())
+	return run, nil
+}
