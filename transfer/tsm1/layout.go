@@ -188,7 +188,8 @@ func (s *Source) finish(shards map[shardKey]*Shard, known bool) error {
 			delete(shards, key)
 			continue
 		}
-		if sh.Times = times; !ok {
+		// InfluxDB writes the first group of all time with a start that has wrapped around.
+		if sh.Times = times; !ok || times.Empty() {
 			sh.Times = sh.bounds()
 		}
 		sh.state = sh.present()

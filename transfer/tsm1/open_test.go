@@ -271,6 +271,10 @@ func TestLayouts(t *testing.T) {
 	if v := s.Shards()[0].Values; v < 20 || v > 50 {
 		t.Errorf("an estimate of %d values for %d", v, len(want)+1)
 	}
+	wrapped := database("db", "rp", policy("rp", group(7, 9223371273709551616, -9223372036854775808+20, 0)))
+	put(dir, map[string][]byte{"meta/meta.db": message{}.with(5, wrapped)})
+	f("a group whose start has wrapped around", dir, Options{}, true, model.TimeRange{Min: 10, Max: 70}, "1 shards")
+	put(dir, map[string][]byte{"meta/meta.db": catalogBytes()})
 	f("elsewhere", t.TempDir(), Options{DataDir: filepath.Join(dir, "data"), WALDir: filepath.Join(dir, "wal"), MetaDir: filepath.Join(dir, "meta")},
 		true, grouped, "1 shards")
 	if err := os.RemoveAll(filepath.Join(dir, "data", "db", "rp", "8")); err != nil {
