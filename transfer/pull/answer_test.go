@@ -171,7 +171,7 @@ func TestSeveralTypes(t *testing.T) {
 
 // TestUnwritable: a measurement that line protocol cannot have is refused, not sent.
 func TestUnwritable(t *testing.T) {
-	for name, refused := range map[string]int64{"m": 0, "#m": 1, "": 1, "a\nb": 1, "a b": 0} {
+	for name, refused := range map[string]int64{"m": 0, "#m": 1, "": 1, "a\nb": 1, "a b": 0, "\ta": 1, "\x00a": 1, " a": 0} {
 		var out strings.Builder
 		l := newLines(&out, name, asked())
 		err := readAnswer(newJSON(strings.NewReader(`{"results":[{"series":[{"columns":["time","f"],"values":[[1,1]]}]}]}`)), l)

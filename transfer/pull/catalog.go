@@ -215,7 +215,7 @@ func (s *Server) shards(ctx context.Context, c *Catalog) error {
 				return &queryError{err.Error()}
 			}
 			p := place{t.text(row, "database"), t.text(row, "retention_policy")}
-			r := model.TimeRange{Min: nanoseconds(start), Max: nanoseconds(end) - 1}
+			r := groupTimes(start, end)
 			if !slices.Contains(groups[p], r) { // a group of a cluster has several shards
 				groups[p] = append(groups[p], r)
 			}
@@ -226,6 +226,20 @@ func (s *Server) shards(ctx context.Context, c *Catalog) error {
 	}
 	c.groups = groups
 	return nil
+}
+
+// groupTimes returns the times of a shard group by the seconds that InfluxDB shows. At the
+// bounds of all time they are not what they should be: the start of the first group has
+// wrapped around, and the end of the last one lacks a part of a second.
+func groupTimes(start, end time.Time) model.TimeRange {
+	r := model.TimeRange{Min: nanoseconds(start), Max: nanoseconds(end) - 1}
+	if end.Unix() >= model.AllTime.Max/int64(time.Second) {
+		r.Max = model.AllTime.Max
+	}
+	if r.Empty() {
+		r.Min = model.AllTime.Min
+	}
+	return r
 }
 
 // nanoseconds returns a time in the range that points have.

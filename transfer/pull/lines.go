@@ -129,6 +129,8 @@ func unwritable(measurement string, tags model.Tags) string {
 	switch {
 	case measurement == "" || measurement[0] == '#':
 		return fmt.Sprintf("measurement %q is empty or begins as a comment", measurement)
+	case measurement[0] == '\t' || measurement[0] == 0:
+		return fmt.Sprintf("measurement %q begins with what a line may begin with", measurement)
 	case strings.ContainsAny(measurement, "\r\n"):
 		return fmt.Sprintf("measurement %q contains a line break", measurement)
 	}

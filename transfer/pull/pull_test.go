@@ -123,6 +123,18 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// TestBounds takes the first and the last point that InfluxDB can have. The start of the
+// group of the first one has wrapped around; the end of the other's lacks nanoseconds.
+func TestBounds(t *testing.T) {
+	rows := []fakeRow{{"m", "a", model.AllTime.Min, 1}, {"m", "a", model.AllTime.Max, 2}}
+	f, to := newFake(t, "1.6.7", rows...), newTarget(t)
+	f.groups = [][2]string{{"2262-04-10T23:34:33Z", "1677-09-27T00:00:00Z"}, {"2262-04-07T00:00:00Z", "2262-04-11T23:47:16Z"}}
+	if _, err := pulled(t, f, to, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	to.has(t, rows)
+}
+
 // TestFailures: an answer that fails is asked for again, or by halves; what does not pass
 // ends the import with a reason, and the journal has the rest skipped.
 func TestFailures(t *testing.T) {
