@@ -50,7 +50,8 @@ func (s *Shard) emptyManifest() *manifest.Manifest {
 
 // Adopt makes the files of a builder those of the shard, durably. It closes the shard,
 // which its owner opens again. If anything has come to the shard meanwhile, the error is
-// ErrNotEmpty. After any error the files are the builder's.
+// ErrNotEmpty, and the files are the builder's. After any other error they are the
+// shard's, which keeps or removes them.
 func (s *Shard) Adopt(f *build.Files) error {
 	if err := s.adopt(f); err != nil {
 		return err
@@ -65,6 +66,7 @@ func (s *Shard) adopt(f *build.Files) error {
 	if m == nil || m.Flushed != f.Sequence {
 		return ErrNotEmpty
 	}
+	f.Take()
 	m.TSM, m.TSI, m.Tombstones, m.Moves, m.Removed = f.TSM, f.TSI, nil, nil, roaring.New()
 	return s.commit(m, f.Names()...)
 }

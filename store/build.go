@@ -26,8 +26,8 @@ func (s *Store) Build(id uint64) (*build.Builder, error) {
 }
 
 // Adopt gives a shard the files that were built for it. When it returns, all their rows
-// are durable and readable. After an error, those of the files that no manifest names
-// are the builder's. Views of the shard that are held see it empty.
+// are durable and readable. After an error the builder must be aborted, which leaves the
+// files that a manifest names or may name. Views of the shard that are held see it empty.
 func (s *Store) Adopt(id uint64, f *build.Files) error {
 	s.gate.Lock()
 	defer s.gate.Unlock()

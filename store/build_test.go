@@ -224,3 +224,57 @@ func TestBuildMeetsWrite(t *testing.T) {
 		t.Errorf("no shard: %v", err)
 	}
 }
+
+// TestAdoptFails has the disk fail at each step of Adopt, and aborts the builder as its
+// owner does: the shard has nothing or all, and opens again.
+func TestAdoptFails(t *testing.T) {
+	whole := 0
+	for n := 0; ; n++ {
+		fs := vfstest.New()
+		s := openTest(t, fs, testOptions(fs))
+		s.create("db")
+		b, err := s.buildAt(origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Builder.Series("m,host=a", []column.Field{{Key: "i", Type: model.Integer}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Append(&column.Rows{Times: []int64{origin}, Cols: []column.Vector{{Type: model.Integer, Ints: []int64{0}}}}); err != nil {
+			t.Fatal(err)
+		}
+		files, err := b.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fs.FailFrom(n, errors.New("disk is full"))
+		failed := s.Adopt(b.shard, files)
+		fs.SetHook(nil)
+		if failed != nil {
+			if err := b.Abort(); err != nil {
+				t.Errorf("%d: abort: %v", n, err)
+			}
+		}
+		_ = s.Close() // after the failure it may have none
+		s = openTest(t, fs, testOptions(fs))
+		got, err := state(s.Store)
+		if err != nil {
+			t.Fatalf("%d: %v", n, err)
+		}
+		if len(got) > 0 || failed == nil {
+			if text := diff(got, rowsOf(origin, 1, "a")); text != "" {
+				t.Errorf("%d: %v\n%s", n, failed, text)
+			}
+			whole++
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if failed == nil {
+			break
+		}
+	}
+	if whole < 2 {
+		t.Error("no failure came after the files were adopted")
+	}
+}

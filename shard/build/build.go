@@ -52,7 +52,12 @@ type Files struct {
 	Series   int
 	Rows     int64
 	Values   int64
+	taken    bool
 }
+
+// Take makes the files those of the shard: a manifest names them, or may. Abort leaves
+// them.
+func (f *Files) Take() { f.taken = true }
 
 // Names returns the names of the files.
 func (f *Files) Names() (names []string) {
@@ -325,7 +330,7 @@ func (b *Builder) mergeIndex() error {
 	return nil
 }
 
-// Abort removes the files. They must not be in a manifest.
+// Abort removes the files, unless the shard has taken them.
 func (b *Builder) Abort() error {
 	b.index.Close()
 	var errs []error
@@ -333,8 +338,10 @@ func (b *Builder) Abort() error {
 		errs = append(errs, b.w.Abort())
 		b.w = nil
 	}
-	for _, rec := range slices.Concat(b.files.TSM, b.parts) {
-		errs = append(errs, b.opt.FS.Remove(b.path(rec.Name)))
+	if !b.files.taken {
+		for _, rec := range slices.Concat(b.files.TSM, b.parts) {
+			errs = append(errs, b.opt.FS.Remove(b.path(rec.Name)))
+		}
 	}
 	b.files, b.parts = Files{}, nil
 	_ = b.fail(errors.New("aborted"))
