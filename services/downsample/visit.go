@@ -124,13 +124,14 @@ func (v *visitor) slice(_ string, from, to int64) (int64, error) {
 	if err != nil {
 		return from, err
 	}
+	// The window that holds next has rows of measurements that only the shard after it has.
+	to = min(to, max(v.d.Start(next), from+int64(v.d.Every)))
 	if len(names) == 0 { // no shard has anything before next
-		to = min(to, max(v.up(next), from+int64(v.d.Every)))
 		v.complete("", from, to)
 		return to, nil
 	}
 	n := min(max(int64(v.opt.Rows)/max(series, 1), 1), sliceMost)
-	to = min(to, from+n*int64(v.d.Every), max(v.up(next), from+int64(v.d.Every)))
+	to = min(to, from+n*int64(v.d.Every))
 	begin := time.Now()
 	var failed error
 	var except []string
