@@ -202,6 +202,13 @@ func (r *rewriter) bounds() error {
 			r.from = r.up(r.first)
 		}
 	}
+	if kept := r.kept(); kept > r.covered {
+		if r.from < r.covered {
+			r.to = r.covered
+		} else {
+			r.from = max(r.from, kept)
+		}
+	}
 	if end := r.last + 1; end < r.to {
 		if r.to = r.up(end); r.to > r.covered {
 			r.to = max(r.covered, r.d.Start(end))
@@ -211,6 +218,20 @@ func (r *rewriter) bounds() error {
 		return errNo
 	}
 	return nil
+}
+
+// kept returns the start of the first window that the target keeps: it may keep rows for a
+// shorter time than the source, and earlier windows are not computed.
+func (r *rewriter) kept() int64 {
+	kept := int64(model.MinTime)
+	policy := r.db.RetentionPolicy(r.d.Into)
+	if policy.Expired != 0 {
+		kept = r.up(policy.Expired)
+	}
+	if policy.Duration > 0 {
+		kept = max(kept, r.up(r.opt.Now.Add(-policy.Duration).UnixNano()))
+	}
+	return kept
 }
 
 // up returns the start of the first window that does not begin before a time.
