@@ -164,6 +164,11 @@ func (m *influxImport) run(ctx context.Context) (err error) {
 	m.refusals = load.NewRefusals(failed)
 	m.opt.Refusals = m.refusals
 	m.opt.Note = func(text string) { m.note("%s", text) }
+	m.opt.Damaged = func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return len(m.damaged) > 0
+	}
 	m.begin = time.Now()
 	m.opt.Progress = func(x load.Progress) {
 		m.p.show("%s%d of %d shards", pace(min(x.Values, x.Expected), x.Expected, x.Values, time.Since(m.begin)), x.Done, x.Shards)
@@ -328,6 +333,9 @@ func (m *influxImport) report(r *load.Result) error {
 	}
 	if n := len(m.damaged); n > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d places of the source are damaged", n))
+	}
+	if r.EarlierFlaws {
+		wrong = append(wrong, "the import that was broken off had refused or damaged values, as it said")
 	}
 	if n := len(r.Missing()); n > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d numbers of tsdbd are not those of InfluxDB", n))

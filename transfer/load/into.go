@@ -41,7 +41,7 @@ func Into(ctx context.Context, src *Source, st *store.Store, opt Options) (*Resu
 	workers, ctx := errgroup.WithContext(ctx)
 	workers.SetLimit(s.opt.Workers)
 	for _, j := range jobs {
-		if s.finished(j.name()) {
+		if s.finished(j.entry()) {
 			s.done.Add(1)
 			s.change(func(r *Result) { r.Earlier++ })
 			continue
@@ -53,7 +53,7 @@ func Into(ctx context.Context, src *Source, st *store.Store, opt Options) (*Resu
 			if err := s.run(ctx, j, st); err != nil {
 				return fmt.Errorf("%s: %w", j.name(), err)
 			}
-			return s.finish(j.name())
+			return s.finish(j.entry())
 		})
 	}
 	err = workers.Wait()
@@ -73,7 +73,7 @@ func (s *state) expect(jobs []*job) {
 	}
 	for _, j := range jobs {
 		for _, p := range j.parts {
-			if !s.finished(j.name()) {
+			if !s.finished(j.entry()) {
 				s.expected += p.Values / cut[p]
 			}
 		}
@@ -109,7 +109,9 @@ func (s *state) run(ctx context.Context, j *job, st *store.Store) (err error) {
 	if err != nil {
 		return fmt.Errorf("compare: %w", err)
 	}
+	missing := (&Result{Source: t.totals, Target: have}).Missing()
 	s.change(func(r *Result) {
+		s.mu.flawed = s.mu.flawed || len(missing) > 0
 		r.Shards++
 		if !empty {
 			r.Written++

@@ -364,6 +364,49 @@ func TestIntoResumes(t *testing.T) {
 	}
 }
 
+// TestIntoResumesWithFlaws breaks off after a shard with refused values: they are in the
+// file of refusals by then, and the import that goes on says so. In a directory that was
+// made again the journal has nothing.
+func TestIntoResumesWithFlaws(t *testing.T) {
+	broken := errors.New("killed")
+	name := filepath.Join(t.TempDir(), "journal")
+	week := model.TimeRange{Min: monday, Max: monday + aWeek - 1}
+	next := model.TimeRange{Min: monday + aWeek, Max: monday + 2*aWeek - 1}
+	mixed := part(2, week)
+	mixed.Open = func(context.Context, model.TimeRange) (rows.Reader, error) {
+		return &list{floats: true, rows: []row{at("m,h=a", 5, "x", 7)}}, nil
+	}
+	last := part(3, next, at("m,h=a", 7*24, "x", 2))
+	whole := last.Open
+	var text strings.Builder
+	last.Open = func(context.Context, model.TimeRange) (rows.Reader, error) {
+		if !strings.Contains(text.String(), "m,h=a x=7 ") {
+			t.Errorf("the journal has the shard, and the file of refusals %q", text.String())
+		}
+		return nil, broken
+	}
+	st := openStore(t)
+	into := func(st *store.Store) (*load.Result, error) {
+		j, err := journal.Open(name, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		return load.Into(t.Context(), source(part(1, week, at("m,h=a", 1, "x", 1)), mixed, last), st, load.Options{Journal: j, Workers: 1, Refusals: load.NewRefusals(&text)})
+	}
+	if res, err := into(st); !errors.Is(err, broken) || res.EarlierFlaws {
+		t.Fatalf("%v, %+v", err, res)
+	}
+	last.Open = whole
+	if res, err := into(st); err != nil || res.Earlier != 1 || res.Refused != 0 || !res.EarlierFlaws {
+		t.Errorf("%v, %+v", err, res)
+	}
+	again := openStore(t)
+	if res, err := into(again); err != nil || res.Earlier != 0 || content(t, again, "d", "") != content(t, st, "d", "") {
+		t.Errorf("in a new directory: %v, %+v", err, res)
+	}
+}
+
 // TestIntoCatalog gives users, grants, queries, and subscriptions, and leaves what exists.
 func TestIntoCatalog(t *testing.T) {
 	hash, err := meta.HashPassword("secret")

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,8 @@ type Options struct {
 	Journal *journal.Journal
 	// Refusals, if set, gets the rows that the target refuses.
 	Refusals *Refusals
+	// Damaged, if set, reports whether damage of the source was found so far.
+	Damaged func() bool
 	// Note, if set, is called with what a user should know, once each.
 	Note     func(text string)
 	Progress func(Progress) // called often, by several goroutines
@@ -38,9 +41,12 @@ type Result struct {
 	Shards              int // of the target that were loaded
 	Written             int // of them by writes, because they had points
 	Earlier             int // that the journal had
-	Expired             int // that the policy would have dropped
-	Values, Bytes       int64
-	Refused             int64 // values
+	// EarlierFlaws says that values were refused, damaged, or missing when the journal got
+	// its shards: they are not in the other numbers.
+	EarlierFlaws  bool
+	Expired       int // that the policy would have dropped
+	Values, Bytes int64
+	Refused       int64 // values
 	// Source and Target are what was read and what the target has of it. Target may have
 	// more, where it had points before.
 	Source, Target compare.Totals
@@ -69,6 +75,7 @@ type state struct {
 		sync.Mutex
 		result Result
 		told   map[string]bool
+		flawed bool // a shard differs from its source
 	}
 }
 
@@ -81,6 +88,7 @@ func newState(opt Options) *state {
 	}
 	s := &state{opt: opt}
 	s.mu.told = map[string]bool{}
+	s.mu.result.EarlierFlaws = s.finished(flaws)
 	s.mu.result.Source, s.mu.result.Target = compare.Totals{}, compare.Totals{}
 	return s
 }
@@ -122,11 +130,30 @@ func (s *state) finished(name string) bool {
 	return s.opt.Journal != nil && s.opt.Journal.Done(name)
 }
 
-// finish notes a shard in the journal.
+// flaws is the entry of a journal with shards that are not all that the source has.
+const flaws = "flaws"
+
+// finish notes a shard in the journal, after what was refused of it: the import that goes
+// on does not read the shard again.
 func (s *state) finish(name string) error {
 	s.done.Add(1)
 	if s.opt.Journal == nil {
 		return nil
+	}
+	refused := int64(0)
+	if s.opt.Refusals != nil {
+		if err := s.opt.Refusals.Flush(); err != nil {
+			return fmt.Errorf("keep what was refused: %w", err)
+		}
+		_, refused = s.opt.Refusals.Reasons()
+	}
+	s.mu.Lock()
+	flawed := s.mu.flawed || s.mu.result.Refused > 0
+	s.mu.Unlock()
+	if flawed || refused > 0 || s.opt.Damaged != nil && s.opt.Damaged() {
+		if err := s.opt.Journal.Finish(flaws); err != nil {
+			return err
+		}
 	}
 	return s.opt.Journal.Finish(name)
 }

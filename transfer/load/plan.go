@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"tsdbd/internal/identity"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/retention"
@@ -13,17 +14,22 @@ import (
 
 // job is the rows for one shard of the store.
 type job struct {
-	database, policy string // of the store
+	directory        identity.Lineage // of the store
+	database, policy string           // of the store
 	shard            uint64
 	times            model.TimeRange
 	parts            []*Part
 }
 
-// name names the job in the journal. The number of a shard that is dropped is never
-// given again, so what comes in its place is another job.
+// name names the job for messages.
 func (j *job) name() string {
 	return fmt.Sprintf("shard %d, %s.%s from %s", j.shard, j.database, j.policy, time.Unix(0, j.times.Min).UTC().Format(time.RFC3339Nano))
 }
+
+// entry names the job in the journal. A directory never gives the number of a shard that
+// is dropped again, so what comes in its place is another job. In another directory, or in
+// one that was made again at the same path, the numbers mean other shards.
+func (j *job) entry() string { return fmt.Sprintf("directory %s, %s", j.directory, j.name()) }
 
 // plan cuts the parts of the source by the shards of the store, which it makes.
 func (s *state) plan(ctx context.Context, src *Source, st *store.Store) ([]*job, error) {
@@ -38,7 +44,7 @@ func (s *state) plan(ctx context.Context, src *Source, st *store.Store) ([]*job,
 			id := g.Shards[0].ID
 			j := byShard[id]
 			if j == nil {
-				j = &job{database: s.target(p.Database), policy: p.Policy, shard: id, times: g.TimeRange().Intersect(s.opt.Filter.Times())}
+				j = &job{directory: st.Catalog().Lineage, database: s.target(p.Database), policy: p.Policy, shard: id, times: g.TimeRange().Intersect(s.opt.Filter.Times())}
 				byShard[id] = j
 				jobs = append(jobs, j)
 			}
