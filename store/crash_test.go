@@ -409,6 +409,9 @@ func TestCrashControl(t *testing.T) {
 func TestCrashRelaxed(t *testing.T) {
 	base := testseed.Of(t)
 	runs := *crashPoints / 4
+	if testing.Short() {
+		runs /= 4
+	}
 	for run := range runs {
 		r := rand.New(rand.NewPCG(base, uint64(run)))
 		fs := vfstest.New()
