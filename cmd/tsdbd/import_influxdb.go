@@ -239,6 +239,9 @@ func (m *influxImport) journaled(to string, run func() (*load.Result, error)) (*
 	}
 	m.opt.Journal = j
 	r, err := run()
+	if errors.Is(err, load.ErrLost) {
+		return r, errors.Join(fmt.Errorf("%w; the same command begins again", err), j.Remove())
+	}
 	if err != nil && j.Len() == 0 {
 		return r, errors.Join(err, j.Remove())
 	}

@@ -15,6 +15,7 @@ import (
 
 	"tsdbd/internal/proc"
 	"tsdbd/internal/testkit/apptest"
+	"tsdbd/transfer/journal"
 )
 
 // influxFiles is the directory of an InfluxDB 1.6.7: TSM files with tombstones, a log, a
@@ -113,6 +114,32 @@ func TestImportInfluxDB(t *testing.T) {
 		}
 		checkInflux(t, server, "server")
 	}
+}
+
+// TestImportInfluxEmptied goes on with an import into a server that was emptied meanwhile:
+// it says so, and begins again.
+func TestImportInfluxEmptied(t *testing.T) {
+	from, err := filepath.Abs(influxFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := apptest.Start(t)
+	name := filepath.Join(t.TempDir(), "journal")
+	j, err := journal.Open(name, fmt.Sprintf("from %s to %s", from, server.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.Finish("shard 2 of shop.autogen"), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"import", "influxdb", "-host", server.URL, "-journal", name, influxFiles}
+	if _, errs, err := tsdbd(t, args...); err == nil || !strings.Contains(err.Error(), "is gone: the server did not have shop.autogen; the same command begins again") {
+		t.Errorf("%v\n%s", err, errs)
+	}
+	if out := must(t, args...); !strings.HasSuffix(out, influxTable) {
+		t.Errorf("%s", out)
+	}
+	checkInflux(t, server, "emptied")
 }
 
 // TestImportInfluxPasswords logs in with the passwords of InfluxDB.

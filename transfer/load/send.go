@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -12,6 +13,10 @@ import (
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/rows"
 )
+
+// ErrLost is the error of Send when the server lacks what the journal has: it was emptied,
+// or is another one at the same address. The journal is worth nothing then.
+var ErrLost = errors.New("what an earlier import had finished is gone")
 
 // Send loads a source into a server that runs. After an error the result says how far it
 // came.
@@ -24,6 +29,11 @@ func Send(ctx context.Context, src *Source, c *transfer.Client, opt Options) (*R
 	kept, err := c.Create(ctx, &meta.Data{Databases: src.Databases}, &transfer.Filter{}, opt.NewDatabase, "")
 	if err != nil {
 		return s.result(), err
+	}
+	for _, p := range src.Parts {
+		if at := s.target(p.Database) + "." + p.Policy; s.finished(p.name()) && !slices.Contains(kept, at) {
+			return s.result(), fmt.Errorf("%w: the server did not have %s", ErrLost, at)
+		}
 	}
 	for _, name := range kept {
 		s.note("retention policy " + name + " is there already and stays as it is")
