@@ -35,7 +35,8 @@ func (s *Store) Adopt(id uint64, f *build.Files) error {
 	if err != nil {
 		return err
 	}
-	s.touched.Shard(s.Applied(), id, "")
+	// Windows that are being computed from the entries so far do not have the rows.
+	s.touched.Shard(s.Applied()+1, id, "")
 	if err := s.saveTouched(); err != nil { // the log does not have the rows
 		return err
 	}

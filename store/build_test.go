@@ -180,6 +180,34 @@ func TestBuildTouches(t *testing.T) {
 	}
 }
 
+// TestBuildTouchesLater: windows that were being computed while a shard got its files are
+// computed again.
+func TestBuildTouchesLater(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	ctx := context.Background()
+	hours := meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours"}}
+	tier := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Every: time.Hour, Functions: []string{"max"}}
+	s.must(errors.Join(s.Apply(ctx, hours), s.Apply(ctx, tier)))
+	b, err := s.buildAt(origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Builder.Abort()
+	id := s.Catalog().Database("db").Downsamples[0].ID
+	for i, want := range []int{1, 0} { // the first was computed before the rows came, the second after it
+		done := meta.CompleteWindows{ID: id, Sequence: s.Applied(), Windows: []meta.ComputedWindows{{From: model.MinTime, To: model.MaxTime}}}
+		if i == 0 {
+			s.must(s.buildRows(origin, 10, "a"))
+		}
+		s.must(s.Apply(ctx, done))
+		if got := s.Touched().Waiting(id, model.MaxTime, 9); len(got) != want {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+}
+
 // TestBuildMeetsWrite writes to a shard while its files are built: they are refused, and
 // the shard keeps what was written.
 func TestBuildMeetsWrite(t *testing.T) {
