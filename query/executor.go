@@ -84,6 +84,9 @@ type ExecuteOptions struct {
 	MayRead, MaySee func(database string) bool
 	// SourceOnly makes SELECTs take no downsample.
 	SourceOnly bool
+	// Unlimited is for a caller that bounds by itself what a SELECT reads: the limits
+	// on its points, series and windows do not apply.
+	Unlimited bool
 	// Interrupt is called when the query is killed, times out, or its context
 	// ends. A blocked emit must then return. Nil is nothing.
 	Interrupt func()

@@ -84,6 +84,9 @@ func (s *session) explain(st *influxql.ExplainStatement) error {
 // selectOptions returns the options of a SELECT of this request.
 func (s *session) selectOptions() engine.Options {
 	l := s.queries.Limits()
+	if s.req.Unlimited {
+		l.MaxSelectPoint, l.MaxSelectSeries, l.MaxSelectBuckets = 0, 0, 0
+	}
 	return engine.Options{
 		ChunkSize: s.req.ChunkSize, Now: s.opt.Now(),
 		MaxSelectPoint: l.MaxSelectPoint, MaxSelectSeries: l.MaxSelectSeries, MaxSelectBuckets: l.MaxSelectBuckets,

@@ -68,7 +68,7 @@ func runContinuous(ctx context.Context, executor *query.Executor, db string, q *
 // executeRows runs the statement of a downsample and passes its rows on.
 func executeRows(ctx context.Context, executor *query.Executor, db string, q *influxql.Query, rows func(*result.Series) error) error {
 	var failed error
-	err := executor.Execute(ctx, q, query.ExecuteOptions{Database: db, ChunkSize: intoBatchRows, SourceOnly: true}, func(r *result.Result) error {
+	err := executor.Execute(ctx, q, query.ExecuteOptions{Database: db, ChunkSize: intoBatchRows, SourceOnly: true, Unlimited: true}, func(r *result.Result) error {
 		if r.Err != nil {
 			failed = r.Err
 		}

@@ -77,23 +77,26 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestShortOfMemory: windows that do not fit at once are computed a few at a time.
-func TestShortOfMemory(t *testing.T) {
-	h := hourly(t)
-	if err := h.load("raw", "m f=1 3600\nm f=1 50000\nm f=2 90000\nm f=3 95000"); err != nil {
-		t.Fatal(err)
-	}
-	h.fail = func(_ string, n int) error {
-		if n > 1 {
-			return admission.ErrMemory
+// TestTooMuch: windows that do not fit into memory, or into the time of a query, at once
+// are computed a few at a time.
+func TestTooMuch(t *testing.T) {
+	for _, tooMuch := range []error{admission.ErrMemory, admission.ErrQueryTimeout} {
+		h := hourly(t)
+		if err := h.load("raw", "m f=1 3600\nm f=1 50000\nm f=2 90000\nm f=3 95000"); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	}
-	if err := h.settle(); err != nil {
-		t.Fatal(err)
-	}
-	if got := len(h.contents("SELECT * FROM hours.m")); got != 4 {
-		t.Errorf("%d rows", got)
+		h.fail = func(_ string, n int) error {
+			if n > 1 {
+				return tooMuch
+			}
+			return nil
+		}
+		if err := h.settle(); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(h.contents("SELECT * FROM hours.m")); got != 4 {
+			t.Errorf("%v: %d rows", tooMuch, got)
+		}
 	}
 }
 

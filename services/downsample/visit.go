@@ -214,7 +214,8 @@ func (v *visitor) compute(measurement string, from, to int64) (int64, error) {
 	for {
 		upTo := min(to, from+n*int64(v.d.Every))
 		err := v.align(measurement, from, upTo)
-		if errors.Is(err, admission.ErrMemory) && n > 1 && upTo-from > int64(v.d.Every) {
+		tooMuch := errors.Is(err, admission.ErrMemory) || errors.Is(err, admission.ErrQueryTimeout)
+		if tooMuch && n > 1 && upTo-from > int64(v.d.Every) {
 			n = (upTo - from) / int64(v.d.Every) / 2
 			continue
 		}

@@ -52,3 +52,32 @@ func TestDownsampleKilled(t *testing.T) {
 		t.Errorf("the target has\n%.2000s\nwant\n%.2000s", got, want)
 	}
 }
+
+// TestDownsampleLimits: the limits on what clients select do not keep windows from being
+// computed.
+func TestDownsampleLimits(t *testing.T) {
+	t.Setenv("TSDBD_QUERY_MAX_SELECT_POINT", "3")
+	t.Setenv("TSDBD_QUERY_MAX_SELECT_SERIES", "1")
+	t.Setenv("TSDBD_QUERY_MAX_SELECT_BUCKETS", "2")
+	s := Start(t)
+	s.Query("", "CREATE DATABASE db; CREATE RETENTION POLICY tier ON db DURATION INF REPLICATION 1")
+	var lines strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&lines, "m,w=%d v=%di %d\n", i%2, i, int64(i)*1e8)
+	}
+	s.Write("db", lines.String())
+	if got := s.Query("db", "SELECT count(v) FROM m WHERE time >= 0 AND time < 4s"); !strings.Contains(got, "limit exceeded") {
+		t.Fatalf("no limit: %s", got)
+	}
+	s.Query("db", "CREATE DOWNSAMPLE ON db FROM autogen INTO tier EVERY 1s AS count")
+	for waiting := true; waiting; time.Sleep(50 * time.Millisecond) {
+		got := s.Query("", "SHOW DOWNSAMPLES")
+		if strings.Contains(got, "exceeded") {
+			t.Fatal(got)
+		}
+		waiting = !strings.Contains(got, `Z",0,1,`)
+	}
+	if got := s.Query("db", "SELECT count_v FROM tier.m WHERE w = '0' LIMIT 1"); !strings.Contains(got, `,5]`) {
+		t.Errorf("the target has %s", got)
+	}
+}
