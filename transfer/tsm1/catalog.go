@@ -81,8 +81,11 @@ func parseCatalog(b []byte) (*Catalog, error) {
 		b = inner
 	}
 	c := &Catalog{}
+	whole := false
 	err = fields(b, func(n protowire.Number, f field) error {
 		switch n {
+		case 9:
+			whole = true // the largest id of a shard, which is always there, behind databases and users
 		case 5:
 			d := &meta.Database{}
 			c.Databases = append(c.Databases, d)
@@ -94,6 +97,9 @@ func parseCatalog(b []byte) (*Catalog, error) {
 		}
 		return nil
 	})
+	if err == nil && !whole {
+		err = binio.Corruptf("", int64(len(b)), "the catalog lacks its end, it is cut")
+	}
 	return c, err
 }
 

@@ -106,8 +106,8 @@ func TestCatalog(t *testing.T) {
 		}
 	}
 	for n := range plain {
-		c, err := parseCatalog(plain[:n])
-		if err != nil && !errors.Is(err, binio.ErrCorrupt) || err == nil && len(c.Users) > 0 && n < len(plain)-2 {
+		_, err := parseCatalog(plain[:n])
+		if !errors.Is(err, binio.ErrCorrupt) {
 			t.Errorf("catalog of %d of %d bytes: %v", n, len(plain), err)
 		}
 	}
@@ -272,7 +272,7 @@ func TestLayouts(t *testing.T) {
 		t.Errorf("an estimate of %d values for %d", v, len(want)+1)
 	}
 	wrapped := database("db", "rp", policy("rp", group(7, 9223371273709551616, -9223372036854775808+20, 0)))
-	put(dir, map[string][]byte{"meta/meta.db": message{}.with(5, wrapped)})
+	put(dir, map[string][]byte{"meta/meta.db": message{}.with(5, wrapped).number(9, 7)})
 	f("a group whose start has wrapped around", dir, Options{}, true, model.TimeRange{Min: 10, Max: 70}, "1 shards")
 	put(dir, map[string][]byte{"meta/meta.db": catalogBytes()})
 	f("elsewhere", t.TempDir(), Options{DataDir: filepath.Join(dir, "data"), WALDir: filepath.Join(dir, "wal"), MetaDir: filepath.Join(dir, "meta")},
@@ -303,7 +303,7 @@ func TestLayouts(t *testing.T) {
 	writeBolt(t, filepath.Join(dir, "influxd.bolt"), map[string]map[string]string{
 		"bucketsv1":        {"\x01": `{"id":"` + id + `","name":"some bucket","retentionPeriod":172800000000000}`, "\x02": `{"id":"00000000000000ff","name":"empty"}`},
 		"dbrpv1":           {"\x01": `{"database":"db","retention_policy":"rp","default":true,"bucket_id":"` + id + `"}`, "\x02": "index"},
-		"v1_tsm1_metadata": {"meta.db": string(message{}.with(5, database(id, "autogen", policy("autogen", group(7, -1000, 1e6, 0)))))},
+		"v1_tsm1_metadata": {"meta.db": string(message{}.with(5, database(id, "autogen", policy("autogen", group(7, -1000, 1e6, 0)))).number(9, 7))},
 	})
 	s = f("bolt", dir, Options{}, true, grouped)
 	if rp := s.Catalog().Database("db").RetentionPolicy("rp"); rp.Duration != 48*time.Hour || rp.ShardGroupDuration != 24*time.Hour || s.Catalog().Database("empty") == nil {
