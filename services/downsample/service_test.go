@@ -85,6 +85,7 @@ func TestTooMuch(t *testing.T) {
 		if err := h.load("raw", "m f=1 3600\nm f=1 50000\nm f=2 90000\nm f=3 95000"); err != nil {
 			t.Fatal(err)
 		}
+		h.must("DROP DOWNSAMPLE ON d FROM raw INTO hours; CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS sum") // all windows wait as one
 		h.fail = func(_ string, n int) error {
 			if n > 1 {
 				return tooMuch
