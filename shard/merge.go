@@ -16,6 +16,7 @@ type merging struct {
 	parts  []*column.Rows
 	ptrs   []*column.Rows
 	slices []column.Rows // of gathered rows, that ptrs points to
+	ranked []piece       // of a cluster, older ranks first
 }
 
 // textCharge charges a reader for the texts of a chunk before they are decoded
@@ -68,18 +69,24 @@ func (m *merging) read(source, chunk int, times model.TimeRange, dst *column.Row
 }
 
 // merge reads overlapping pieces within a cluster's times and merges them,
-// newer source over older.
+// newer source over older. It goes through the pieces, not the ranks: a moved series
+// may have a rank for each of very many series whose rows it got.
 func (m *merging) merge(cl cluster) (*column.Rows, error) {
 	m.ptrs = m.ptrs[:0]
 	times := cl.times.Intersect(m.times)
 	m.slices = slices.Grow(m.slices[:0], cl.hi-cl.lo) // ptrs points into it
+	m.ranked = m.ranked[:0]
+	for _, p := range m.list[cl.lo:cl.hi] {
+		if p.max >= times.Min && p.min <= times.Max {
+			m.ranked = append(m.ranked, p)
+		}
+	}
+	slices.SortStableFunc(m.ranked, func(a, b piece) int { return a.rank - b.rank })
 	used := 0
-	for rank := range m.ranks {
+	for lo, hi := 0, 0; lo < len(m.ranked); lo = hi {
 		var rows *column.Rows
-		for _, p := range m.list[cl.lo:cl.hi] {
-			if p.rank != rank || p.max < times.Min || p.min > times.Max {
-				continue
-			}
+		for hi = lo; hi < len(m.ranked) && m.ranked[hi].rank == m.ranked[lo].rank; hi++ {
+			p := m.ranked[hi]
 			if p.source >= len(m.sources) {
 				// The parts of a cache do not overlap: a source each will do.
 				if all := m.gather(p, times); all.Len() > 0 {

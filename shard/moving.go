@@ -86,7 +86,6 @@ func (p *pieces) settle(id model.SeriesID) {
 	if p.firstSource > 0 || p.firstCache > 0 {
 		p.sources, p.caches = p.sources[:p.nfiles], p.caches[:p.ncaches]
 		p.firstSource, p.firstCache = 0, 0
-		p.ranks = p.nfiles + p.ncaches
 	}
 	for i := range p.caches {
 		p.caches[i].id = id
@@ -96,7 +95,8 @@ func (p *pieces) settle(id model.SeriesID) {
 // places makes a moved series the present one: its sources are where its rows are, the
 // oldest first.
 func (p *pieces) places(id model.SeriesID) (err error) {
-	p.id, p.ranks = id, 0
+	p.id = id
+	rank := 0
 	p.sources, p.caches = p.sources[:p.nfiles], p.caches[:p.ncaches]
 	p.firstSource, p.firstCache = p.nfiles, p.ncaches
 	p.pending.Places(id, p.measurement, p.until, p.next, func(at moves.Place) {
@@ -108,8 +108,8 @@ func (p *pieces) places(id model.SeriesID) (err error) {
 			if _, _, ok := of.gather.Range(at.ID); ok {
 				s := extend(&p.caches)
 				s.gather, s.next = p.caches[at.Part-p.nfiles].gather, of.next
-				s.id, s.fields, s.rank = at.ID, renamed(p.fields, at.Renames), p.ranks
-				p.ranks++
+				s.id, s.fields, s.rank = at.ID, renamed(p.fields, at.Renames), rank
+				rank++
 			}
 			return
 		}
@@ -121,8 +121,8 @@ func (p *pieces) places(id model.SeriesID) (err error) {
 			p.sources = p.sources[:len(p.sources)-1]
 			return
 		}
-		s.renames, s.mapped, s.rank = at.Renames, nil, p.ranks
-		p.ranks++
+		s.renames, s.mapped, s.rank = at.Renames, nil, rank
+		rank++
 		s.mask(p.pending)
 	})
 	return err

@@ -24,7 +24,6 @@ type pieces struct {
 	cells      int // Shard.cells
 
 	id       model.SeriesID // the present series
-	ranks    int            // ranks of its pieces are below it
 	list     []piece
 	clusters []cluster
 }
@@ -106,7 +105,6 @@ func (v *View) pieces(times model.TimeRange) pieces {
 		p.caches = append(p.caches, s)
 	}
 	p.nfiles, p.ncaches = len(p.sources), len(p.caches)
-	p.ranks = p.nfiles + p.ncaches
 	if l != nil {
 		p.pending = l
 		p.concern(l.Len())
