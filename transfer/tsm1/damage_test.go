@@ -343,3 +343,23 @@ func FuzzSegment(f *testing.F) {
 		}
 	})
 }
+
+// TestManyPrefixes: deletes of prefixes that are too many to keep are told.
+func TestManyPrefixes(t *testing.T) {
+	const kept = 1 << 13
+	var list []tsm1test.Delete
+	for i := range kept + 1 {
+		list = append(list, tsm1test.Delete{Key: fmt.Sprintf("gone%d", i), Times: model.AllTime, Prefix: true})
+	}
+	file, _ := sample()
+	for n, want := range map[int]int{kept: 0, kept + 1: 1} {
+		d := newTree(t)
+		d.tsm(t, 1, file.Bytes())
+		d.tombstones(t, 1, tsm1test.Tombstones(4, list[:n]...))
+		var f found
+		readAll(t, d.open(t, &f), model.AllTime)
+		if len(f.damage) != want || want > 0 && !strings.Contains(fmt.Sprint(f.damage[0]), "deletes of prefixes") {
+			t.Errorf("%d prefixes: damage %v", n, f.damage)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -175,14 +176,17 @@ type deletes struct {
 // columnDeleteBytes is about what a delete takes in memory.
 const columnDeleteBytes = 48
 
-// maxPrefixes bounds the deletes of prefixes.
-const maxPrefixes = 1 << 16
+// maxPrefixes bounds the deletes of prefixes, of which each column looks at all.
+const maxPrefixes = 1 << 13
 
 func (d *deletes) load(from string) {
 	d.window.reset(from)
 	err := d.read()
 	if err != nil && !d.loaded {
 		d.damage(d.path, offsetOf(err), err)
+	}
+	if len(d.prefixes) > maxPrefixes && !d.loaded {
+		d.damage(d.path, -1, fmt.Errorf("more than %d deletes of prefixes: what the others have deleted comes back", maxPrefixes))
 	}
 	d.loaded = true
 }
@@ -195,7 +199,7 @@ func (d *deletes) read() error {
 	defer func() { _ = r.Close() }()
 	return readTombstones(r, func(t tombstone) error {
 		if t.prefix {
-			if !d.loaded && len(d.prefixes) < maxPrefixes {
+			if !d.loaded && len(d.prefixes) <= maxPrefixes {
 				t.key = bytes.Clone(t.key)
 				d.prefixes = append(d.prefixes, t)
 			}
