@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
@@ -21,7 +20,6 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/lineproto/wire"
 	"tsdbd/meta"
-	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
 )
@@ -291,7 +289,7 @@ func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *
 						b = append(b, ',')
 					}
 					first = false
-					b = appendValue(append(b, prefixes[i]...), v, row)
+					b = wire.AppendValue(append(b, prefixes[i]...), v, row)
 				}
 				if first {
 					b = b[:start]
@@ -328,20 +326,4 @@ func (x *exporter) write(ctx context.Context, block []byte, points int64) error 
 		x.opt.Progress(x.points)
 	}
 	return nil
-}
-
-// appendValue appends a value as line protocol has it.
-func appendValue(b []byte, v *column.Vector, row int) []byte {
-	switch v.Type {
-	case model.Float:
-		return wire.AppendFloat(b, v.Floats[row])
-	case model.Integer:
-		return wire.AppendInteger(b, v.Ints[row])
-	case model.Unsigned:
-		return wire.AppendUnsigned(b, v.Uints[row])
-	case model.Boolean:
-		return wire.AppendBoolean(b, v.Bools[row])
-	}
-	s := v.Strings[row]
-	return wire.AppendString(b, unsafe.Slice(unsafe.StringData(s), len(s)))
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tsdbd/lineproto"
+	"tsdbd/lineproto/wire"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/point"
@@ -29,7 +30,7 @@ func FuzzImportLines(f *testing.F) {
 		}
 		key := string(model.AppendSeriesKey(nil, "m", model.Tags{{Key: "t", Value: tag}}))
 		v := column.Vector{Type: model.String, Strings: []string{value}}
-		line := string(appendValue([]byte(key+" a=1,text="), &v, 0)) + ",z=2 5\n"
+		line := string(wire.AppendValue([]byte(key+" a=1,text="), &v, 0)) + ",z=2 5\n"
 		var p lineproto.Parser
 		var b point.Batch
 		table := point.NewTable(1)

@@ -4,6 +4,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/prom"
 )
 
 const (
@@ -71,7 +72,7 @@ func (p *samples) add(b *batch, chunk scan.Chunk, at columns) error {
 				return err
 			}
 		case values != nil && values.IsValid(i):
-			p.append(milliseconds(t), number(values, i))
+			p.append(milliseconds(t), prom.Number(values, i))
 		default:
 			continue
 		}
@@ -109,22 +110,6 @@ func (p *samples) addFloats(chunk scan.Chunk, values []float64) error {
 	}
 	p.times, p.values = to[:n], of[:n]
 	return nil
-}
-
-// number returns a value as Prometheus has it.
-func number(v *column.Vector, i int) float64 {
-	switch v.Type {
-	case model.Float:
-		return v.Floats[i]
-	case model.Integer:
-		return float64(v.Ints[i])
-	case model.Unsigned:
-		return float64(v.Uints[i])
-	}
-	if v.Bools[i] {
-		return 1
-	}
-	return 0
 }
 
 // append adds a sample that is not older than the last one. It replaces one in the

@@ -7,10 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unsafe"
 
 	"tsdbd/lineproto/wire"
-	"tsdbd/model"
 	"tsdbd/model/column"
 )
 
@@ -69,7 +67,7 @@ func (l *lines) append(dst []byte, run *Run) []byte {
 		for i := range run.Cols {
 			if v := &run.Cols[i]; v.IsValid(row) {
 				dst = append(append(dst, separator), l.prefixes[i]...)
-				dst = appendValue(dst, v, row)
+				dst = wire.AppendValue(dst, v, row)
 				separator = ','
 			}
 		}
@@ -80,20 +78,4 @@ func (l *lines) append(dst []byte, run *Run) []byte {
 		dst = wire.AppendTime(dst, at)
 	}
 	return dst
-}
-
-// appendValue appends the value of a row, which has one.
-func appendValue(dst []byte, v *column.Vector, row int) []byte {
-	switch v.Type {
-	case model.Float:
-		return wire.AppendFloat(dst, v.Floats[row])
-	case model.Integer:
-		return wire.AppendInteger(dst, v.Ints[row])
-	case model.Unsigned:
-		return wire.AppendUnsigned(dst, v.Uints[row])
-	case model.Boolean:
-		return wire.AppendBoolean(dst, v.Bools[row])
-	}
-	s := v.Strings[row]
-	return wire.AppendString(dst, unsafe.Slice(unsafe.StringData(s), len(s)))
 }

@@ -95,28 +95,12 @@ func (w *Writer) Run(r *rows.Run) error {
 				}
 				continue
 			}
-			if err := w.add(m, prom.Sample{Time: prom.Milliseconds(at), Value: number(v, row)}); err != nil {
+			if err := w.add(m, prom.Sample{Time: prom.Milliseconds(at), Value: prom.Number(v, row)}); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// number returns a value as Prometheus has it.
-func number(v *column.Vector, row int) float64 {
-	switch v.Type {
-	case model.Float:
-		return v.Floats[row]
-	case model.Integer:
-		return float64(v.Ints[row])
-	case model.Unsigned:
-		return float64(v.Uints[row])
-	}
-	if v.Bools[row] {
-		return 1
-	}
-	return 0
 }
 
 // add holds a sample. The latest one of a metric is held until the next, which may replace
