@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +35,7 @@ func importPrometheusCommand() *cli.Command {
 
 From a URL, it asks a running Prometheus by remote read: metric by metric, a day at a time, from -start on.
 
-An import that ends early goes on where it stopped when it is repeated with the same -journal. At the end the server is asked for counts and sums of every metric, and what differs is named. The exit code is 1 when samples were refused or damaged.
+An import that ends early goes on where it stopped when it is repeated with the same -journal. At the end the server is asked for counts and sums of every metric, and what differs is named. The exit code is 1 when samples were refused or damaged, or when the server has fewer of a metric than were read.
 
 Examples:
   curl -X POST http://127.0.0.1:9090/api/v1/admin/tsdb/snapshot   # needs --web.enable-admin-api
@@ -92,9 +91,8 @@ Examples:
 				if err != nil {
 					return err
 				}
-				w := bufio.NewWriter(file)
-				defer func() { err = errors.Join(err, w.Flush(), file.Close()) }()
-				opt.Import.Failed = w
+				defer func() { err = errors.Join(err, file.Close()) }()
+				opt.Import.Failed = file // unbuffered: a part counts as finished behind its refusals
 			}
 			p, begin := newProgress(stderr), time.Now()
 			total := int64(0) // not known of a server
@@ -134,7 +132,7 @@ Examples:
 			if err := printCompared(stdout, &result, there); err != nil {
 				return err
 			}
-			return result.Incomplete()
+			return errors.Join(result.Incomplete(), result.Fewer(there))
 		}),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/prom/block"
 	"tsdbd/transfer"
+	"tsdbd/transfer/compare"
 )
 
 // target takes writes. It refuses those with a line that contains refuse.
@@ -91,6 +92,14 @@ func TestBlocks(t *testing.T) {
 	}
 	if len(r.Totals) != 2 {
 		t.Errorf("totals %v", r.Totals)
+	}
+	there := compare.Totals{}
+	if err := r.Fewer(there); err == nil || !strings.Contains(err.Error(), "of 2 metrics") {
+		t.Errorf("a server without the metrics: %v", err)
+	}
+	there.Merge(r.Totals)
+	if err := r.Fewer(there); err != nil {
+		t.Errorf("a server with the same: %v", err)
 	}
 	// The journal is gone: the same import begins again.
 	to.lines = nil

@@ -37,6 +37,21 @@ func (r *Result) Compare(ctx context.Context, server *transfer.Client, times mod
 	return found, nil
 }
 
+// Fewer returns an error if the server has fewer values of a metric than were read: what an
+// earlier run has lost shows here only.
+func (r *Result) Fewer(there compare.Totals) error {
+	n := 0
+	for name, m := range r.Totals {
+		if now := there[name]; m.Values() > 0 && (now == nil || now.Values() < m.Values()) {
+			n++
+		}
+	}
+	if n > 0 {
+		return fmt.Errorf("the server has fewer values of %d metrics than were read", n)
+	}
+	return nil
+}
+
 // defaultPolicy returns the default retention policy of a database.
 func defaultPolicy(ctx context.Context, server *transfer.Client, database string) (string, error) {
 	var answer struct {
