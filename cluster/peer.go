@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -94,12 +93,57 @@ func (n *Node) hello() transport.Hello {
 	return h
 }
 
-// streams are the connections of raft. The address of a server is ID@HOST:PORT, so that
-// what is meant for one server does not reach another one that has its address now: a
-// node that joins again under a new id must not vote as the old one.
+// network is the transport of raft. It dials servers at ID@HOST:PORT, so that what is
+// meant for one server does not reach another one that has its address now: a node that
+// joins again under a new id must not vote as the old one. The address is the one that
+// raft has. A raft.ServerAddressProvider could know a new address before raft does; raft
+// v1.8.0 would then read the old one while it writes the new one.
+type network struct{ *raft.NetworkTransport }
+
+func (n *Node) newNetwork() network {
+	return network{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: streams{n.transport.Streams()}, MaxPool: 4, Timeout: 10 * time.Second, Logger: hclog.NewNullLogger(),
+	})}
+}
+
+func with(id raft.ServerID, address raft.ServerAddress) raft.ServerAddress {
+	return raft.ServerAddress(string(id) + "@" + string(address))
+}
+
+// AppendEntries sends a heartbeat, or entries to a server that is behind.
+func (n network) AppendEntries(id raft.ServerID, at raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	return n.NetworkTransport.AppendEntries(id, with(id, at), args, resp)
+}
+
+// AppendEntriesPipeline sends entries to a server that follows.
+func (n network) AppendEntriesPipeline(id raft.ServerID, at raft.ServerAddress) (raft.AppendPipeline, error) {
+	return n.NetworkTransport.AppendEntriesPipeline(id, with(id, at))
+}
+
+// RequestVote asks for a vote.
+func (n network) RequestVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	return n.NetworkTransport.RequestVote(id, with(id, at), args, resp)
+}
+
+// RequestPreVote asks for a vote before an election.
+func (n network) RequestPreVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	return n.NetworkTransport.RequestPreVote(id, with(id, at), args, resp)
+}
+
+// InstallSnapshot sends a snapshot, which the server refuses.
+func (n network) InstallSnapshot(id raft.ServerID, at raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	return n.NetworkTransport.InstallSnapshot(id, with(id, at), args, resp, data)
+}
+
+// TimeoutNow has a server begin an election.
+func (n network) TimeoutNow(id raft.ServerID, at raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	return n.NetworkTransport.TimeoutNow(id, with(id, at), args, resp)
+}
+
+// streams are the connections of raft.
 type streams struct{ raft.StreamLayer }
 
-// Dial connects to a server.
+// Dial connects to a server at ID@HOST:PORT.
 func (s streams) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	id, at, ok := strings.Cut(string(address), "@")
 	if !ok || at == "" {
@@ -114,40 +158,6 @@ func (s streams) Dial(address raft.ServerAddress, timeout time.Duration) (net.Co
 		return nil, errors.Join(fmt.Errorf("the node at %s is not %s", at, id), conn.Close())
 	}
 	return conn, nil
-}
-
-// addresses gives streams the addresses that it expects. Without one, raft would take
-// the plain address, where another server may be by now.
-type addresses struct {
-	node *Node
-	mu   sync.Mutex
-	// known are those of all servers that were members since the start. Raft still
-	// sends to a server that was removed a moment ago.
-	known map[raft.ServerID]raft.ServerAddress
-}
-
-// ServerAddr returns the address of a server with its id.
-func (a *addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, s := range a.node.members() {
-		a.known[s.ID] = s.Address
-	}
-	return raft.ServerAddress(string(id) + "@" + string(a.known[id])), nil
-}
-
-// hostPort returns the address in one with an id.
-func hostPort(address raft.ServerAddress) string {
-	if _, at, ok := strings.Cut(string(address), "@"); ok {
-		return at
-	}
-	return string(address)
-}
-
-func (n *Node) newNetwork() *raft.NetworkTransport {
-	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: streams{n.transport.Streams()}, MaxPool: 4, Timeout: 10 * time.Second, Logger: hclog.NewNullLogger(), ServerAddressProvider: &addresses{node: n, known: map[raft.ServerID]raft.ServerAddress{raft.ServerID(n.identity().ID): raft.ServerAddress(n.opt.address())}},
-	})
 }
 
 // members returns the servers in the latest configuration that the node knows.
@@ -336,7 +346,7 @@ func (n *Node) leader() (id raft.ServerID, address string) {
 	if id == "" {
 		return "", ""
 	}
-	return id, hostPort(at)
+	return id, string(at)
 }
 
 // errNoLeader says that a request finds no leader.
