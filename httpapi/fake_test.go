@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/httpapi"
+	"tsdbd/httpapi/listener"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/point"
@@ -193,7 +194,7 @@ func start(t *testing.T, s *fakeStore, opt httpapi.Options) (*httpapi.Handler, s
 		opt.Registry = prometheus.NewRegistry()
 	}
 	h := httpapi.New(opt)
-	srv, err := httpapi.Listen(h, httpapi.ServerOptions{MaxConnections: 100}) // a limit must not change how connections end
+	srv, err := listener.Listen(h, listener.Options{MaxConnections: 100}) // a limit must not change how connections end
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"tsdbd/httpapi"
+	"tsdbd/httpapi/listener"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query"
@@ -673,7 +674,7 @@ func TestGracefulStop(t *testing.T) {
 	s.writing = func() { entered <- struct{}{}; <-leave }
 	h := httpapi.New(httpapi.Options{Writer: s, Query: s})
 	defer h.Close()
-	srv, err := httpapi.Listen(h, httpapi.ServerOptions{MaxConnections: 10})
+	srv, err := listener.Listen(h, listener.Options{MaxConnections: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -700,43 +701,6 @@ func TestGracefulStop(t *testing.T) {
 	}
 	if err := <-closed; err != nil {
 		t.Error(err)
-	}
-}
-
-func TestConnectionLimitQueues(t *testing.T) {
-	h := httpapi.New(httpapi.Options{Writer: newFakeStore(), Query: newFakeStore()})
-	defer h.Close()
-	srv, err := httpapi.Listen(h, httpapi.ServerOptions{MaxConnections: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close(t.Context())
-	first, err := net.Dial("tcp", srv.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := net.Dial("tcp", srv.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second.Close()
-	ask := func(c net.Conn) { fmt.Fprint(c, "GET /ping HTTP/1.1\r\nHost: x\r\n\r\n") }
-	answer := func(c net.Conn, limit time.Duration) error {
-		_ = c.SetReadDeadline(time.Now().Add(limit))
-		_, err := c.Read(make([]byte, 1))
-		return err
-	}
-	ask(first)
-	if err := answer(first, time.Minute); err != nil {
-		t.Errorf("first connection: %v", err)
-	}
-	ask(second)
-	if err := answer(second, 200*time.Millisecond); err == nil {
-		t.Error("the second connection is served beside the first")
-	}
-	_ = first.Close()
-	if err := answer(second, time.Minute); err != nil {
-		t.Errorf("second connection after the first: %v", err)
 	}
 }
 

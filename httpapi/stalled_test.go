@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/httpapi"
+	"tsdbd/httpapi/listener"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query"
@@ -85,7 +86,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 						memory = admission.NewMemory(64 << 20)
 					}
 					h := httpapi.New(httpapi.Options{Writer: store, Query: store, Memory: memory, Registry: prometheus.NewRegistry()})
-					opt, client := httpapi.ServerOptions{}, func(address string) (net.Conn, error) { return net.Dial("tcp", address) }
+					opt, client := listener.Options{}, func(address string) (net.Conn, error) { return net.Dial("tcp", address) }
 					switch kind {
 					case "tls":
 						opt.TLS = &tls.Config{Certificates: []tls.Certificate{selfSigned(t)}}
@@ -101,7 +102,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 						opt.Socket, opt.SocketMode = filepath.Join(dir, "s"), 0o600
 						client = func(string) (net.Conn, error) { return net.Dial("unix", opt.Socket) }
 					}
-					srv, err := httpapi.Listen(h, opt)
+					srv, err := listener.Listen(h, opt)
 					if err != nil {
 						t.Fatal(err)
 					}

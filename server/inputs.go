@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tsdbd/config"
-	"tsdbd/httpapi"
+	"tsdbd/httpapi/listener"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -63,7 +63,7 @@ type openInput struct {
 	kind, bind string
 	protocol   string // tcp or udp, of kinds that can be either
 	// certificate is nil without TLS.
-	certificate *httpapi.Certificate
+	certificate *listener.Certificate
 	service
 }
 
@@ -134,10 +134,10 @@ func openInputs(c *config.Config, w input.Writer, encrypted *tls.Config, log *sl
 		t := &c.OpenTSDB[i]
 		open("opentsdb", &t.Input, func(o input.Options) (openInput, error) {
 			opt := opentsdb.Options{Options: o, Address: t.BindAddress, LogPointErrors: t.LogPointErrors, BodyMemory: int64(c.HTTP.MaxBodyMemory)}
-			var certificate *httpapi.Certificate
+			var certificate *listener.Certificate
 			if t.TLSEnabled {
 				var err error
-				if certificate, err = httpapi.LoadCertificate(t.Certificate, t.PrivateKey); err != nil {
+				if certificate, err = listener.LoadCertificate(t.Certificate, t.PrivateKey); err != nil {
 					return openInput{}, err
 				}
 				opt.TLS = certificate.TLSConfig(encrypted)
@@ -165,7 +165,7 @@ func collectdOptions(c *config.Collectd, log *slog.Logger) (o collectd.Options, 
 }
 
 // certificates returns those that connections are encrypted with.
-func (all inputs) certificates() (list []*httpapi.Certificate) {
+func (all inputs) certificates() (list []*listener.Certificate) {
 	for _, o := range all {
 		if o.certificate != nil {
 			list = append(list, o.certificate)

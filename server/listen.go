@@ -8,7 +8,7 @@ import (
 	"net"
 
 	"tsdbd/config"
-	"tsdbd/httpapi"
+	"tsdbd/httpapi/listener"
 )
 
 // connectionShare is the part of the files a process may open that connections
@@ -44,11 +44,11 @@ func tryListen(c *config.Config) error {
 
 // listenerOptions returns the address and, if it is on, the unix socket.
 // encrypted is nil if connections to the address are plain.
-func listenerOptions(c *config.Config, encrypted *tls.Config) []httpapi.ServerOptions {
+func listenerOptions(c *config.Config, encrypted *tls.Config) []listener.Options {
 	limit := connectionLimit(c, openFileLimit())
-	all := []httpapi.ServerOptions{{Address: c.HTTP.BindAddress, MaxConnections: limit, TLS: encrypted}}
+	all := []listener.Options{{Address: c.HTTP.BindAddress, MaxConnections: limit, TLS: encrypted}}
 	if c.HTTP.UnixSocketEnabled {
-		all = append(all, httpapi.ServerOptions{
+		all = append(all, listener.Options{
 			Socket: c.HTTP.BindSocket, SocketMode: fs.FileMode(c.HTTP.UnixSocketPermissions), MaxConnections: limit,
 		})
 	}

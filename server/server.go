@@ -19,6 +19,7 @@ import (
 	"tsdbd/cluster/admin"
 	"tsdbd/config"
 	"tsdbd/httpapi"
+	"tsdbd/httpapi/listener"
 	"tsdbd/meta"
 	promql "tsdbd/prom/engine"
 	"tsdbd/query"
@@ -71,8 +72,8 @@ type Server struct {
 	handler      *httpapi.Handler
 	accessLog    *reopenedFile // nil without a file of its own
 	inputs       inputs
-	certificates []*httpapi.Certificate // of the listeners and inputs
-	listeners    []*httpapi.Server
+	certificates []*listener.Certificate // of the listeners and inputs
+	listeners    []*listener.Server
 	diagnostics  atomic.Pointer[[]show.Diagnostic] // the configuration as SHOW DIAGNOSTICS shows it
 }
 
@@ -320,7 +321,7 @@ func (s *Server) openListeners() error {
 	warnOfOpenDoors(c, s.log)
 	var encrypted *tls.Config
 	if c.HTTP.HTTPSEnabled {
-		certificate, err := httpapi.LoadCertificate(c.HTTP.HTTPSCertificate, c.HTTP.HTTPSPrivateKey)
+		certificate, err := listener.LoadCertificate(c.HTTP.HTTPSCertificate, c.HTTP.HTTPSPrivateKey)
 		if err != nil {
 			return err
 		}
@@ -329,7 +330,7 @@ func (s *Server) openListeners() error {
 	}
 	for _, o := range listenerOptions(c, encrypted) {
 		o.Logger = s.log
-		l, err := httpapi.Listen(s.handler, o)
+		l, err := listener.Listen(s.handler, o)
 		if err != nil {
 			return errors.Join(err, closeTogether(time.Duration(c.HTTP.StopTimeout), s.listeners))
 		}

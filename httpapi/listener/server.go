@@ -1,4 +1,4 @@
-package httpapi
+package listener
 
 import (
 	"context"
@@ -14,8 +14,15 @@ import (
 	"time"
 )
 
-// ServerOptions configure a Server. The zero value serves on a free local port.
-type ServerOptions struct {
+// Handler answers the requests of a Server.
+type Handler interface {
+	http.Handler
+	// Drain answers new requests with 503.
+	Drain()
+}
+
+// Options configure a Server. The zero value serves on a free local port.
+type Options struct {
 	Address string // host:port; "": 127.0.0.1:0
 	// Socket is the path of a unix socket with the permissions SocketMode. It
 	// replaces Address. Listen replaces a socket on which no process listens.
@@ -39,16 +46,15 @@ const (
 
 // Server is a listener and its connections.
 type Server struct {
-	handler  *Handler
+	handler  Handler
 	http     *http.Server
 	listener net.Listener
 	done     chan struct{} // closed when Serve has returned
 	err      error         // why, set before done is closed
 }
 
-// Listen binds the address and starts to answer with h. The caller must call Close,
-// and close h afterwards.
-func Listen(h *Handler, opt ServerOptions) (*Server, error) {
+// Listen binds the address and starts to answer with h. The caller must call Close.
+func Listen(h Handler, opt Options) (*Server, error) {
 	if opt.Address == "" {
 		opt.Address = "127.0.0.1:0"
 	}
@@ -93,7 +99,7 @@ func Listen(h *Handler, opt ServerOptions) (*Server, error) {
 }
 
 // listen opens the listener.
-func (o *ServerOptions) listen() (net.Listener, error) {
+func (o *Options) listen() (net.Listener, error) {
 	if o.Socket == "" {
 		return net.Listen("tcp", o.Address)
 	}
