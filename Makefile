@@ -2,7 +2,7 @@
 
 TAGS     = urfave_cli_no_template
 TOOL     = go tool -modfile=tools.mod
-RACE     = ./backup ./server ./cache ./cluster/... ./model/... ./prom ./prom/engine ./prom/metadata ./prom/queryable ./services/... ./httpapi ./httpapi/debug ./httpapi/listener ./httpapi/login ./internal/body ./meta ./query/... ./retention ./shard/... ./store/... ./series ./transfer ./transfer/journal ./transfer/load ./transfer/pull ./tsi/... ./tsm ./wal/...
+RACE     = ./backup ./server ./cache ./cluster/... ./model/... ./prom ./prom/engine ./prom/metadata ./prom/queryable ./services/... ./httpapi ./httpapi/debug ./httpapi/listener ./httpapi/login ./internal/body ./meta ./query/... ./retention ./shard/... ./store/... ./series ./transfer ./transfer/journal ./transfer/load ./transfer/prometheus ./transfer/pull ./tsi/... ./tsm ./wal/...
 FUZZTIME = 50000x
 BENCH    = .
 COUNT    = 6

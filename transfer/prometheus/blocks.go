@@ -32,7 +32,7 @@ func (m *mover) block(ctx context.Context, b *block.Block) error {
 		Range: m.opt.Range, Match: m.opt.Match,
 		Refused: m.refused,
 		Damaged: func(err error) {
-			m.result.Damaged++
+			m.add(func(r *Result) { r.Damaged++ })
 			m.tell(err.Error(), "damaged: "+err.Error())
 		},
 	})

@@ -116,3 +116,28 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("another import with the journal: %v", err)
 	}
 }
+
+// TestProgress tells how far an import is while requests are under way and the blocks are
+// read on.
+func TestProgress(t *testing.T) {
+	d, err := block.List(filepath.Join("testdata", "blocks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(&target{})
+	defer server.Close()
+	var latest Result
+	r, err := Blocks(t.Context(), &transfer.Client{URL: server.URL}, d, Options{
+		Database: "d", RetentionPolicy: "autogen", Range: model.AllTime, Import: transfer.ImportOptions{BatchBytes: 1},
+		Note: func(text string) { t.Error(text) },
+		Progress: func(r Result) {
+			if r.Stats.Written < latest.Stats.Written || r.Samples < latest.Samples {
+				t.Errorf("%+v after %+v", r, latest)
+			}
+			latest = r
+		},
+	})
+	if err != nil || latest.Stats.Written != r.Stats.Written || r.Stats.Written != 8 {
+		t.Errorf("%+v, the progress said %+v: %v", r, latest, err)
+	}
+}

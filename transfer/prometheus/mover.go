@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/influxdata/influxql"
 
@@ -28,7 +29,7 @@ type Options struct {
 	Import transfer.ImportOptions
 	// Note is called with what is left out: damage, and the first reasons of refusals.
 	Note     func(text string)
-	Progress func(Result)
+	Progress func(Result) // without Totals
 
 	part int // series of a part; default partSeries
 }
@@ -56,8 +57,27 @@ type mover struct {
 	to      *transfer.Client
 	opt     Options
 	journal *journal.Journal
-	result  Result
 	reasons map[string]bool // that Note has told
+	totals  compare.Totals  // of the result at its end
+
+	mu struct {
+		sync.Mutex // requests report their progress while the source is read
+		Result
+	}
+}
+
+// add changes the result.
+func (m *mover) add(f func(*Result)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(&m.mu.Result)
+}
+
+// result returns the result so far, without Totals.
+func (m *mover) result() Result {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.Result
 }
 
 // move makes the database, opens the journal, and has send send the parts of the source.
@@ -73,7 +93,7 @@ func move(ctx context.Context, to *transfer.Client, source string, opt Options, 
 	}
 	opt.part = cmp.Or(opt.part, partSeries)
 	m := &mover{to: to, opt: opt, reasons: map[string]bool{}}
-	m.result.Totals = compare.Totals{}
+	m.totals = compare.Totals{}
 	if opt.Journal != "" {
 		var match []string
 		for _, s := range opt.Match {
@@ -86,18 +106,20 @@ func move(ctx context.Context, to *transfer.Client, source string, opt Options, 
 		}
 	}
 	err := send(m)
+	r := m.result()
+	r.Totals = m.totals
 	if m.journal == nil {
-		return m.result, err
+		return r, err
 	}
 	if err != nil {
-		return m.result, errors.Join(err, m.journal.Close())
+		return r, errors.Join(err, m.journal.Close())
 	}
-	return m.result, m.journal.Remove()
+	return r, m.journal.Remove()
 }
 
 // refused counts and tells samples that cannot be stored.
 func (m *mover) refused(series string, samples int, reason string) {
-	m.result.Refused += int64(samples)
+	m.add(func(r *Result) { r.Refused += int64(samples) })
 	m.tell(reason, fmt.Sprintf("refused: series %s: %s", series, reason))
 }
 
@@ -117,10 +139,10 @@ func (m *mover) tell(reason, text string) {
 func (m *mover) part(ctx context.Context, r rows.Reader, name string) error {
 	counted := &counter{Reader: r, mover: m}
 	if m.journal != nil && m.journal.Done(name) {
-		before := m.result.Samples
+		before := m.result().Samples
 		for {
 			if _, err := counted.Next(ctx); errors.Is(err, io.EOF) {
-				m.result.Known += m.result.Samples - before
+				m.add(func(r *Result) { r.Known += r.Samples - before })
 				return nil
 			} else if err != nil {
 				return err
@@ -131,15 +153,19 @@ func (m *mover) part(ctx context.Context, r rows.Reader, name string) error {
 	if err != nil {
 		return err
 	}
-	opt, before := m.opt.Import, m.result.Stats
+	opt, before := m.opt.Import, m.result().Stats
+	sent := func(s transfer.ImportStats) {
+		m.add(func(r *Result) {
+			r.Stats = before
+			r.Stats.Add(s)
+		})
+	}
 	opt.Progress = func(s transfer.ImportStats) {
-		m.result.Stats = before
-		m.result.Stats.Add(s)
-		m.opt.Progress(m.result)
+		sent(s)
+		m.opt.Progress(m.result())
 	}
 	stats, err := transfer.Import(ctx, m.to, lines, opt)
-	m.result.Stats = before
-	m.result.Stats.Add(stats)
+	sent(stats)
 	if err != nil || m.journal == nil {
 		return err
 	}
@@ -161,12 +187,12 @@ func (c *counter) Next(ctx context.Context) (*rows.Run, error) {
 	}
 	if run.Key != c.key || c.of == nil {
 		c.key = run.Key
-		c.of = c.mover.result.Totals.Of(compare.Name{
+		c.of = c.mover.totals.Of(compare.Name{
 			Database: c.mover.opt.Database, Policy: c.mover.opt.RetentionPolicy, Measurement: model.SeriesMeasurement(run.Key),
 		})
 		c.of.Series = -1 // a series may be in several blocks
 	}
 	c.of.Add(run.Fields, &run.Rows)
-	c.mover.result.Samples += int64(run.Len())
+	c.mover.add(func(r *Result) { r.Samples += int64(run.Len()) })
 	return run, nil
 }
