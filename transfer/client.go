@@ -155,9 +155,9 @@ func (c *Client) Write(ctx context.Context, db, rp, precision string, lines []by
 	return c.Ask(ctx, http.MethodPost, "/write", params, nil, bytes.NewReader(lines), nil)
 }
 
-// WriteSeries sends VictoriaMetrics' lines of JSON. Without db the server chooses the
+// writeSeries sends VictoriaMetrics' lines of JSON. Without db the server chooses the
 // database of Prometheus.
-func (c *Client) WriteSeries(ctx context.Context, db, rp string, lines []byte) error {
+func (c *Client) writeSeries(ctx context.Context, db, rp string, lines []byte) error {
 	params := url.Values{}
 	if db != "" {
 		params.Set("db", db)

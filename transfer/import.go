@@ -435,7 +435,7 @@ func (im *importer) send(b *importBatch) error {
 	if !im.opt.Series {
 		return im.client.Write(im.ctx, b.db, b.rp, im.opt.Precision, b.body)
 	}
-	err := im.client.WriteSeries(im.ctx, b.db, b.rp, b.body)
+	err := im.client.writeSeries(im.ctx, b.db, b.rp, b.body)
 	var refusal *WriteError
 	if errors.As(err, &refusal) {
 		refusal.Dropped = -1 // the server counts samples

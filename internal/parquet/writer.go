@@ -78,9 +78,6 @@ func NewWriter(w io.Writer, opt Options, columns ...Column) *Writer {
 	return p
 }
 
-// Columns returns the number of columns.
-func (w *Writer) Columns() int { return len(w.columns) }
-
 // AddColumn adds a column and returns its number. Rows that were added before have no
 // value in it.
 func (w *Writer) AddColumn(c Column) int {

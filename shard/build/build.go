@@ -49,9 +49,6 @@ const keyBytes = 16 << 20
 type Files struct {
 	Sequence uint64
 	TSM, TSI []manifest.File
-	Series   int
-	Rows     int64
-	Values   int64
 	taken    bool
 }
 
@@ -260,9 +257,6 @@ func (b *Builder) endFile() error {
 		return b.fail(err)
 	}
 	b.w = nil
-	b.files.Series += info.Series
-	b.files.Rows += info.Rows
-	b.files.Values += info.Values
 	b.files.TSM = append(b.files.TSM, manifest.File{Name: b.name, Size: info.Size, Checksum: info.Checksum, MinSequence: b.opt.Sequence, MaxSequence: b.opt.Sequence, Level: b.opt.Level})
 	return nil
 }

@@ -160,7 +160,6 @@ func TestBuilder(t *testing.T) {
 		b := builder(t, fs, build.Options{MaxFile: c.maxFile, IndexBytes: c.indexBytes})
 		want := map[string]string{}
 		var names []string
-		total, values := int64(0), int64(0)
 		fields := []column.Field{{Key: "f", Type: model.Float}, {Key: "i", Type: model.Integer}, {Key: "s", Type: model.String}}
 		var rows column.Rows
 		types := []model.FieldType{model.Float, model.Integer, model.String}
@@ -187,7 +186,6 @@ func TestBuilder(t *testing.T) {
 							v.AppendNull()
 							continue
 						}
-						values++
 						one := column.Vector{Type: v.Type, Floats: []float64{r.Float64()}, Ints: []int64{r.Int64()}}
 						if v.Type == model.String {
 							copy(text, fmt.Sprintf("%08d", r.IntN(1e8)))
@@ -195,7 +193,6 @@ func TestBuilder(t *testing.T) {
 						}
 						v.AppendFrom(&one, 0)
 					}
-					total++
 				}
 				cols := []*column.Vector{&rows.Cols[0], &rows.Cols[1], &rows.Cols[2]}
 				for row, at := range rows.Times {
@@ -227,8 +224,8 @@ func TestBuilder(t *testing.T) {
 				t.Fatalf("%s: %s\n%.300s\nwant\n%.300s", c.name, key, got[key], text)
 			}
 		}
-		if len(got) != len(want) || files.Series != len(want) || files.Rows != total || files.Values != values {
-			t.Errorf("%s: %d series of %d, %+v, want %d rows, %d values", c.name, len(got), len(want), files, total, values)
+		if len(got) != len(want) {
+			t.Errorf("%s: %d series of %d", c.name, len(got), len(want))
 		}
 		if len(files.TSM) < c.files || c.files == 1 && len(files.TSM) > 1 || len(files.TSI) != 1 {
 			t.Errorf("%s: files %v", c.name, files.Names())

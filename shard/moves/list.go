@@ -104,9 +104,6 @@ func (l *List) Involved(from, until int) *roaring.Bitmap {
 	return set
 }
 
-// Intersects reports whether a series of set is a source or a target of a move.
-func (l *List) Intersects(set *roaring.Bitmap) bool { return l.involved.Intersects(set) }
-
 // Place is where rows of a series are: in a part of the shard, as those of the series
 // ID. Their fields have the names that Renames make of them.
 type Place struct {

@@ -35,13 +35,7 @@ const (
 	crcOffset   = headerBytes - 4
 )
 
-// Encode returns the file of the marks as they are now, for a data directory.
-func (m *Marks) Encode(lineage identity.Lineage) []byte {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.encode(lineage)
-}
-
+// encode returns the file of the marks, for a data directory. m.mu is held.
 func (m *Marks) encode(lineage identity.Lineage) []byte {
 	var b []byte
 	for _, id := range slices.Sorted(maps.Keys(m.tiers)) {

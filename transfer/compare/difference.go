@@ -11,8 +11,8 @@ import (
 	"tsdbd/model"
 )
 
-// Tolerance is the relative difference of two sums of floats that is none.
-const Tolerance = 1e-9
+// tolerance is the relative difference of two sums of floats that is none.
+const tolerance = 1e-9
 
 // Difference is one number that differs.
 type Difference struct {
@@ -90,7 +90,7 @@ func (f *Field) sameSum(o *Field) bool {
 	if x == y {
 		return true
 	}
-	return math.Abs(x-y) <= Tolerance*max(math.Abs(x), math.Abs(y))
+	return math.Abs(x-y) <= tolerance*max(math.Abs(x), math.Abs(y))
 }
 
 // tableDifferences bounds the differences that Table names.

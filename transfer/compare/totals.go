@@ -5,7 +5,7 @@
 // server count what it holds, by InfluxQL that InfluxDB 1.x, 2.x, and 3.x, and tsdbd
 // answer. Differences compares two Totals, and Table prints both.
 //
-// Counts and sums of integers must be equal. Sums of floats may differ by Tolerance,
+// Counts and sums of integers must be equal. Sums of floats may differ a little,
 // because servers add in different orders.
 package compare
 

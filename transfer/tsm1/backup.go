@@ -212,7 +212,7 @@ func tarName(name string) (key shardKey, base string, ok bool) {
 // unpack unpacks the archive of a shard into a directory of its own, and returns the
 // shard as it is there. Closing removes the directory.
 func (s *Source) unpack(sh *Shard) (_ *Shard, _ io.Closer, err error) {
-	dir, err := os.MkdirTemp(s.opt.Scratch, "tsdbd-import-")
+	dir, err := os.MkdirTemp("", "tsdbd-import-")
 	if err != nil {
 		return nil, nil, err
 	}

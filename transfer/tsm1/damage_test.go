@@ -122,8 +122,8 @@ func TestDamagedBlock(t *testing.T) {
 	if diff := got.diff(want); diff != "" {
 		t.Error(diff)
 	}
-	if len(f.damage) != 1 || !strings.HasPrefix(f.damage[0], "000000001-000000001.tsm:5: ") || s.Damages() != 1 {
-		t.Errorf("%d damages: %q", s.Damages(), f.damage)
+	if len(f.damage) != 1 || !strings.HasPrefix(f.damage[0], "000000001-000000001.tsm:5: ") {
+		t.Errorf("%d damages: %q", len(f.damage), f.damage)
 	}
 }
 

@@ -78,7 +78,7 @@ func TestGolden(t *testing.T) {
 			_ = r.Close()
 		}
 		if len(f.damage) > 0 || len(f.refused) > 0 {
-			t.Errorf("%s: damage %q, left out %v", name, f.damage, s.LeftOut())
+			t.Errorf("%s: damage %q, left out %v", name, f.damage, f.reasons)
 		}
 		path := filepath.Join("testdata", name+".golden")
 		if *update {

@@ -24,7 +24,6 @@ type shardKey struct {
 // the directory of a server of 2.x, with engine and influxd.bolt below it.
 func Open(dir string, opt Options) (*Source, error) {
 	s := &Source{opt: opt, catalog: &Catalog{}, limits: defaultLimits}
-	s.mu.left = map[Refusal]*LeftOut{}
 	if err := s.open(filepath.Clean(dir)); err != nil {
 		return nil, fmt.Errorf("open InfluxDB data: %w", err)
 	}
@@ -43,17 +42,14 @@ func (s *Source) open(dir string) error {
 	if slices.Contains(names, "engine") {
 		return s.openTrees(filepath.Join(dir, "engine", "data"), filepath.Join(dir, "engine", "wal"), "", filepath.Join(dir, "influxd.bolt"))
 	}
-	if slices.Contains(names, "data") && !isDataTree(dir) || p.DataDir != "" {
-		if p.DataDir == "" {
-			p.DataDir = filepath.Join(dir, "data")
-		}
+	if slices.Contains(names, "data") && !isDataTree(dir) {
 		if p.WALDir == "" {
 			p.WALDir = filepath.Join(dir, "wal")
 		}
 		if p.MetaDir == "" {
 			p.MetaDir = filepath.Join(dir, "meta")
 		}
-		return s.openTrees(p.DataDir, p.WALDir, filepath.Join(p.MetaDir, "meta.db"), filepath.Join(filepath.Dir(dir), "influxd.bolt"))
+		return s.openTrees(filepath.Join(dir, "data"), p.WALDir, filepath.Join(p.MetaDir, "meta.db"), filepath.Join(filepath.Dir(dir), "influxd.bolt"))
 	}
 	if why := foreign(names); why != "" {
 		return fmt.Errorf("%s %s", dir, why)

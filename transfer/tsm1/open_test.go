@@ -275,8 +275,7 @@ func TestLayouts(t *testing.T) {
 	put(dir, map[string][]byte{"meta/meta.db": message{}.with(5, wrapped).number(9, 7)})
 	f("a group whose start has wrapped around", dir, Options{}, true, model.TimeRange{Min: 10, Max: 70}, "1 shards")
 	put(dir, map[string][]byte{"meta/meta.db": catalogBytes()})
-	f("elsewhere", t.TempDir(), Options{DataDir: filepath.Join(dir, "data"), WALDir: filepath.Join(dir, "wal"), MetaDir: filepath.Join(dir, "meta")},
-		true, grouped, "1 shards")
+	f("elsewhere", filepath.Join(dir, "data"), Options{WALDir: filepath.Join(dir, "wal"), MetaDir: filepath.Join(dir, "meta")}, true, grouped, "1 shards")
 	if err := os.RemoveAll(filepath.Join(dir, "data", "db", "rp", "8")); err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +338,8 @@ func TestLayouts(t *testing.T) {
 		"20200102T000000Z.s7.tar.gz": gzipOf(t, tarOf(t, "db/rp/7/000000001-000000001.tsm", string(tsm))),
 	})
 	scratch := t.TempDir()
-	s = f("portable backup", dir, Options{Scratch: scratch}, false, grouped, "names gone, which is not there: shard 9 of db.rp is missing")
+	t.Setenv("TMPDIR", scratch)
+	s = f("portable backup", dir, Options{}, false, grouped, "names gone, which is not there: shard 9 of db.rp is missing")
 	if left, _ := os.ReadDir(scratch); len(left) > 0 {
 		t.Errorf("%d directories are left", len(left))
 	}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"sync"
 
 	"tsdbd/model"
 	"tsdbd/transfer/rows"
@@ -15,15 +14,12 @@ import (
 
 // Options say where a Source reads and to whom it reports. The zero value works.
 type Options struct {
-	// DataDir, WALDir and MetaDir are where the data, the log, and the catalog are, if
-	// that is not below the directory that is opened.
-	DataDir, WALDir, MetaDir string
+	// WALDir and MetaDir are where the log and the catalog are, if that is not below the
+	// directory that is opened.
+	WALDir, MetaDir string
 	// Buckets names buckets of InfluxDB 2.x by their ids: "database" or
 	// "database/policy".
 	Buckets map[string]string
-	// Scratch is a directory for the shards of compressed backups, one at a time for each
-	// reader. The default is that of the system.
-	Scratch string
 	// Damage is called for damage in the source, which is passed over. The offset is -1
 	// if it is not known. It may be called by several readers at a time.
 	Damage func(path string, offset int64, err error)
@@ -46,13 +42,6 @@ const (
 	LongString Refusal = "strings that are too long"
 	NotANumber Refusal = "floats that are not a number"
 )
-
-// LeftOut counts the values of one refusal.
-type LeftOut struct {
-	What    Refusal
-	Values  int64
-	Example string // the reason of the first one
-}
 
 // Shard is one shard of the source.
 type Shard struct {
@@ -91,12 +80,6 @@ type Source struct {
 	shards  []*Shard
 	notes   []string
 	limits  limits
-
-	mu struct {
-		sync.Mutex
-		damages int64
-		left    map[Refusal]*LeftOut
-	}
 }
 
 // limits bound the memory of a reader, in bytes.
@@ -119,51 +102,13 @@ func (s *Source) Shards() []*Shard { return s.shards }
 // out of it.
 func (s *Source) Notes() []string { return s.notes }
 
-// Damages returns how many damaged places were reported.
-func (s *Source) Damages() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.mu.damages
-}
-
-// LeftOut returns the values that could not be stored.
-func (s *Source) LeftOut() []LeftOut {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []LeftOut
-	for _, l := range s.mu.left {
-		out = append(out, *l)
-	}
-	slices.SortFunc(out, func(a, b LeftOut) int { return cmp.Compare(a.What, b.What) })
-	return out
-}
-
 func (s *Source) damage(path string, offset int64, err error) {
-	s.mu.Lock()
-	s.mu.damages++
-	s.mu.Unlock()
 	if s.opt.Damage != nil {
 		s.opt.Damage(path, offset, err)
 	}
 }
 
 func (s *Source) refuse(sh *Shard, what Refusal, reason string, run *rows.Run) {
-	n := int64(0)
-	for i := range run.Cols {
-		if v := &run.Cols[i]; v.Valid != nil {
-			n += int64(v.Valid.Count(v.Len()))
-		} else {
-			n += int64(v.Len())
-		}
-	}
-	s.mu.Lock()
-	l := s.mu.left[what]
-	if l == nil {
-		l = &LeftOut{What: what, Example: reason}
-		s.mu.left[what] = l
-	}
-	l.Values += n
-	s.mu.Unlock()
 	if s.opt.Refused != nil {
 		s.opt.Refused(sh, what, reason, run)
 	}
