@@ -70,6 +70,8 @@ func remoteWrite(t *testing.T, target string, data *Dataset) {
 type apiRequest struct {
 	method, path string
 	params       url.Values
+	// inURL says that the parameters of a POST are in the URL, with an empty form.
+	inURL bool
 	// loose says what is compared: "" all, "status" the code and the error type, "keys"
 	// the shape, "type" the code alone with the type of the body.
 	loose string
@@ -88,7 +90,11 @@ type apiAnswer struct {
 func (r apiRequest) send(base string) (a apiAnswer, err error) {
 	var req *http.Request
 	if r.method == http.MethodPost {
-		req, err = http.NewRequest(r.method, base+r.path, strings.NewReader(r.params.Encode()))
+		target, form := base+r.path, r.params.Encode()
+		if r.inURL {
+			target, form = target+"?"+form, ""
+		}
+		req, err = http.NewRequest(r.method, target, strings.NewReader(form))
 		if err == nil {
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		}
@@ -189,7 +195,8 @@ func shape(body any) any {
 }
 
 // apiRequests reads requests from a file: a line each, with the method, the path and the
-// parameters, "~" and how loosely before them. @0 to @100 are times of the data.
+// parameters, "~" and how loosely before them. @0 to @100 are times of the data. POST? has
+// its parameters in the URL.
 func apiRequests(t *testing.T, file string, data *Dataset) (out []apiRequest) {
 	t.Helper()
 	b, err := testdata.ReadFile("testdata/" + file)
@@ -206,7 +213,8 @@ func apiRequests(t *testing.T, file string, data *Dataset) (out []apiRequest) {
 		if strings.HasPrefix(fields[0], "~") {
 			one.loose, fields = fields[0][1:], fields[1:]
 		}
-		one.method, one.path = fields[0], "/api/v1/"+fields[1]
+		one.path = "/api/v1/" + fields[1]
+		one.method, one.inURL = strings.CutSuffix(fields[0], "?")
 		for _, pair := range fields[2:] {
 			k, v, _ := strings.Cut(pair, "=")
 			if at, ok := strings.CutPrefix(v, "@"); ok && k != "query" {
@@ -249,7 +257,7 @@ func TestAPI(t *testing.T) {
 	server.Query("", "CREATE DATABASE p")
 	remoteWrite(t, server.URL+"/api/v1/prom/write?db=p", data)
 	bases := []string{server.URL + "/prometheus/p", want.URL}
-	for _, file := range []string{"api.txt", "grafana.txt", "perses.txt"} {
+	for _, file := range []string{"api.txt", "grafana.txt", "perses.txt", "tools.txt"} {
 		t.Run(file, func(t *testing.T) {
 			passed, failed := 0, 0
 			for _, req := range apiRequests(t, file, data) {

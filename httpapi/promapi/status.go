@@ -1,6 +1,7 @@
 package promapi
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -79,9 +80,37 @@ func (a *API) rules(c *Call) error {
 	default:
 		return invalid("type", fmt.Errorf("not supported value %q", t))
 	}
+	if text := strings.ToLower(url.Get("exclude_alerts")); text != "" {
+		if _, err := strconv.ParseBool(text); err != nil {
+			return invalid("exclude_alerts", fmt.Errorf("error converting exclude_alerts: %w", err))
+		}
+	}
+	if err := groupPage(url.Get("group_limit"), url.Get("group_next_token")); err != nil {
+		return err
+	}
 	return c.answer(struct {
 		Groups []string `json:"groups"`
 	}{[]string{}}, nil)
+}
+
+// groupPage checks the parameters that ask for a page of groups. There is no page after
+// the first.
+func groupPage(limit, token string) error {
+	if limit != "" {
+		switch n, err := strconv.ParseInt(limit, 10, 32); {
+		case err != nil:
+			return invalid("group_limit", fmt.Errorf("group_limit needs to be a valid number: %w", err))
+		case n <= 0:
+			return invalid("group_limit", errors.New("group_limit needs to be greater than 0"))
+		}
+	}
+	switch {
+	case token == "":
+		return nil
+	case limit == "":
+		return invalid("group_next_token", errors.New("group_limit needs to be present in order to paginate over the groups"))
+	}
+	return invalid("group_next_token", fmt.Errorf("invalid group_next_token '%v'. were rule groups changed?", token))
 }
 
 // alerts answers that there are no alerts.
