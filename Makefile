@@ -11,7 +11,7 @@ HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Lo
 COLD     = Reference|Short|IndexSize|NewSeries
 CLUSTER  = go test -count=1 -v -timeout 4h ./internal/testkit/clustertest -election-timeout=1s
 
-.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench golden cover clients clients-follower docs-test cross test-386 test-qemu dist dist-test run ui ui-check browser cluster help
+.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench golden cover clients clients-follower client-compliance docs-test cross test-386 test-qemu dist dist-test run ui ui-check browser cluster help
 
 all: fmt lint test
 
@@ -101,6 +101,9 @@ clients: ## real clients against the server, a table at the end; client-NAME is 
 
 clients-follower: ## the same against a node of a cluster that follows
 	cd clients && go test -count=1 -timeout 30m -follower
+
+client-compliance: ## the queries of the PromQL compliance tester; QUERIES is its promql-test-queries.yml
+	cd clients && TSDBD_PROMQL_QUERIES=$(abspath $(QUERIES)) go test -count=1 -v -run '^TestCompliance$$' ./promjudge
 
 client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node parquet prometheus prometheusroundtrip prometheusblocks receiver promtool vmalert grafana migration migrationfiles servermigration victoriametrics
 	cd clients && go test -count=1 -timeout 30m -run '(?i)^Test$*$$'
