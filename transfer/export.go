@@ -114,11 +114,14 @@ func (x *exporter) names(d *meta.Database, rp *meta.RetentionPolicy) (db, policy
 	return cmp.Or(x.opt.NewDatabase, d.Name), cmp.Or(x.opt.NewPolicy, rp.Name)
 }
 
+// exportTitle begins the first line of an export.
+const exportTitle = "TSDBD EXPORT:"
+
 // definitions returns the statements that make the chosen databases.
 func (x *exporter) definitions(data *meta.Data) string {
 	var b strings.Builder
 	t := x.opt.Filter.Times()
-	fmt.Fprintf(&b, "# TSDBD EXPORT: %s - %s\n", timestamp(t.Min), timestamp(t.Max))
+	fmt.Fprintf(&b, "# "+exportTitle+" %s - %s\n", timestamp(t.Min), timestamp(t.Max))
 	if !x.opt.SkipDefinitions {
 		b.WriteString("# DDL\n")
 		for _, d := range data.Databases {

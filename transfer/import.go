@@ -67,7 +67,20 @@ func (s *ImportStats) Add(o ImportStats) {
 	s.Statements += o.Statements
 	s.FailedStatements += o.FailedStatements
 	s.Policies = append(s.Policies, o.Policies...)
-	s.Errors = append(s.Errors, o.Errors[:min(len(o.Errors), maxImportErrors-len(s.Errors))]...)
+	for _, e := range o.Errors {
+		s.addError(e)
+	}
+}
+
+// addError adds a refusal, unless there are enough, or one for the same reason.
+func (s *ImportStats) addError(text string) {
+	reason := func(text string) string {
+		reason, _, _ := strings.Cut(text, " dropped=") // the number of lines differs
+		return reason
+	}
+	if len(s.Errors) < maxImportErrors && !slices.ContainsFunc(s.Errors, func(e string) bool { return reason(e) == reason(text) }) {
+		s.Errors = append(s.Errors, text)
+	}
 }
 
 // maxImportErrors bounds ImportStats.Errors.
@@ -147,6 +160,7 @@ type importer struct {
 
 	db, rp     string
 	statements bool // in a DDL section
+	exact      bool // the headers are those of Export
 	batch      importBatch
 	workers    errgroup.Group
 
@@ -207,9 +221,7 @@ func (im *importer) refuse(line []byte, reason string) {
 	defer im.mu.Unlock()
 	im.stats.Lines++
 	im.stats.Failed++
-	if len(im.stats.Errors) < maxImportErrors {
-		im.stats.Errors = append(im.stats.Errors, fmt.Sprintf("%s: %.200q", reason, line))
-	}
+	im.stats.addError(fmt.Sprintf("%s: %.200q", reason, line))
 	if im.opt.Failed != nil {
 		im.keepLocked(im.db, im.rp, line)
 	}
@@ -233,7 +245,7 @@ type quotes struct {
 
 // open looks at what line has got since the last call.
 func (q *quotes) open(line []byte) bool {
-	if len(line) > 0 && line[0] == '#' {
+	if start := bytes.TrimLeft(line, lineStart); len(start) > 0 && start[0] == '#' {
 		return false
 	}
 	for ; q.at < len(line); q.at++ {
@@ -253,17 +265,21 @@ func (q *quotes) open(line []byte) bool {
 	return q.quoted
 }
 
+// lineStart are the bytes that InfluxDB skips at the start of a line. A "#" behind them
+// begins a comment.
+const lineStart = " \t\x00"
+
 // line takes one line, with its newline.
 func (im *importer) line(line []byte) error {
-	text := bytes.TrimSpace(line)
+	text := bytes.TrimLeft(bytes.TrimRight(line, "\r\n"), lineStart)
 	if len(text) == 0 {
 		return nil
 	}
 	if text[0] == '#' {
-		return im.header(strings.TrimSpace(string(text[1:])))
+		return im.header(string(text[1:]))
 	}
 	if im.statements {
-		return im.statement(string(text))
+		return im.statement(string(bytes.TrimSpace(text)))
 	}
 	if im.db == "" {
 		return errors.New("no database: name one with -db, or give a file with a \"# CONTEXT-DATABASE:\" header")
@@ -295,22 +311,28 @@ func (im *importer) statement(text string) error {
 	im.stats.Statements++
 	if err != nil {
 		im.stats.FailedStatements++
-		im.addErrorLocked(fmt.Sprintf("%s: %v", text, err))
+		im.stats.addError(fmt.Sprintf("%s: %v", text, err))
 	}
 	return nil
 }
 
 // header takes a comment; those that mean nothing are passed over.
 func (im *importer) header(text string) error {
+	text = strings.TrimLeft(text, " ")
+	name := strings.TrimSpace
+	if im.exact {
+		name = strings.Clone // a name may begin or end with a space
+	}
 	if v, ok := strings.CutPrefix(text, "CONTEXT-DATABASE:"); ok {
-		im.db, im.rp = strings.TrimSpace(v), ""
+		im.db, im.rp = name(v), ""
 	} else if v, ok := strings.CutPrefix(text, "CONTEXT-RETENTION-POLICY:"); ok {
-		im.rp = strings.TrimSpace(v)
-	} else if text == "DDL" {
+		im.rp = name(v)
+	} else if text = strings.TrimSpace(text); text == "DDL" {
 		im.statements = true
 	} else if text == "DML" {
 		im.statements = false
 	} else {
+		im.exact = im.exact || strings.HasPrefix(text, exportTitle)
 		return nil
 	}
 	return im.hand()
@@ -367,7 +389,7 @@ func (im *importer) sendBatch(b *importBatch) error {
 		if where != "" && b.sources != nil && im.opt.Series {
 			refusal.Message = lineOfBody.ReplaceAllString(refusal.Message, "$1")
 		}
-		im.addErrorLocked(where + refusal.Message)
+		im.stats.addError(where + refusal.Message)
 	}
 	im.keepBadLocked(b, bad)
 	if im.opt.Progress != nil {
@@ -396,12 +418,6 @@ func (im *importer) keepBadLocked(b *importBatch, bad []int) {
 	}
 	if b.sources == nil {
 		im.keepLocked(b.db, b.rp, lines)
-	}
-}
-
-func (im *importer) addErrorLocked(text string) {
-	if len(im.stats.Errors) < maxImportErrors {
-		im.stats.Errors = append(im.stats.Errors, text)
 	}
 }
 

@@ -93,7 +93,7 @@ func (im *importer) refuseRow(s *tableRow, reason string) {
 	defer im.mu.Unlock()
 	im.stats.Lines++
 	im.stats.Failed++
-	im.addErrorLocked(fmt.Sprintf("%s:%d: %s", im.opt.Name, s.line, reason))
+	im.stats.addError(fmt.Sprintf("%s:%d: %s", im.opt.Name, s.line, reason))
 	im.keepRowLocked(s)
 }
 

@@ -66,7 +66,8 @@ func TestReadLines(t *testing.T) {
 	}{
 		"no end of line":     {"a v=1", []string{"a v=1\n"}, 0},
 		"blank lines":        {"\n  \na v=1\r\n\n", []string{"a v=1\n"}, 0},
-		"comments":           {"# x\n #y\na v=1\n", []string{"a v=1\n"}, 0},
+		"comments":           {"# x\n #y\n\t# a=\"b\n\x00 \t#\na v=1\n", []string{"a v=1\n"}, 0},
+		"no comments":        {"\v# a=1\n\u00a0#b c=1\n\ta v=1\n", []string{"\v# a=1\n", "\u00a0#b c=1\n", "\ta v=1\n"}, 0},
 		"line break":         {"a v=\"1\n2\" 3\nb v=1\n", []string{"a v=\"1\n2\" 3\n", "b v=1\n"}, 0},
 		"open quote at end":  {"a v=\"1\nb v=1\nc v=2", []string{"b v=1\n", "c v=2\n"}, 1},
 		"open quote, far on": {"a v=\"1\nb v=1\n" + strings.Repeat("c v=1\n", maxLine/6), nil, 1},
@@ -97,6 +98,18 @@ func TestReadLines(t *testing.T) {
 				t.Errorf("%.200q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestHeaders: names in headers end where those who write them let them end. Export writes
+// them as they are.
+func TestHeaders(t *testing.T) {
+	const headers = "# CONTEXT-DATABASE: a b \n# CONTEXT-RETENTION-POLICY: p \r\n"
+	for in, want := range map[string][2]string{headers: {"a b", "p"}, "# TSDBD EXPORT: x - y\n# DML\n" + headers: {" a b ", " p "}, "\t" + headers: {"a b", "p"}} {
+		im := &importer{ctx: context.Background(), opt: ImportOptions{BatchBytes: 1 << 30}}
+		if err := im.read(bufio.NewReader(strings.NewReader(in + "m v=1\n"))); err != nil || im.batch.db != want[0] || im.batch.rp != want[1] {
+			t.Errorf("%q: %q.%q, %v", in, im.batch.db, im.batch.rp, err)
+		}
 	}
 }
 
