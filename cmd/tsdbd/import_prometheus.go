@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -87,12 +86,12 @@ Examples:
 				return err
 			}
 			if failed != "" {
-				file, err := os.OpenFile(failed, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+				refused, err := transfer.OpenRefused(failed, true)
 				if err != nil {
 					return err
 				}
-				defer func() { err = errors.Join(err, file.Close()) }()
-				opt.Import.Failed = file // unbuffered: a part counts as finished behind its refusals
+				defer func() { err = errors.Join(err, refused.Close()) }()
+				opt.Import.Failed = refused
 			}
 			p, begin := newProgress(stderr), time.Now()
 			total := int64(0) // not known of a server

@@ -8,8 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"sync"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -93,6 +92,10 @@ func (s *serverImport) run(ctx context.Context, c *cli.Command, to *transfer.Cli
 	began := time.Now()
 	s.opt.Progress = func(st pull.Stats) {
 		written := st.Written + st.Underway
+		if !st.UpTo.IsZero() {
+			p.show("following, %s behind  %d points written, %d refused", (time.Since(st.UpTo) + source.Skew()).Round(time.Second), written, st.Failed)
+			return
+		}
 		p.show("%s%d points written, %d refused", pace(st.Done, st.Total, written, time.Since(began)), written, st.Failed)
 	}
 	if s.dryRun {
@@ -105,18 +108,11 @@ func (s *serverImport) run(ctx context.Context, c *cli.Command, to *transfer.Cli
 		}
 		resumed = s.opt.Journal.Len() > 0
 	}
-	if s.failed != "" {
-		mode := os.O_TRUNC
-		if resumed {
-			mode = os.O_APPEND // what was refused before the import was killed
-		}
-		file, err := os.OpenFile(s.failed, os.O_WRONLY|os.O_CREATE|mode, 0o600)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		s.opt.Failed = &lockedWriter{w: file}
+	// What was refused before the import was killed stays.
+	if s.opt.Refused, err = transfer.OpenRefused(s.failed, resumed); err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, s.opt.Refused.Close()) }()
 	err = s.transfer(ctx, pull.New(source, to, s.opt), catalog, p, stdout, stderr)
 	p.clear()
 	var broken *brokenOff
@@ -235,7 +231,15 @@ func (s *serverImport) compare(ctx context.Context, p *pull.Pull, catalog *pull.
 	if err := compare.Table(stdout, "old", "new", old, now); err != nil {
 		return err
 	}
-	if n := len(compare.Differences(old, now)); n > 0 {
+	differences := compare.Differences(old, now)
+	n := len(differences)
+	if s.follow {
+		differences = slices.DeleteFunc(differences, func(d compare.Difference) bool { return d.More })
+	}
+	if more := n - len(differences); more > 0 {
+		fmt.Fprintf(stdout, "%d of the differences are what the writers have written to the new server\n", more)
+	}
+	if n := len(differences); n > 0 {
 		return fmt.Errorf("%d differences between the servers", n)
 	}
 	return nil
@@ -260,17 +264,4 @@ func (s *serverImport) survey(ctx context.Context, p *pull.Pull, catalog *pull.C
 	}
 	_, err = fmt.Fprintf(stdout, "%d values; reading them takes about %s\n", total, took.Round(time.Second))
 	return err
-}
-
-// lockedWriter is a writer for several goroutines.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-// Write implements io.Writer.
-func (l *lockedWriter) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(b)
 }

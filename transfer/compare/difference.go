@@ -22,6 +22,7 @@ type Difference struct {
 	Left  string
 	Right string
 	Fewer bool // the right has fewer series or values
+	More  bool // the right has more of them
 }
 
 // Text names the difference between two places.
@@ -40,7 +41,7 @@ func Differences(left, right Totals) (out []Difference) {
 	for _, n := range all.Names() {
 		l, r := left.orNone(n), right.orNone(n)
 		if l.Series != r.Series && l.Series >= 0 && r.Series >= 0 {
-			out = append(out, Difference{n, "", "series", fmt.Sprint(l.Series), fmt.Sprint(r.Series), r.Series < l.Series})
+			out = append(out, Difference{n, "", "series", fmt.Sprint(l.Series), fmt.Sprint(r.Series), r.Series < l.Series, r.Series > l.Series})
 		}
 		out = append(out, l.differences(r, n)...)
 	}
@@ -65,14 +66,14 @@ func (m *Measurement) differences(o *Measurement, name Name) (out []Difference) 
 		}
 		switch {
 		case l.Count != r.Count:
-			out = append(out, Difference{name, k, "count", fmt.Sprint(l.Count), fmt.Sprint(r.Count), r.Count < l.Count})
+			out = append(out, Difference{name, k, "count", fmt.Sprint(l.Count), fmt.Sprint(r.Count), r.Count < l.Count, r.Count > l.Count})
 		case l.Count == 0 || l.Type == model.Unknown || r.Type == model.Unknown:
 		case l.Type != r.Type:
-			out = append(out, Difference{name, k, "type", l.Type.String(), r.Type.String(), false})
+			out = append(out, Difference{name, k, "type", l.Type.String(), r.Type.String(), false, false})
 		case !l.sameSum(r):
 			x, _ := l.number()
 			y, _ := r.number()
-			out = append(out, Difference{name, k, "sum", fmt.Sprint(x), fmt.Sprint(y), false})
+			out = append(out, Difference{name, k, "sum", fmt.Sprint(x), fmt.Sprint(y), false, false})
 		}
 	}
 	return out

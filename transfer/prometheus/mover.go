@@ -169,6 +169,11 @@ func (m *mover) part(ctx context.Context, r rows.Reader, name string) error {
 	if err != nil || m.journal == nil {
 		return err
 	}
+	if f, ok := m.opt.Import.Failed.(interface{ Sync() error }); ok {
+		if err := f.Sync(); err != nil {
+			return err
+		}
+	}
 	return m.journal.Finish(name)
 }
 

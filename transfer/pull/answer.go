@@ -132,8 +132,9 @@ func (a *answer) series(key string) error {
 		return err
 	case "tags":
 		return a.object(func(key string) error {
-			b, err := a.string(nil)
-			a.tags = append(a.tags, model.Tag{Key: key, Value: string(b)})
+			var v value
+			err := a.value(&v) // null in InfluxDB 3.x
+			a.tags = append(a.tags, model.Tag{Key: key, Value: string(v.text)})
 			return err
 		})
 	case "columns":

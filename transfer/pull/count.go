@@ -129,7 +129,7 @@ func (p *Pull) sample(ctx context.Context, m *measurement) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTime)
 	defer cancel()
 	began := time.Now()
-	c, err := p.source.copy(ctx, m, p.opt.Filter.Times(), io.Discard)
+	c, err := p.source.copy(ctx, m, p.opt.Filter.Times(), io.Discard, io.Discard)
 	if err != nil && ctx.Err() == nil {
 		return 0, fmt.Errorf("read %s: %w", m, err)
 	}

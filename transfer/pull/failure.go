@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"tsdbd/transfer"
@@ -65,6 +66,14 @@ func judgeStatus(status int) verdict {
 		return again
 	}
 	return give
+}
+
+// away reports that a server may answer again: it is not reached, or has a problem of its
+// own.
+func away(err error) bool {
+	var w *transfer.WriteError
+	var u *url.Error
+	return errors.As(err, &w) && w.Temporary() || errors.As(err, &u)
 }
 
 // explain adds to a refusal what the user can do.

@@ -302,6 +302,8 @@ type target struct {
 	expires string         // duration of the policy
 	refuse  string         // part of the lines that are refused
 	discard bool           // lines are not kept
+	down    int            // how many requests are answered 503
+	counted func()         // before counts are answered
 }
 
 func newTarget(t testing.TB) *target {
@@ -314,6 +316,11 @@ func newTarget(t testing.TB) *target {
 func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.down > 0 {
+		s.down--
+		http.Error(w, "starting", http.StatusServiceUnavailable)
+		return
+	}
 	if r.URL.Path == "/write" {
 		var b strings.Builder
 		buf := make([]byte, 4096)
@@ -345,6 +352,9 @@ func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(q, "SHOW RETENTION POLICIES"):
 		fmt.Fprintln(w, table1("", `name","duration`, fmt.Sprintf(`["p",%q],["autogen",%q]`, s.expires, s.expires)))
 	case selection != nil:
+		if s.counted != nil {
+			s.counted()
+		}
 		from, to := times(selection)
 		var rows []fakeRow
 		for line := range s.lines {

@@ -3,6 +3,8 @@ package pull
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,43 +37,66 @@ func (o *FollowOptions) complete() {
 type follower struct {
 	*Pull
 	opt     FollowOptions
-	newest  map[string]int64  // time of the newest row, by measurement
-	tried   map[string]string // counts of windows that were taken again, by part
-	names   string            // databases and policies of the latest round
-	counted time.Time         // when late rows may be looked for again
-	refused bool              // the source does not count
+	begin   time.Time                   // of following, by the clock of the source
+	newest  map[string]int64            // time of the newest row, by measurement
+	windows map[string]map[int64]window // of the past and of the future of a measurement, by start
+	names   string                      // databases and policies of the latest round
+	counted time.Time                   // when late rows may be looked for again
+	refused bool                        // the source does not count
+}
+
+// window is what the source had in a window when it was counted.
+type window struct {
+	counts   uint64 // a hash
+	complete bool   // all of it was counted, and its rows were taken
 }
 
 // Follow takes new rows after Rows has taken the others, until the source has had none
 // for opt.Idle, or ctx ends. A row is new if its time is at most Overlap before the
-// beginning of the round before. Rows with earlier times are found by counts.
+// beginning of the round before. Rows with earlier and later times are found by counts of
+// windows.
 func (p *Pull) Follow(ctx context.Context, c *Catalog, opt FollowOptions) error {
 	opt.complete()
-	f := &follower{Pull: p, opt: opt, newest: map[string]int64{}, tried: map[string]string{}, names: names(c)}
-	p.report("following: new rows are asked for every %s, late rows of the last %s found by counts; rows that are written for older times, changed values, and deletes are not seen", opt.Every, opt.Recent)
-	since, fresh := p.began, time.Now()
-	for {
+	f := &follower{Pull: p, opt: opt, begin: p.began, newest: map[string]int64{}, windows: map[string]map[int64]window{}, names: names(c)}
+	p.report("following: new rows are asked for every %s, rows with other times within %s by counts; what is written for times beyond that, changed values, and deletes are not seen", opt.Every, opt.Recent)
+	since, fresh, told := p.began, time.Now(), time.Now()
+	for last := false; ; {
 		began := p.source.now()
-		found, err := f.round(ctx, since.Add(-opt.Overlap), began)
+		found, err := f.round(ctx, since.Add(-opt.Overlap), began, last)
 		if err != nil {
+			if ctx.Err() != nil {
+				p.began = since.Add(-opt.Overlap)
+			}
 			return err
 		}
 		since = began
-		if found {
-			fresh = time.Now()
+		p.add(func(st *Stats) { st.UpTo = began })
+		if lag := p.source.now().Sub(began); lag > opt.Overlap || time.Since(told) > tellEvery {
+			told = time.Now()
+			p.report("following: what the old server had at %s is here, %s ago; %d points written", began.Format(time.RFC3339), lag.Round(time.Second), p.Stats().Written)
 		}
-		if opt.Idle > 0 && time.Since(fresh) >= opt.Idle {
+		if found {
+			fresh, last = time.Now(), false
+		}
+		if last {
 			p.report("no new points for %s: the writers have moved", opt.Idle)
 			p.began = began
 			return nil
 		}
+		if last = opt.Idle > 0 && time.Since(fresh) >= opt.Idle; last {
+			continue // once more, with what may have come late
+		}
 		select {
 		case <-time.After(opt.Every):
 		case <-ctx.Done():
+			p.began = since.Add(-opt.Overlap)
 			return context.Cause(ctx)
 		}
 	}
 }
+
+// tellEvery is how often Follow reports where it is.
+const tellEvery = 5 * time.Minute
 
 func names(c *Catalog) (out string) {
 	for _, d := range c.Data.Databases {
@@ -82,19 +107,20 @@ func names(c *Catalog) (out string) {
 	return out
 }
 
-// round takes rows with times from since on, and late ones. It reports whether any is new.
-func (f *follower) round(ctx context.Context, since, now time.Time) (found bool, err error) {
+// round takes rows with times from since on, and others that counts show. It reports
+// whether any is new. The last round reads the windows of the present as a whole.
+func (f *follower) round(ctx context.Context, since, now time.Time, last bool) (found bool, err error) {
 	c, err := retry(ctx, f.Pull, func() (*Catalog, error) { return f.source.Catalog(ctx, &f.Pull.opt.Filter) })
 	if err != nil {
 		return false, err
 	}
 	if is := names(c); is != f.names {
-		if err := f.Create(ctx, c); err != nil {
+		if _, err := retry(ctx, f.Pull, func() (any, error) { return nil, f.Create(ctx, c) }); err != nil {
 			return false, err
 		}
 		f.names = is
 	}
-	count := !f.refused && !time.Now().Before(f.counted)
+	count := !f.refused && (last || !time.Now().Before(f.counted))
 	began := time.Now()
 	err = f.places(ctx, c, func(d *meta.Database, rp *meta.RetentionPolicy, names []string) error {
 		at := place{d.Name, rp.Name}
@@ -108,7 +134,7 @@ func (f *follower) round(ctx context.Context, since, now time.Time) (found bool,
 				return err
 			}
 			if len(m.fields) > 0 {
-				is, err := f.measurement(ctx, m, times, since, now, count)
+				is, err := f.measurement(ctx, m, times, since, now, count, last)
 				if err != nil {
 					return err
 				}
@@ -126,7 +152,7 @@ func (f *follower) round(ctx context.Context, since, now time.Time) (found bool,
 }
 
 // measurement takes what is new in a measurement.
-func (f *follower) measurement(ctx context.Context, m *measurement, kept model.TimeRange, since, now time.Time, count bool) (found bool, err error) {
+func (f *follower) measurement(ctx context.Context, m *measurement, kept model.TimeRange, since, now time.Time, count, last bool) (found bool, err error) {
 	r := model.TimeRange{Min: since.UnixNano(), Max: now.Add(f.opt.Overlap).UnixNano()}.Intersect(kept)
 	if r.Empty() {
 		return false, nil
@@ -143,11 +169,26 @@ func (f *follower) measurement(ctx context.Context, m *measurement, kept model.T
 	if !count {
 		return found, nil
 	}
-	window := f.opt.Recent / 144
-	begin := now.Add(-f.opt.Recent).Truncate(window)
-	late, err := f.late(ctx, m, model.TimeRange{Min: begin.UnixNano(), Max: r.Min - 1}.Intersect(kept), window)
-	return found || late, err
+	begin := now.Add(-f.opt.Recent).Truncate(f.window())
+	for of, other := range map[string]model.TimeRange{
+		"past of " + m.String():   {Min: begin.UnixNano(), Max: r.Min - 1},
+		"future of " + m.String(): {Min: r.Max + 1, Max: now.Add(f.opt.Recent).UnixNano()},
+	} {
+		if f.windows[of] == nil {
+			f.windows[of] = map[int64]window{}
+		}
+		maps.DeleteFunc(f.windows[of], func(start int64, _ window) bool { return start < begin.UnixNano() })
+		late, err := f.late(ctx, m, other.Intersect(kept), f.windows[of], last)
+		if err != nil {
+			return found, err
+		}
+		found = found || late
+	}
+	return found, nil
 }
+
+// window returns the length of the windows that are counted.
+func (f *follower) window() time.Duration { return f.opt.Recent / 144 }
 
 // takeRange takes rows without a note in the journal, and returns the newest time.
 func (f *follower) takeRange(ctx context.Context, m *measurement, r model.TimeRange) (int64, error) {
@@ -157,12 +198,15 @@ func (f *follower) takeRange(ctx context.Context, m *measurement, r model.TimeRa
 	return newest, err
 }
 
-// late takes the windows of which the source has more values than the target.
-func (f *follower) late(ctx context.Context, m *measurement, r model.TimeRange, window time.Duration) (found bool, err error) {
+// late takes the windows of r that have rows which the target may lack. What the target
+// has says little while writers move, because they write to it as well. So a window that
+// ends while Follow runs is read once more as a whole, and each window when the source's
+// counts of it change.
+func (f *follower) late(ctx context.Context, m *measurement, r model.TimeRange, known map[int64]window, last bool) (found bool, err error) {
 	if r.Empty() {
 		return false, nil
 	}
-	there, err := retry(ctx, f.Pull, func() (map[int64]map[string]int64, error) { return f.source.counts(ctx, m, r, window) })
+	there, err := retry(ctx, f.Pull, func() (map[int64]map[string]int64, error) { return f.source.counts(ctx, m, r, f.window()) })
 	if refusal(err) {
 		f.refused = true
 		f.report("the server does not count, so late rows are not found: %v", err)
@@ -171,25 +215,60 @@ func (f *follower) late(ctx context.Context, m *measurement, r model.TimeRange, 
 	if err != nil {
 		return false, err
 	}
-	here, err := f.target.counts(ctx, m, r, window)
+	maps.DeleteFunc(there, func(_ int64, counts map[string]int64) bool { return total(counts) == 0 })
+	if len(there) == 0 {
+		return false, nil
+	}
+	here, err := retry(ctx, f.Pull, func() (map[int64]map[string]int64, error) { return f.target.counts(ctx, m, r, f.window()) })
 	if err != nil {
 		return false, fmt.Errorf("count %s: %w", m, err)
 	}
 	for _, start := range sortedKeys(there) {
-		w := model.TimeRange{Min: start, Max: start + int64(window) - 1}.Intersect(r)
-		if w.Empty() || !slices.ContainsFunc(sortedKeys(there[start]), func(k string) bool { return there[start][k] > here[start][k] }) {
+		whole := model.TimeRange{Min: start, Max: start + int64(f.window()) - 1}
+		part := whole.Intersect(r)
+		if part.Empty() {
 			continue
 		}
-		// What the target refuses stays different.
-		counts := fmt.Sprint(there[start])
-		if f.tried[partName(m, w)] == counts {
-			continue
+		before, seen := known[start]
+		now := window{countsHash(there[start]), part == whole || last}
+		take := before.counts != now.counts
+		switch {
+		case seen && before.complete:
+			found = found || take
+		case now.complete && part.Max >= f.begin.UnixNano():
+			take, found = true, found || seen && take
+		default:
+			found = found || seen && take || !seen && more(there[start], here[start])
+			take = !maps.Equal(there[start], here[start])
 		}
-		f.tried[partName(m, w)] = counts
-		if _, err := f.takeRange(ctx, m, w); err != nil {
-			return found, err
+		if take {
+			if _, err := f.takeRange(ctx, m, part); err != nil {
+				return found, err
+			}
 		}
-		found = true
+		known[start] = now
 	}
 	return found, nil
+}
+
+// total adds up the counts of fields.
+func total(counts map[string]int64) (n int64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// more reports that a field has more values there than here.
+func more(there, here map[string]int64) bool {
+	return slices.ContainsFunc(sortedKeys(there), func(k string) bool { return there[k] > here[k] })
+}
+
+// countsHash returns a hash of the counts of fields.
+func countsHash(counts map[string]int64) uint64 {
+	h := fnv.New64a()
+	for _, k := range sortedKeys(counts) {
+		fmt.Fprintf(h, "%q %d\n", k, counts[k]) // never fails
+	}
+	return h.Sum64()
 }

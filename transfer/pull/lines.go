@@ -1,6 +1,7 @@
 package pull
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -34,8 +35,9 @@ type lines struct {
 	refusal string     // why line protocol cannot have the series
 
 	rows, values int64
-	newest       int64 // of all rows
-	refused      int64 // rows
+	newest       int64     // of all rows
+	refused      io.Writer // takes comments about rows that cannot be lines
+	place        place     // of the rows
 	errors       []string
 }
 
@@ -58,9 +60,9 @@ const (
 // blockBytes is the size at which lines are written.
 const blockBytes = 64 << 10
 
-func newLines(out io.Writer, measurement string, fields []field) *lines {
-	l := &lines{out: out, measure: measurement, fields: fields, places: map[string]int{}, newest: model.AllTime.Min}
-	for i, f := range fields {
+func newLines(out, refused io.Writer, m *measurement) *lines {
+	l := &lines{out: out, refused: refused, place: m.place, measure: m.name, fields: m.fields, places: map[string]int{}, newest: model.AllTime.Min}
+	for i, f := range m.fields {
 		if _, ok := l.places[f.key]; ok {
 			l.twice = true
 			continue
@@ -151,6 +153,7 @@ func (l *lines) row(row []value) error {
 	var at, values int64
 	last := -1
 	reason := l.refusal
+	var lost []byte // fields that a line cannot have
 	for i := range l.columns {
 		v := &row[i]
 		switch c := &l.columns[i]; {
@@ -168,6 +171,7 @@ func (l *lines) row(row []value) error {
 			last = c.field
 			if f.refused != "" {
 				reason = f.refused
+				lost = v.append(append(append(lost, ','), f.prefix...), f.as)
 				continue
 			}
 			l.buf = append(append(l.buf, separator), f.prefix...)
@@ -177,7 +181,13 @@ func (l *lines) row(row []value) error {
 		}
 	}
 	if reason != "" {
-		l.refuse(reason)
+		row := lost
+		if l.refusal != "" {
+			row = slices.Concat(l.buf[start+len(l.text):], lost)
+		}
+		if err := l.refuse(reason, row, at); err != nil {
+			return err
+		}
 	}
 	if values == 0 || l.refusal != "" {
 		l.buf = l.buf[:start]
@@ -193,11 +203,14 @@ func (l *lines) row(row []value) error {
 	return l.flush()
 }
 
-// refuse counts a row that cannot be written, or of which a field cannot.
-func (l *lines) refuse(reason string) {
-	if l.refused++; len(l.errors) == 0 || len(l.errors) < maxErrors && l.errors[len(l.errors)-1] != reason {
+// refuse notes fields of a row that line protocol cannot have, as a comment.
+func (l *lines) refuse(reason string, fields []byte, at int64) error {
+	if len(l.errors) < maxErrors && !slices.Contains(l.errors, reason) {
 		l.errors = append(l.errors, reason)
 	}
+	line := wire.AppendTime(append(append(bytes.Clone(l.text), ' '), bytes.TrimLeft(fields, " ,")...), at)
+	_, err := fmt.Fprintf(l.refused, "# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n# %s: %q\n", l.place.database, l.place.policy, reason, bytes.TrimSpace(line))
+	return err
 }
 
 func (l *lines) flush() error {

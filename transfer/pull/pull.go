@@ -25,7 +25,7 @@ type Options struct {
 	Workers    int           // slices at a time; default 2
 	BatchBytes int           // of a write; default 1 MiB
 	Journal    *journal.Journal
-	Failed     io.Writer // of the lines that the target refused
+	Refused    *transfer.Refused // takes the lines that the target refused; nil: they are only counted
 	// Patience is how long a source that fails is tried; default 5 minutes.
 	Patience time.Duration
 	Progress func(Stats)       // often, by one goroutine at a time
@@ -39,7 +39,9 @@ type Stats struct {
 	Done, Total int64
 	Skipped     int   // slices that the journal has
 	Underway    int64 // points written of slices that are not done
-	newest      int64
+	// UpTo is set by Follow: what the source had then is here.
+	UpTo   time.Time
+	newest int64
 }
 
 // maxErrors bounds Stats.Errors.
@@ -67,6 +69,9 @@ func New(source *Server, target *transfer.Client, opt Options) *Pull {
 	if opt.Patience <= 0 {
 		opt.Patience = 5 * time.Minute
 	}
+	if opt.Refused == nil {
+		opt.Refused, _ = transfer.OpenRefused("", false) // opens nothing
+	}
 	p := &Pull{source: source, target: &Server{client: target, kind: tsdbd}, client: target, opt: opt, began: source.now()}
 	p.mu.newest = model.AllTime.Min
 	return p
@@ -85,7 +90,14 @@ func (p *Pull) report(format string, args ...any) {
 func (p *Pull) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.countLocked()
 	return p.mu.Stats
+}
+
+// countLocked counts what was refused. Rows that are read again are not counted twice.
+func (p *Pull) countLocked() {
+	p.mu.Failed = p.opt.Refused.Lines()
+	p.mu.Lines = p.mu.Written + p.mu.Failed
 }
 
 // Create makes the databases and policies of c at the target. What exists stays.
@@ -164,6 +176,7 @@ func (p *Pull) add(f func(*Stats)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f(&p.mu.Stats)
+	p.countLocked()
 	if p.opt.Progress != nil {
 		p.opt.Progress(p.mu.Stats)
 	}
@@ -240,8 +253,11 @@ func inOrder(all []*stretch) func(yield func(begin) bool) {
 // kept returns the times that the target keeps of a policy, within the filter.
 func (p *Pull) kept(ctx context.Context, at place) (model.TimeRange, error) {
 	r := p.opt.Filter.Times()
-	d := &meta.Database{Name: at.database}
-	if err := p.target.policies(ctx, d, ""); err != nil {
+	d, err := retry(ctx, p, func() (*meta.Database, error) {
+		d := &meta.Database{Name: at.database}
+		return d, p.target.policies(ctx, d, "")
+	})
+	if err != nil {
 		return r, err
 	}
 	rp := d.RetentionPolicy(at.policy)
@@ -333,17 +349,25 @@ func retry[T any](ctx context.Context, p *Pull, ask func() (T, error)) (T, error
 
 // wait is the time between the attempts of a request.
 type wait struct {
+	pull  *Pull
 	until time.Time
 	next  time.Duration
+	told  bool
 }
 
-func (p *Pull) newWait() *wait { return &wait{time.Now().Add(p.opt.Patience), p.opt.Patience / 1000} }
+func (p *Pull) newWait() *wait {
+	return &wait{pull: p, until: time.Now().Add(p.opt.Patience), next: p.opt.Patience / 1000}
+}
 
 // pause waits before the next attempt. It returns the error of the last one when the
 // patience is at its end.
 func (w *wait) pause(ctx context.Context, last error) error {
 	if time.Now().Add(w.next).After(w.until) {
 		return last
+	}
+	if !w.told && w.next > w.pull.opt.Patience/100 {
+		w.told = true
+		w.pull.report("%v; trying again for up to %s", last, time.Until(w.until).Round(time.Second))
 	}
 	select {
 	case <-time.After(w.next):
@@ -378,7 +402,7 @@ func (i *importing) Write(b []byte) (int, error) {
 			defer close(i.done)
 			i.stats, i.err = transfer.Import(i.ctx, i.pull.client, r, transfer.ImportOptions{
 				Database: i.place.database, RetentionPolicy: i.place.policy,
-				BatchBytes: i.pull.opt.BatchBytes, Workers: 2, Failed: i.pull.opt.Failed,
+				BatchBytes: i.pull.opt.BatchBytes, Workers: 2, Failed: i.pull.opt.Refused,
 				Progress: func(s transfer.ImportStats) {
 					i.pull.add(func(st *Stats) { st.Underway += s.Written - i.shown })
 					i.shown = s.Written
@@ -410,15 +434,13 @@ func (p *Pull) copy(ctx context.Context, m *measurement, r model.TimeRange) (c c
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	to := &importing{ctx: ctx, pull: p, place: m.place}
-	c, err = p.source.copy(ctx, m, r, to)
+	c, err = p.source.copy(ctx, m, r, to, p.opt.Refused)
 	if terr := to.close(err); terr != nil {
 		return c, to.stats, true, fmt.Errorf("write %s: %w", m, terr)
 	}
 	if err != nil {
 		return c, to.stats, false, fmt.Errorf("read %s from %s to %s: %w", m, stamp(r.Min), stamp(r.Max), err)
 	}
-	to.stats.Failed += c.refused
-	to.stats.Lines += c.refused
 	to.stats.Errors = append(to.stats.Errors, c.errors...)
 	return c, to.stats, false, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -433,8 +434,17 @@ func TestRefused(t *testing.T) {
 	f, to := newFake(t, "1.8.10", someRows()...), newTarget(t)
 	to.refuse = "host=b"
 	f.rows = append(f.rows, fakeRow{"m", "line\nbreak", 7, 1})
-	var failed strings.Builder
-	p, err := pulled(t, f, to, Options{Failed: &failed, Workers: 1})
+	name := filepath.Join(t.TempDir(), "refused")
+	refused, err := transfer.OpenRefused(name, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer refused.Close()
+	p, err := pulled(t, f, to, Options{Refused: refused, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +452,7 @@ func TestRefused(t *testing.T) {
 	for _, r := range f.rows {
 		if r.host != "b" && !strings.Contains(r.host, "\n") {
 			want = append(want, r)
-		} else if r.host == "b" && !strings.Contains(failed.String(), r.line()) {
+		} else if r.host == "b" && !strings.Contains(string(failed), r.line()) {
 			t.Errorf("%s is not among what was refused", r.line())
 		}
 	}
@@ -450,6 +460,68 @@ func TestRefused(t *testing.T) {
 	st := p.Stats()
 	if st.Failed != int64(len(f.rows)-len(want)) || st.Written != int64(len(want)) || !slices.ContainsFunc(st.Errors, func(e string) bool { return strings.Contains(e, "line break") }) {
 		t.Errorf("%+v", st)
+	}
+}
+
+// TestRefusedOnce: what is refused of a slice that is asked for again is kept once, and
+// counted once, also when the import is killed and repeated.
+func TestRefusedOnce(t *testing.T) {
+	var rows []fakeRow
+	for i := range int64(3000) { // more than is sent at once
+		rows = append(rows, fakeRow{"m", "b", 3600e9 + i, i})
+	}
+	f, to := newFake(t, "1.8.10", rows...), newTarget(t)
+	f.groups = [][2]string{{"1970-01-01T01:00:00Z", "1970-01-01T02:00:00Z"}}
+	to.refuse = "host=b"
+	breaks := 0
+	f.hook = func(q string, w http.ResponseWriter) bool {
+		if !strings.Contains(q, "GROUP BY *") || breaks == 0 {
+			return false
+		}
+		breaks--
+		w.Header().Set("Content-Type", "application/json")
+		for _, r := range rows[:2900] {
+			fmt.Fprintf(w, `{"results":[{"series":[{"name":"m","tags":{"host":"b"},"columns":["time","v"],"values":[[%d,%d]]}],"partial":true}]}`, r.at, r.value)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	dir := t.TempDir()
+	run := func(patience time.Duration) (Stats, error) {
+		t.Helper()
+		j, err := journal.Open(filepath.Join(dir, "journal"), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		refused, err := transfer.OpenRefused(filepath.Join(dir, "refused"), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer refused.Close()
+		p, err := pulled(t, f, to, Options{Journal: j, Refused: refused, BatchBytes: 8 << 10, Patience: patience})
+		return p.Stats(), err
+	}
+	breaks = 1000
+	first, err := run(20 * time.Millisecond)
+	if err == nil || first.Failed == 0 || first.Failed == int64(len(rows)) {
+		t.Errorf("a server that breaks off: %d refused, %v", first.Failed, err)
+	}
+	breaks = 1
+	if st, err := run(2 * time.Second); err != nil || st.Failed != int64(len(rows)) || st.Written != 0 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "refused"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		seen[strings.TrimSpace(line)]++
+	}
+	for _, r := range rows {
+		if seen[r.line()] != 1 {
+			t.Fatalf("%s is there %d times", r.line(), seen[r.line()])
+		}
 	}
 }
 
@@ -622,8 +694,11 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	to.has(t, slices.DeleteFunc(f.rows, func(r fakeRow) bool { return r == refused }))
-	if len(said) != 2 || !strings.Contains(said[0], "deletes are not seen") || !strings.Contains(said[1], "the writers have moved") {
+	if len(said) < 2 || !strings.Contains(said[0], "deletes are not seen") || !strings.Contains(said[len(said)-1], "the writers have moved") {
 		t.Errorf("it said %q", said)
+	}
+	if p.Stats().UpTo.IsZero() || p.Stats().Failed != 1 {
+		t.Errorf("%+v", p.Stats())
 	}
 	tries := 0
 	for _, q := range f.asked[begun:] {
@@ -634,6 +709,41 @@ func TestFollow(t *testing.T) {
 	if tries != 1 {
 		t.Errorf("a window that stays different was taken %d times", tries)
 	}
+}
+
+// TestFollowSwitch: what comes late at the source is found although writers have moved and
+// write as much to the target. A target that is away for a while is waited for.
+func TestFollowSwitch(t *testing.T) {
+	now := time.Now().UnixNano()
+	old, young := now-2*hour, now-3*int64(time.Minute)
+	f, to := newFake(t, "1.8.10", fakeRow{"m", "a", old, 1}, fakeRow{"m", "a", young, 2}), newTarget(t)
+	p, err := pulled(t, f, to, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := p.source.Catalog(t.Context(), &p.opt.Filter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := []fakeRow{{"m", "moved", old + 1, 3}, {"m", "moved", young + 1, 4}}
+	counts := 0
+	to.counted = func() {
+		if counts++; counts != 2 {
+			return
+		}
+		f.add(fakeRow{"m", "late", old + 2, 5}, fakeRow{"m", "late", young + 2, 6}, fakeRow{"m", "early", now + hour, 7})
+		for _, r := range moved {
+			to.lines[r.line()]++
+		}
+		to.down = 5
+	}
+	if err := p.Follow(t.Context(), c, FollowOptions{Every: 5 * time.Millisecond, Idle: 300 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	if counts < 3 {
+		t.Errorf("%d counts", counts)
+	}
+	to.has(t, append(f.rows, moved...))
 }
 
 // TestSurvey counts without a change.

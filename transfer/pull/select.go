@@ -128,13 +128,13 @@ const chunkValues = 50_000
 // copied is what copy has read.
 type copied struct {
 	rows, values int64
-	newest       int64 // of the rows' times
-	refused      int64 // rows with a name that line protocol cannot have
-	errors       []string
+	newest       int64    // of the rows' times
+	errors       []string // why rows cannot be line protocol
 }
 
-// copy writes the rows of a slice to out as line protocol.
-func (s *Server) copy(ctx context.Context, m *measurement, r model.TimeRange, out io.Writer) (copied, error) {
+// copy writes the rows of a slice to out as line protocol. refused takes comments about
+// rows that line protocol cannot have.
+func (s *Server) copy(ctx context.Context, m *measurement, r model.TimeRange, out, refused io.Writer) (copied, error) {
 	ctx, w := watch(ctx)
 	defer w.stop()
 	if s.kind == tsdbd {
@@ -158,11 +158,11 @@ func (s *Server) copy(ctx context.Context, m *measurement, r model.TimeRange, ou
 	if strings.Contains(resp.Header.Get("Content-Type"), "msgpack") {
 		f = newMsgpack(body)
 	}
-	l := newLines(out, m.name, m.fields)
+	l := newLines(out, refused, m)
 	if err = readAnswer(f, l); err == nil {
 		err = l.flush()
 	}
-	return copied{l.rows, l.values, l.newest, l.refused, l.errors}, w.cause(err)
+	return copied{l.rows, l.values, l.newest, l.errors}, w.cause(err)
 }
 
 // export has tsdbd write the rows as line protocol itself: InfluxQL has no infinities

@@ -64,7 +64,10 @@ func (s *slicer) take(ctx context.Context, r model.TimeRange, level int32) error
 		c, stats, ofTarget, err := s.copy(ctx, s.measurement, r)
 		if err == nil {
 			s.learn(c.rows, time.Since(began), level)
-			if s.journal != nil && !present && c.rows+c.refused > 0 {
+			if s.journal != nil && !present && c.rows+int64(len(c.errors)) > 0 {
+				if err := s.opt.Refused.Sync(); err != nil {
+					return err
+				}
 				if err := s.journal.Finish(name); err != nil {
 					return err
 				}
@@ -79,8 +82,14 @@ func (s *slicer) take(ctx context.Context, r model.TimeRange, level int32) error
 			})
 			return nil
 		}
-		if ofTarget || ctx.Err() != nil {
+		if ctx.Err() != nil || ofTarget && !away(err) {
 			return err
+		}
+		if ofTarget {
+			if err := w.pause(ctx, err); err != nil {
+				return err
+			}
+			continue
 		}
 		attempts++
 		what := judge(err)

@@ -1,0 +1,188 @@
+package transfer
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Refused keeps the lines that a server has refused, each once: parts of a source are
+// asked for again after an error, and an import that was killed is repeated. It may be
+// used by many goroutines.
+type Refused struct {
+	mu struct {
+		sync.Mutex
+		file  *os.File // nil: lines are only counted
+		head  heading  // of the latest line in the file
+		seen  seenLines
+		lines int64
+		dirty bool // the file has lines that are not synced
+	}
+}
+
+// OpenRefused opens the file name for refused lines as Import reads them. If goOn is set,
+// lines that the file has stay, and Write does not repeat them. Without a name lines are
+// only counted.
+func OpenRefused(name string, goOn bool) (*Refused, error) {
+	r := &Refused{}
+	if name == "" {
+		r.mu.seen.dir = os.TempDir()
+		return r, nil
+	}
+	r.mu.seen.dir = filepath.Dir(name)
+	mode := os.O_RDWR | os.O_CREATE
+	if !goOn {
+		mode |= os.O_TRUNC
+	}
+	f, err := os.OpenFile(name, mode, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.file = f
+	if err := r.read(); err != nil {
+		return nil, errors.Join(fmt.Errorf("read refused lines in %s: %w", name, err), r.Close())
+	}
+	return r, nil
+}
+
+// read takes in the lines of the file. A line without its end is cut off: the import that
+// wrote it was killed, and refuses it again.
+func (r *Refused) read() error {
+	lines := bufio.NewScanner(r.mu.file)
+	lines.Buffer(nil, 2*maxLine)
+	lines.Split(splitLine)
+	var head heading
+	end := int64(0)
+	for lines.Scan() {
+		line := lines.Bytes()
+		if !head.take(line) {
+			if _, err := r.takeLocked(head, line); err != nil {
+				return err
+			}
+		}
+		end += int64(len(line))
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	if err := r.mu.file.Truncate(end); err != nil {
+		return err
+	}
+	_, err := r.mu.file.Seek(end, io.SeekStart)
+	return err
+}
+
+// splitLine is a bufio.SplitFunc for lines with their line breaks. Strings may have line
+// breaks of their own.
+func splitLine(data []byte, _ bool) (advance int, line []byte, err error) {
+	var state quotes
+	for end := 0; ; {
+		i := bytes.IndexByte(data[end:], '\n')
+		if i < 0 {
+			return 0, nil, nil
+		}
+		if end += i + 1; !state.open(data[:end]) {
+			return end, data[:end], nil
+		}
+	}
+}
+
+// heading is what says where the lines below it belong.
+type heading struct{ database, policy string }
+
+// take takes a line that is a header.
+func (h *heading) take(line []byte) bool {
+	switch {
+	case bytes.HasPrefix(line, []byte("# CONTEXT-DATABASE:")):
+		*h = heading{database: string(line)}
+	case bytes.HasPrefix(line, []byte("# CONTEXT-RETENTION-POLICY:")):
+		h.policy = string(line)
+	default:
+		return false
+	}
+	return true
+}
+
+// takeLocked reports whether a line is new, and counts it.
+func (r *Refused) takeLocked(head heading, line []byte) (bool, error) {
+	digest := sha256.New()
+	_, _ = io.WriteString(digest, head.database+head.policy) // never fails
+	_, _ = digest.Write(line)                                // never fails
+	is, err := r.mu.seen.add([digestSize]byte(digest.Sum(nil)))
+	if is {
+		r.mu.lines++
+	}
+	return is, err
+}
+
+// Write takes lines and comments below their headers. It is the io.Writer of
+// ImportOptions.
+func (r *Refused) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var head heading
+	var out []byte
+	for rest := b; len(rest) > 0; {
+		n, line, _ := splitLine(rest, true) // has no error
+		if n == 0 {
+			n, line = len(rest), append(bytes.Clone(rest), '\n')
+		}
+		if rest = rest[n:]; head.take(line) {
+			continue
+		}
+		is, err := r.takeLocked(head, line)
+		if err != nil {
+			return 0, err
+		}
+		if !is || r.mu.file == nil {
+			continue
+		}
+		if head != r.mu.head {
+			out = append(append(out, head.database...), head.policy...)
+			r.mu.head = head
+		}
+		out = append(out, line...)
+	}
+	if len(out) > 0 {
+		r.mu.dirty = true
+		if _, err := r.mu.file.Write(out); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
+}
+
+// Lines returns how many lines there are.
+func (r *Refused) Lines() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.lines
+}
+
+// Sync makes the lines durable.
+func (r *Refused) Sync() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.mu.dirty {
+		return nil
+	}
+	r.mu.dirty = false
+	return r.mu.file.Sync()
+}
+
+// Close closes the file, which stays.
+func (r *Refused) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.mu.seen.close()
+	if r.mu.file != nil {
+		err = errors.Join(err, r.mu.file.Close())
+	}
+	return err
+}
