@@ -99,10 +99,11 @@ func answer(resp *http.Response) error {
 	if err != nil {
 		return err
 	}
-	var j struct{ Error string }
-	if json.Unmarshal(b, &j) != nil || j.Error == "" {
+	var j struct{ Error, Message string } // InfluxDB 2.x has a message
+	if json.Unmarshal(b, &j) != nil || j.Error+j.Message == "" {
 		j.Error = strings.TrimSpace(string(b))
 	}
+	j.Error = cmp.Or(j.Error, j.Message)
 	e := &WriteError{Status: resp.StatusCode, Message: j.Error, Dropped: -1}
 	if n, err := strconv.ParseInt(resp.Header.Get("X-Tsdbd-Dropped"), 10, 64); err == nil {
 		e.Dropped = n

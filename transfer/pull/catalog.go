@@ -60,7 +60,17 @@ func (s *Server) Catalog(ctx context.Context, f *transfer.Filter) (*Catalog, err
 			return nil, err
 		}
 	}
+	if s.kind == influx2 {
+		if err := s.buckets(ctx, c, f); refusal(err) {
+			c.Notes = append(c.Notes, fmt.Sprintf("the server does not tell its buckets, so their durations are not known, and buckets without a mapping are missing: %v", err))
+		} else if err != nil {
+			return nil, fmt.Errorf("list the buckets: %w", err)
+		}
+	}
 	if err := c.check(f); err != nil {
+		if s.kind == influx2 && f.Database != "" && c.database(f.Database) == nil {
+			err = fmt.Errorf("%w; InfluxDB 2.x shows a bucket by a mapping only, which makes: %s", err, mapCommand("ID", f.Database))
+		}
 		return nil, err
 	}
 	for _, part := range []struct {
@@ -132,7 +142,8 @@ func (s *Server) databases(ctx context.Context) ([]string, error) {
 	var out []string
 	for _, t := range tables {
 		for _, row := range t.Values {
-			if name := t.text(row, "name", "iox::database"); name != "" {
+			deleted, _ := t.at(row, "deleted").(bool) // 3.x keeps them for a while
+			if name := t.text(row, "name", "iox::database"); name != "" && !deleted {
 				out = append(out, name)
 			}
 		}
@@ -176,7 +187,10 @@ func (s *Server) policies(ctx context.Context, d *meta.Database, only string) er
 			if rp.ShardGroupDuration <= 0 {
 				rp.ShardGroupDuration = meta.ShardDurations{}.For(rp.Duration)
 			}
-			d.RetentionPolicies = append(d.RetentionPolicies, rp)
+			// InfluxDB 2.x tells a mapping twice that has the name of its bucket.
+			if d.RetentionPolicy(rp.Name) == nil {
+				d.RetentionPolicies = append(d.RetentionPolicies, rp)
+			}
 			if is, _ := t.at(row, "default").(bool); is {
 				d.DefaultRetentionPolicy = rp.Name
 			}

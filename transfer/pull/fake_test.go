@@ -62,7 +62,18 @@ func newFake(t testing.TB, version string, rows ...fakeRow) *fake {
 
 func (f *fake) three() bool { return strings.HasPrefix(f.version, "3") }
 
-func (f *fake) client() *transfer.Client { return &transfer.Client{URL: f.web.URL} }
+// token is the login of a fake of 2.x and 3.x.
+const token = "my token"
+
+func (f *fake) client() *transfer.Client {
+	c := &transfer.Client{URL: f.web.URL}
+	if f.two() || f.three() {
+		c.Token = token
+	}
+	return c
+}
+
+func (f *fake) two() bool { return strings.HasPrefix(f.version, "v2") }
 
 func (f *fake) connect() *Server {
 	f.t.Helper()
@@ -123,8 +134,21 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	three := f.three()
-	if three && r.Header.Get("Accept") != "application/json" {
+	switch db := r.FormValue("db"); {
+	case (three || f.two()) && r.Header.Get("Authorization") != "Token "+token:
+		http.Error(w, `{"code":"unauthorized","message":"unauthorized access"}`, http.StatusUnauthorized)
+		return
+	case three && r.Header.Get("Accept") != "application/json":
 		http.Error(w, "invalid mime type", http.StatusBadRequest)
+		return
+	case three && r.Method != http.MethodGet:
+		http.Error(w, "missing query parameters 'db' and 'q'", http.StatusBadRequest)
+		return
+	case three && db == "" && q != "SHOW DATABASES":
+		http.Error(w, "must specify a 'db' parameter, or provide the database in the InfluxQL query", http.StatusBadRequest)
+		return
+	case three && db != "" && db != "d" && db != "d/long":
+		http.Error(w, "query error: database not found: "+db, http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -142,7 +166,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if three {
 			text = table1("", `iox::database","name","duration`, `["d","autogen",null]`)
 		}
-	case q == "SHOW MEASUREMENTS":
+	case q == "SHOW MEASUREMENTS" && !f.two():
 		var names []string
 		for _, r := range f.rows {
 			if name := fmt.Sprintf("[%q]", r.measurement); !slices.Contains(names, name) {
@@ -150,6 +174,14 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		text = table1("measurements", "name", strings.Join(names, ","))
+	case q == "SHOW FIELD KEYS" && f.two() && r.FormValue("rp") == "p":
+		var series []string
+		for _, r := range f.rows {
+			if one := fmt.Sprintf(`{"name":%q,"columns":["fieldKey","fieldType"],"values":[["v","integer"]]}`, r.measurement); !slices.Contains(series, one) {
+				series = append(series, one)
+			}
+		}
+		text = fmt.Sprintf(`{"results":[{"statement_id":0,"series":[%s]}]}`, strings.Join(series, ","))
 	case strings.HasPrefix(q, "SHOW FIELD KEYS"):
 		text = table1("m", `fieldKey","fieldType`, `["v","integer"]`)
 	case q == "SHOW SHARDS" && f.groups != nil:
@@ -159,7 +191,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		text = table1("d", `database","retention_policy","start_time","end_time`, strings.Join(rows, ","))
 	case strings.HasPrefix(q, "SHOW"):
-		text = `{"results":[{"statement_id":0,"error":"not supported"}]}`
+		text = fmt.Sprintf(`{"results":[{"statement_id":0,"error":"not implemented: %s"}]}`, q)
 	default:
 		http.Error(w, `{"error":"error parsing query: `+strings.ReplaceAll(q, `"`, `'`)+`"}`, http.StatusBadRequest)
 		return

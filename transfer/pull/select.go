@@ -30,11 +30,21 @@ func (m *measurement) String() string { return fmt.Sprintf("%s.%s.%s", m.databas
 
 // measurements returns the names of a database's measurements.
 func (s *Server) measurements(ctx context.Context, p place) ([]string, error) {
-	tables, err := s.ask(ctx, p, "SHOW MEASUREMENTS")
+	q := "SHOW MEASUREMENTS"
+	if s.kind == influx2 {
+		q = "SHOW FIELD KEYS" // the other shows only those of the default policy
+	}
+	tables, err := s.ask(ctx, p, q)
 	if err != nil {
 		return nil, fmt.Errorf("list the measurements of %s: %w", p.database, err)
 	}
 	var out []string
+	if s.kind == influx2 {
+		for _, t := range tables {
+			out = append(out, t.Name)
+		}
+		return out, nil
+	}
 	for _, t := range tables {
 		for _, row := range t.Values {
 			if name := t.text(row, "name"); name != "" {
