@@ -1,8 +1,10 @@
 package pull
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -34,9 +36,17 @@ const (
 	tsdbd
 )
 
+// pingTime is how long a server has for its first answer.
+const pingTime = 30 * time.Second
+
 // Connect finds out what server a client talks to.
 func Connect(ctx context.Context, client *transfer.Client) (*Server, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, fmt.Errorf("the server has not answered for %s", pingTime))
+	defer cancel()
 	resp, err := client.Do(ctx, http.MethodGet, "/ping", nil, nil, nil)
+	if err != nil && errors.Is(err, context.DeadlineExceeded) {
+		err = cmp.Or(context.Cause(ctx), err)
+	}
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -151,9 +161,13 @@ const maxAnswer = 256 << 20
 
 // ask runs a statement whose answer is small.
 func (s *Server) ask(ctx context.Context, p place, q string) ([]table, error) {
+	ctx, w := watch(ctx)
+	defer w.stop()
+	w.wait()
 	resp, err := s.do(ctx, p, q, "application/json", nil)
+	w.goOn()
 	if err != nil {
-		return nil, err
+		return nil, w.cause(err)
 	}
 	defer resp.Body.Close()
 	var a struct {
@@ -163,10 +177,12 @@ func (s *Server) ask(ctx context.Context, p place, q string) ([]table, error) {
 			Series []table
 		}
 	}
-	d := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer))
+	d := json.NewDecoder(io.LimitReader(w.reader(resp.Body), maxAnswer))
 	d.UseNumber()
 	if err := d.Decode(&a); err == io.EOF {
 		return nil, nil // InfluxDB 3.x has nothing to say
+	} else if err := w.cause(err); errors.Is(err, errStalled) {
+		return nil, err
 	} else if err != nil {
 		return nil, fmt.Errorf("%w: %w", errForm, err)
 	}

@@ -1,0 +1,55 @@
+package pull
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tsdbd/transfer"
+)
+
+// silent is a server that answers path and is silent otherwise.
+type silent struct{ path string }
+
+// RoundTrip implements http.RoundTripper.
+func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	if s.path == "half of "+r.URL.Path {
+		begun := io.MultiReader(strings.NewReader(`{"results":[{"series":[`), readerFunc(func([]byte) (int, error) {
+			<-r.Context().Done()
+			return 0, r.Context().Err()
+		}))
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(begun), Request: r}, nil
+	}
+	if !strings.HasSuffix(s.path, r.URL.Path) && r.URL.Path != "/ping" || s.path == "" {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// TestSilent: a server that takes a request and says nothing does not hold an import for ever.
+func TestSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if _, err := Connect(t.Context(), &transfer.Client{URL: "http://h", HTTP: &http.Client{Transport: silent{}}}); err == nil || !strings.Contains(err.Error(), "has not answered for 30s") {
+			t.Errorf("a silent server: %v", err)
+		}
+		if took := time.Since(began); took != pingTime {
+			t.Errorf("it was waited for for %s", took)
+		}
+		for _, path := range []string{"/ping", "half of /query"} {
+			s, err := Connect(t.Context(), &transfer.Client{URL: "http://h", HTTP: &http.Client{Transport: silent{path}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			began = time.Now()
+			if _, err := s.ask(t.Context(), place{}, "SHOW DATABASES"); !errors.Is(err, errStalled) || time.Since(began) != stallTime {
+				t.Errorf("%s: %v after %s", path, err, time.Since(began))
+			}
+		}
+	})
+}
