@@ -1,7 +1,7 @@
 package window
 
 // findResets lists the samples that are below the one before.
-func (k *Kernel) findResets() {
+func (k *kernel) findResets() {
 	k.resets, k.next = k.resets[:0], 0
 	prev := k.v[0]
 	for i, v := range k.v {
@@ -15,7 +15,7 @@ func (k *Kernel) findResets() {
 // slope is rate, increase, and delta: the difference of the last and the first
 // sample, with what counters lost by resets, extrapolated to the bounds of the
 // window.
-func (k *Kernel) slope(lo, hi int, at int64) float64 {
+func (k *kernel) slope(lo, hi int, at int64) float64 {
 	if hi-lo < 2 {
 		return Absent()
 	}
@@ -60,7 +60,7 @@ func (k *Kernel) slope(lo, hi int, at int64) float64 {
 }
 
 // instant is irate and idelta: the last two samples.
-func (k *Kernel) instant(lo, hi int, _ int64) float64 {
+func (k *kernel) instant(lo, hi int, _ int64) float64 {
 	if hi-lo < 2 {
 		return Absent()
 	}
@@ -76,16 +76,16 @@ func (k *Kernel) instant(lo, hi int, _ int64) float64 {
 }
 
 // markResets counts the samples below the one before.
-func (k *Kernel) markResets() {
+func (k *kernel) markResets() {
 	k.mark(func(prev, v float64) bool { return v < prev })
 }
 
 // markChanges counts the samples that differ from the one before.
-func (k *Kernel) markChanges() {
+func (k *kernel) markChanges() {
 	k.mark(func(prev, v float64) bool { return v != prev && (v == v || prev == prev) })
 }
 
-func (k *Kernel) mark(event func(prev, v float64) bool) {
+func (k *kernel) mark(event func(prev, v float64) bool) {
 	k.marks = append(k.marks[:0], 0)
 	n := int32(0)
 	for i := 1; i < len(k.v); i++ {
@@ -97,6 +97,6 @@ func (k *Kernel) mark(event func(prev, v float64) bool) {
 }
 
 // marked is changes and resets: the events after the first sample of the window.
-func (k *Kernel) marked(lo, hi int, _ int64) float64 {
+func (k *kernel) marked(lo, hi int, _ int64) float64 {
 	return float64(k.marks[hi-1] - k.marks[lo])
 }

@@ -4,7 +4,7 @@
 //
 // NewPlan looks whether an expression is of this kind. Plan.Run takes the samples of
 // one series after another from a Reader, computes its value at all steps with a
-// Kernel, and hands it out or adds it to the state of its group: a Fold, or a Top. So
+// kernel, and hands it out or adds it to the state of its group: a fold, or a top. So
 // it holds the samples of few series at a time, and of an aggregation only the groups.
 //
 // # Guarantees

@@ -4,9 +4,9 @@ import (
 	"math"
 )
 
-// Fold aggregates the steps of the series of one group. It belongs to one
+// fold aggregates the steps of the series of one group. It belongs to one
 // goroutine.
-type Fold struct {
+type fold struct {
 	op     string
 	param  float64
 	values []float64 // Absent: no series has had a value
@@ -18,10 +18,10 @@ type Fold struct {
 	all    [][]float64
 }
 
-// NewFold returns a fold of an aggregation operator, and false if it is not one
+// newFold returns a fold of an aggregation operator, and false if it is not one
 // that folds. param is of quantile.
-func NewFold(op string, steps int, param float64) (*Fold, bool) {
-	f := &Fold{op: op, param: param}
+func newFold(op string, steps int, param float64) (*fold, bool) {
+	f := &fold{op: op, param: param}
 	switch op {
 	case "sum":
 		f.lost = make([]float64, steps)
@@ -40,8 +40,8 @@ func NewFold(op string, steps int, param float64) (*Fold, bool) {
 	return f, true
 }
 
-// FoldBytes returns about how many bytes a Fold takes, without what Add keeps.
-func FoldBytes(op string, steps int) int64 {
+// foldBytes returns about how many bytes a fold takes, without what Add keeps.
+func foldBytes(op string, steps int) int64 {
 	words := 1
 	switch op {
 	case "sum":
@@ -53,7 +53,7 @@ func FoldBytes(op string, steps int) int64 {
 }
 
 // Keeps returns how many bytes the fold keeps of each series.
-func (f *Fold) Keeps() int64 {
+func (f *fold) Keeps() int64 {
 	if f.op == "quantile" {
 		return 8 * int64(len(f.values))
 	}
@@ -61,10 +61,10 @@ func (f *Fold) Keeps() int64 {
 }
 
 // Kept returns how many bytes the fold keeps of all series.
-func (f *Fold) Kept() int64 { return f.Keeps() * int64(len(f.all)) }
+func (f *fold) Kept() int64 { return f.Keeps() * int64(len(f.all)) }
 
 // Reset begins another group.
-func (f *Fold) Reset() {
+func (f *fold) Reset() {
 	for i := range f.values {
 		f.values[i] = Absent()
 	}
@@ -72,7 +72,7 @@ func (f *Fold) Reset() {
 }
 
 // Add adds the steps of a series. Sums depend on the order of the series.
-func (f *Fold) Add(steps []float64) {
+func (f *fold) Add(steps []float64) {
 	switch f.op {
 	case "sum":
 		for i, v := range steps {
@@ -130,7 +130,7 @@ func (f *Fold) Add(steps []float64) {
 }
 
 // spread adds to the squared distances from the mean.
-func (f *Fold) spread(steps []float64) {
+func (f *fold) spread(steps []float64) {
 	for i, v := range steps {
 		if IsAbsent(v) {
 			continue
@@ -151,7 +151,7 @@ func (f *Fold) spread(steps []float64) {
 
 // Steps returns the aggregate at each step, Absent where there is none, and how
 // many there are. The slice is valid until Reset.
-func (f *Fold) Steps() ([]float64, int) {
+func (f *fold) Steps() ([]float64, int) {
 	if f.op == "quantile" {
 		f.quantiles()
 	}
@@ -175,7 +175,7 @@ func (f *Fold) Steps() ([]float64, int) {
 	return f.values, found
 }
 
-func (f *Fold) quantiles() {
+func (f *fold) quantiles() {
 	var at floats
 	for i := range f.values {
 		at = at[:0]

@@ -44,8 +44,8 @@ func TestFoldsEqualPromQL(t *testing.T) {
 		}
 		query := fmt.Sprintf("%s by (g) (%s%s)", op, argument, spec.query())
 		want := reference(t, m, query, spec.Grid, spec.Lookback, false)
-		k, _ := NewKernel(spec)
-		f, ok := NewFold(op, spec.Steps(), param)
+		k, _ := newKernel(spec)
+		f, ok := newFold(op, spec.Steps(), param)
 		if !ok {
 			t.Fatal(op)
 		}
@@ -89,8 +89,8 @@ func TestTopEqualsPromQL(t *testing.T) {
 			query = strings.Replace(query, "topk", "bottomk", 1)
 		}
 		want := reference(t, m, query, spec.Grid, spec.Lookback, instant)
-		k, _ := NewKernel(spec)
-		top := NewTop(bottom, n, spec.Steps())
+		k, _ := newKernel(spec)
+		top := newTop(bottom, n, spec.Steps())
 		got := map[string][]float64{}
 		name := func(i int) string {
 			if spec.KeepsName() {
@@ -131,7 +131,7 @@ func TestTopEqualsPromQL(t *testing.T) {
 // TestTopOfInstantOrder compares the order of the best with that of Prometheus.
 func TestTopOfInstantOrder(t *testing.T) {
 	for _, bottom := range []bool{false, true} {
-		top := NewTop(bottom, 3, 1)
+		top := newTop(bottom, 3, 1)
 		for i, v := range []float64{4, 1, 8, 9, 2} {
 			top.Add(i, []float64{v})
 		}

@@ -82,9 +82,9 @@ func (e *evaluation) grouped() error {
 	if err != nil {
 		return err
 	}
-	size := FoldBytes(e.op, len(e.steps))
+	size := foldBytes(e.op, len(e.steps))
 	if e.top() {
-		size = int64(len(e.steps)) * (16 + int64(min(e.k, e.in.Len()))*TopBytes)
+		size = int64(len(e.steps)) * (16 + int64(min(e.k, e.in.Len()))*topBytes)
 	}
 	var tops *tops
 	if e.top() {
@@ -92,9 +92,9 @@ func (e *evaluation) grouped() error {
 	}
 	one := func() (state, error) {
 		if e.top() {
-			return &topState{tops, NewTop(e.op == "bottomk", e.k, len(e.steps)), 0}, e.take(16 * int64(len(e.steps)))
+			return &topState{tops, newTop(e.op == "bottomk", e.k, len(e.steps)), 0}, e.take(16 * int64(len(e.steps)))
 		}
-		f, _ := NewFold(e.op, len(e.steps), e.param)
+		f, _ := newFold(e.op, len(e.steps), e.param)
 		return &foldState{e, f}, e.take(size)
 	}
 	if e.inOrder() || int64(len(g.labels))*size <= e.live {
@@ -186,7 +186,7 @@ func (e *evaluation) apart(g groups, one func() (state, error)) error {
 // foldState folds the series of a group.
 type foldState struct {
 	e    *evaluation
-	fold *Fold
+	fold *fold
 }
 
 func (s *foldState) add(_ int, steps []float64) error {
@@ -215,7 +215,7 @@ func (s *foldState) finish(ls labels.Labels) error {
 // tops collects the best values of all groups.
 type tops struct {
 	e      *evaluation
-	places []Place
+	places []place
 }
 
 func newTops(e *evaluation) *tops { return &tops{e: e} }
@@ -223,7 +223,7 @@ func newTops(e *evaluation) *tops { return &tops{e: e} }
 // topState keeps the best values of a group.
 type topState struct {
 	tops    *tops
-	top     *Top
+	top     *top
 	charged int
 }
 
@@ -233,7 +233,7 @@ func (s *topState) add(series int, steps []float64) error {
 		n = min(n, len(steps)*s.tops.e.k)
 	}
 	if n > s.charged {
-		if err := s.tops.e.take(int64(n-s.charged) * (TopBytes + 2*PlaceBytes)); err != nil {
+		if err := s.tops.e.take(int64(n-s.charged) * (topBytes + 2*placeBytes)); err != nil {
 			return err
 		}
 		s.charged = n
@@ -244,13 +244,13 @@ func (s *topState) add(series int, steps []float64) error {
 
 func (s *topState) finish(labels.Labels) error {
 	if s.tops.e.instant {
-		var places []Place
-		s.top.Best(func(series int, v float64) { places = append(places, Place{Series: series, Value: v}) })
+		var places []place
+		s.top.Best(func(series int, v float64) { places = append(places, place{Series: series, Value: v}) })
 		s.tops.places = append(s.tops.places, places...)
 	} else {
 		s.tops.places = s.top.Places(s.tops.places)
 	}
-	_ = s.tops.e.take(-TopBytes * int64(s.charged)) // giving back cannot fail
+	_ = s.tops.e.take(-topBytes * int64(s.charged)) // giving back cannot fail
 	s.top.Reset()
 	s.charged = 0
 	return nil
@@ -260,7 +260,7 @@ func (s *topState) finish(labels.Labels) error {
 func (t *tops) hand() error {
 	e, all := t.e, t.places
 	if !e.instant {
-		slices.SortFunc(all, func(a, b Place) int {
+		slices.SortFunc(all, func(a, b place) int {
 			if a.Series == b.Series {
 				return 0
 			}

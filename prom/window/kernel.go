@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Spec says what a kernel computes of one series at each time of a grid: the
+// spec says what a kernel computes of one series at each time of a grid: the
 // newest sample (Func is empty), or a function over the samples of a range.
-type Spec struct {
+type spec struct {
 	Grid
 	Func     string  // of PromQL; empty: an instant vector selector
 	Range    int64   // of a range selector, in milliseconds
@@ -18,7 +18,7 @@ type Spec struct {
 
 // Reads returns the times of the samples that the kernel needs: those after min
 // and up to max.
-func (s *Spec) Reads() (minTime, maxTime int64) {
+func (s *spec) Reads() (minTime, maxTime int64) {
 	back := s.Range
 	if s.Func == "" {
 		back = s.Lookback
@@ -31,13 +31,13 @@ func (s *Spec) Reads() (minTime, maxTime int64) {
 }
 
 // KeepsName reports whether the results carry the names of their series.
-func (s *Spec) KeepsName() bool {
+func (s *spec) KeepsName() bool {
 	return s.Func == "" || s.Func == "last_over_time" || s.Func == "first_over_time"
 }
 
-// Kernel computes a Spec. It belongs to one goroutine.
-type Kernel struct {
-	spec    Spec
+// kernel computes a spec. It belongs to one goroutine.
+type kernel struct {
+	spec    spec
 	seconds float64 // of the range
 	function
 
@@ -58,19 +58,19 @@ type Kernel struct {
 	values floats
 }
 
-// NewKernel returns a kernel for a spec, and false if the function is not known.
-func NewKernel(s Spec) (*Kernel, bool) {
+// newKernel returns a kernel for a spec, and false if the function is not known.
+func newKernel(s spec) (*kernel, bool) {
 	f, ok := functionOf(s.Func)
 	if !ok {
 		return nil, false
 	}
-	return &Kernel{spec: s, seconds: (time.Duration(s.Range) * time.Millisecond).Seconds(), function: f}, true
+	return &kernel{spec: s, seconds: (time.Duration(s.Range) * time.Millisecond).Seconds(), function: f}, true
 }
 
 // function computes the value of a window.
 type function struct {
-	prepare func(*Kernel) // nil: nothing is prepared
-	window  func(k *Kernel, lo, hi int, at int64) float64
+	prepare func(*kernel) // nil: nothing is prepared
+	window  func(k *kernel, lo, hi int, at int64) float64
 }
 
 // functionOf returns a function by its name in PromQL, and false if it is not known.
@@ -78,37 +78,37 @@ func functionOf(name string) (f function, ok bool) {
 	switch name {
 	case "":
 	case "rate", "increase":
-		f = function{(*Kernel).findResets, (*Kernel).slope}
+		f = function{(*kernel).findResets, (*kernel).slope}
 	case "delta":
-		f.window = (*Kernel).slope
+		f.window = (*kernel).slope
 	case "irate", "idelta":
-		f.window = (*Kernel).instant
+		f.window = (*kernel).instant
 	case "changes":
-		f = function{(*Kernel).markChanges, (*Kernel).marked}
+		f = function{(*kernel).markChanges, (*kernel).marked}
 	case "resets":
-		f = function{(*Kernel).markResets, (*Kernel).marked}
+		f = function{(*kernel).markResets, (*kernel).marked}
 	case "deriv", "predict_linear":
-		f.window = (*Kernel).regression
+		f.window = (*kernel).regression
 	case "sum_over_time":
-		f = function{(*Kernel).sumWhole, (*Kernel).sum}
+		f = function{(*kernel).sumWhole, (*kernel).sum}
 	case "avg_over_time":
-		f = function{(*Kernel).sumWhole, (*Kernel).mean}
+		f = function{(*kernel).sumWhole, (*kernel).mean}
 	case "count_over_time":
-		f.window = func(_ *Kernel, lo, hi int, _ int64) float64 { return float64(hi - lo) }
+		f.window = func(_ *kernel, lo, hi int, _ int64) float64 { return float64(hi - lo) }
 	case "present_over_time":
-		f.window = func(*Kernel, int, int, int64) float64 { return 1 }
+		f.window = func(*kernel, int, int, int64) float64 { return 1 }
 	case "first_over_time":
-		f.window = func(k *Kernel, lo, _ int, _ int64) float64 { return k.v[lo] }
+		f.window = func(k *kernel, lo, _ int, _ int64) float64 { return k.v[lo] }
 	case "last_over_time":
-		f.window = func(k *Kernel, _, hi int, _ int64) float64 { return k.v[hi-1] }
+		f.window = func(k *kernel, _, hi int, _ int64) float64 { return k.v[hi-1] }
 	case "min_over_time", "max_over_time":
-		f = function{(*Kernel).emptyQueue, (*Kernel).extreme}
+		f = function{(*kernel).emptyQueue, (*kernel).extreme}
 	case "stddev_over_time", "stdvar_over_time":
-		f.window = (*Kernel).variance
+		f.window = (*kernel).variance
 	case "quantile_over_time":
-		f = function{(*Kernel).emptySorted, (*Kernel).quantile}
+		f = function{(*kernel).emptySorted, (*kernel).quantile}
 	case "mad_over_time":
-		f.window = (*Kernel).deviation
+		f.window = (*kernel).deviation
 	default:
 		return f, false
 	}
@@ -119,7 +119,7 @@ func functionOf(name string) (f function, ok bool) {
 // and returns how many there are. The samples t and v of the series ascend in
 // time, and hold the markers that end it. It reads them and keeps nothing. dst has
 // Steps elements.
-func (k *Kernel) Run(dst []float64, t []int64, v []float64) int {
+func (k *kernel) Run(dst []float64, t []int64, v []float64) int {
 	if k.window == nil {
 		return k.newest(dst, t, v)
 	}
@@ -150,7 +150,7 @@ func (k *Kernel) Run(dst []float64, t []int64, v []float64) int {
 
 // newest is Run for an instant vector selector: the newest sample that is not
 // older than the lookback, if it is not a marker.
-func (k *Kernel) newest(dst []float64, t []int64, v []float64) int {
+func (k *kernel) newest(dst []float64, t []int64, v []float64) int {
 	hi, found := 0, 0
 	at := k.spec.Start - k.spec.Offset
 	for i := range dst {
@@ -190,7 +190,7 @@ func after(t []int64, i int, at int64) int {
 }
 
 // unmarked returns the samples without the markers.
-func (k *Kernel) unmarked(t []int64, v []float64) ([]int64, []float64) {
+func (k *kernel) unmarked(t []int64, v []float64) ([]int64, []float64) {
 	first := 0
 	for first < len(v) && math.Float64bits(v[first]) != staleBits {
 		first++

@@ -178,7 +178,7 @@ var kernelFunctions = []string{
 }
 
 // query returns the text of a spec over the metric m.
-func (s *Spec) query() string {
+func (s *spec) query() string {
 	modifier := fmt.Sprintf(" offset %dms", s.Offset)
 	if s.Offset < 0 {
 		modifier = fmt.Sprintf(" offset -%dms", -s.Offset)
@@ -196,10 +196,10 @@ func (s *Spec) query() string {
 }
 
 // randomSpec returns a spec whose windows lie about where samples are.
-func randomSpec(r *rand.Rand, start, span int64) Spec {
+func randomSpec(r *rand.Rand, start, span int64) spec {
 	g := Grid{Start: start + r.Int64N(span) - span/4, Step: 1 + r.Int64N(span/8)}
 	g.End = g.Start + r.Int64N(span)
-	s := Spec{Grid: g, Range: 1 + r.Int64N(span/2), Lookback: 1 + r.Int64N(span/10)}
+	s := spec{Grid: g, Range: 1 + r.Int64N(span/2), Lookback: 1 + r.Int64N(span/10)}
 	if r.IntN(3) == 0 {
 		s.Range = 1 + r.Int64N(g.Step)
 	}
@@ -225,7 +225,7 @@ func TestKernelsEqualPromQL(t *testing.T) {
 		span := []int64{100, 50_000, 3_600_000}[r.IntN(3)]
 		start := []int64{1_700_000_000_123, -span / 2, 0}[r.IntN(3)]
 		spec := randomSpec(r, start, span)
-		k, ok := NewKernel(spec)
+		k, ok := newKernel(spec)
 		if !ok {
 			t.Fatalf("no kernel for %q", spec.Func)
 		}

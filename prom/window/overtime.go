@@ -8,7 +8,7 @@ const exact = 1 << 53
 
 // sumWhole sums the samples up to each, if all are integers and no sum is rounded.
 // Then the sum of a window is the difference of two, to the last bit.
-func (k *Kernel) sumWhole() {
+func (k *kernel) sumWhole() {
 	k.sums, k.whole = append(k.sums[:0], 0), false
 	if k.spec.Step >= k.spec.Range { // each sample is in one window
 		return
@@ -26,7 +26,7 @@ func (k *Kernel) sumWhole() {
 }
 
 // sum is sum_over_time.
-func (k *Kernel) sum(lo, hi int, _ int64) float64 {
+func (k *kernel) sum(lo, hi int, _ int64) float64 {
 	if k.whole {
 		return k.sums[hi] - k.sums[lo]
 	}
@@ -41,7 +41,7 @@ func (k *Kernel) sum(lo, hi int, _ int64) float64 {
 }
 
 // mean is avg_over_time.
-func (k *Kernel) mean(lo, hi int, _ int64) float64 {
+func (k *kernel) mean(lo, hi int, _ int64) float64 {
 	if k.whole {
 		return (k.sums[hi] - k.sums[lo]) / float64(hi-lo)
 	}
@@ -83,7 +83,7 @@ func (m *mean) value() float64 {
 }
 
 // variance is stddev_over_time and stdvar_over_time.
-func (k *Kernel) variance(lo, hi int, _ int64) float64 {
+func (k *kernel) variance(lo, hi int, _ int64) float64 {
 	var count, mean, meanLost, squares, squaresLost float64
 	for _, v := range k.v[lo:hi] {
 		count++
@@ -99,12 +99,12 @@ func (k *Kernel) variance(lo, hi int, _ int64) float64 {
 }
 
 // emptyQueue begins a series of windows for extreme.
-func (k *Kernel) emptyQueue() { k.queue, k.seen = k.queue[:0], 0 }
+func (k *kernel) emptyQueue() { k.queue, k.seen = k.queue[:0], 0 }
 
 // extreme is min_over_time and max_over_time. The queue holds the samples that are
 // the extreme of the window from themselves on. The older of two equal values
 // stays, as in a walk over the window.
-func (k *Kernel) extreme(lo, hi int, _ int64) float64 {
+func (k *kernel) extreme(lo, hi int, _ int64) float64 {
 	minimum := k.spec.Func == "min_over_time"
 	if k.spec.Step >= k.spec.Range {
 		return extremeOf(k.v[lo:hi], minimum)
@@ -149,7 +149,7 @@ func extremeOf(values []float64, minimum bool) float64 {
 
 // regression is deriv and predict_linear: the line of least squares through the
 // samples.
-func (k *Kernel) regression(lo, hi int, at int64) float64 {
+func (k *kernel) regression(lo, hi int, at int64) float64 {
 	if hi-lo < 2 {
 		return Absent()
 	}

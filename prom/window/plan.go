@@ -42,7 +42,7 @@ func whole(t time.Time) bool {
 // Plan is an expression that kernels compute: a selector, a function over a range
 // selector, or an aggregation of one of them.
 type Plan struct {
-	spec     Spec
+	spec     spec
 	matchers []*labels.Matcher
 	steps    int                    // of the result, all like the first if the spec has one step
 	instant  bool                   // an instant query
@@ -64,7 +64,7 @@ func NewPlan(expr parser.Expr, q *Query) *Plan {
 	if !ok {
 		return nil
 	}
-	p := &Plan{spec: Spec{Grid: g, Lookback: q.Lookback.Milliseconds()}, steps: g.Steps(), instant: q.Step == 0}
+	p := &Plan{spec: spec{Grid: g, Lookback: q.Lookback.Milliseconds()}, steps: g.Steps(), instant: q.Step == 0}
 	expr = inner(expr)
 	if agg, ok := expr.(*parser.AggregateExpr); ok {
 		if !p.aggregate(agg) {
@@ -124,7 +124,7 @@ func (p *Plan) aggregate(e *parser.AggregateExpr) bool {
 			return false // the engine warns
 		}
 	default:
-		if _, ok := NewFold(p.op, 0, 0); !ok {
+		if _, ok := newFold(p.op, 0, 0); !ok {
 			return false
 		}
 	}

@@ -62,11 +62,11 @@ type sortedWindow struct {
 	odd    int // odd values in it, which values lacks
 }
 
-func (k *Kernel) emptySorted() { k.sorted = sortedWindow{values: k.sorted.values[:0]} }
+func (k *kernel) emptySorted() { k.sorted = sortedWindow{values: k.sorted.values[:0]} }
 
 // quantile is quantile_over_time. A window that shares most samples with the one
 // before takes over its order.
-func (k *Kernel) quantile(lo, hi int, _ int64) float64 {
+func (k *kernel) quantile(lo, hi int, _ int64) float64 {
 	if v, ok := quantileBounds(k.spec.Param, hi-lo); !ok {
 		return v
 	}
@@ -113,7 +113,7 @@ func (s *sortedWindow) move(v []float64, lo, hi int) {
 }
 
 // deviation is mad_over_time: the median of the distances from the median.
-func (k *Kernel) deviation(lo, hi int, _ int64) float64 {
+func (k *kernel) deviation(lo, hi int, _ int64) float64 {
 	k.values = append(k.values[:0], k.v[lo:hi]...)
 	for _, v := range k.values {
 		if v != v {

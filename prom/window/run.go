@@ -39,7 +39,7 @@ type Yield func(ls labels.Labels, steps []float64) error
 // more groups the series are read group by group.
 const liveBytes = 16 << 20
 
-// scratchBytes bounds what a Kernel takes for each sample of a series.
+// scratchBytes bounds what a kernel takes for each sample of a series.
 const scratchBytes = 32
 
 // evaluation is a Run.
@@ -48,7 +48,7 @@ type evaluation struct {
 	Env
 	in     Reader
 	yield  Yield
-	kernel *Kernel
+	kernel *kernel
 	live   int64     // bytes of groups that are computed at the same time
 	steps  []float64 // of the present series
 	whole  []float64 // repeats the only step
@@ -82,7 +82,7 @@ func (p *Plan) run(in Reader, env Env, yield Yield, live int64) (annotations.Ann
 
 func (p *Plan) begin(in Reader, env Env, yield Yield, live int64) *evaluation {
 	e := &evaluation{Plan: p, Env: env, in: in, yield: yield, live: live}
-	e.kernel, _ = NewKernel(p.spec)
+	e.kernel, _ = newKernel(p.spec)
 	return e
 }
 

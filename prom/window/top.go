@@ -5,21 +5,21 @@ import (
 	"sort"
 )
 
-// Top keeps the k largest or smallest values of each step of one group. It belongs
+// top keeps the k largest or smallest values of each step of one group. It belongs
 // to one goroutine.
-type Top struct {
+type top struct {
 	k      int
 	bottom bool
 	heaps  []topHeap
 	kept   int
 }
 
-// TopBytes is how many bytes a Top takes for each value that it keeps, and as much
+// topBytes is how many bytes a top takes for each value that it keeps, and as much
 // again while a heap grows.
-const TopBytes = 2 * 16
+const topBytes = 2 * 16
 
-// PlaceBytes is how many bytes a Place takes.
-const PlaceBytes = 24
+// placeBytes is how many bytes a place takes.
+const placeBytes = 24
 
 // ranked is a value of a series, which is a number of the caller's.
 type ranked struct {
@@ -43,9 +43,9 @@ func (h *topHeap) Swap(i, j int) { h.values[i], h.values[j] = h.values[j], h.val
 func (h *topHeap) Push(x any)    { h.values = append(h.values, *x.(*ranked)) }
 func (h *topHeap) Pop() any      { panic("not called: values are replaced, not removed") }
 
-// NewTop returns a Top for topk, or bottomk if bottom is set. k is at least 1.
-func NewTop(bottom bool, k, steps int) *Top {
-	t := &Top{k: k, bottom: bottom, heaps: make([]topHeap, steps)}
+// newTop returns a top for topk, or bottomk if bottom is set. k is at least 1.
+func newTop(bottom bool, k, steps int) *top {
+	t := &top{k: k, bottom: bottom, heaps: make([]topHeap, steps)}
 	for i := range t.heaps {
 		t.heaps[i].bottom = bottom
 	}
@@ -53,7 +53,7 @@ func NewTop(bottom bool, k, steps int) *Top {
 }
 
 // Reset begins another group.
-func (t *Top) Reset() {
+func (t *top) Reset() {
 	for i := range t.heaps {
 		t.heaps[i].values = t.heaps[i].values[:0]
 	}
@@ -61,10 +61,10 @@ func (t *Top) Reset() {
 }
 
 // Kept returns how many values the group holds.
-func (t *Top) Kept() int { return t.kept }
+func (t *top) Kept() int { return t.kept }
 
 // Add offers the steps of a series.
-func (t *Top) Add(series int, steps []float64) {
+func (t *top) Add(series int, steps []float64) {
 	for i, v := range steps {
 		if IsAbsent(v) {
 			continue
@@ -85,17 +85,17 @@ func (t *Top) Add(series int, steps []float64) {
 	}
 }
 
-// A Place is a value among the best of a step.
-type Place struct {
+// place is a value among the best of a step.
+type place struct {
 	Series, Step int
 	Value        float64
 }
 
 // Places appends the values that are kept, by step.
-func (t *Top) Places(dst []Place) []Place {
+func (t *top) Places(dst []place) []place {
 	for i := range t.heaps {
 		for _, r := range t.heaps[i].values {
-			dst = append(dst, Place{r.series, i, r.value})
+			dst = append(dst, place{r.series, i, r.value})
 		}
 	}
 	return dst
@@ -103,7 +103,7 @@ func (t *Top) Places(dst []Place) []Place {
 
 // Best calls yield with the best of the only step of an instant query, the best
 // first.
-func (t *Top) Best(yield func(series int, v float64)) {
+func (t *top) Best(yield func(series int, v float64)) {
 	h := &t.heaps[0]
 	sort.Sort(sort.Reverse(h))
 	for _, r := range h.values {
