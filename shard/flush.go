@@ -8,6 +8,7 @@ import (
 	"tsdbd/cache"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/series/keyorder"
 	"tsdbd/shard/manifest"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
@@ -190,21 +191,21 @@ func (s *Shard) writeCache(ctx context.Context, path string, c cut) (_ tsm.Info,
 			w.Abort()
 		}
 	}()
-	order, err := newKeyOrder(s.series, c.cache.Series())
+	order, err := keyorder.New(s.series.Keys, c.cache.Series())
 	if err != nil {
 		return tsm.Info{}, err
 	}
 	g := cache.NewGatherer(c.cache)
 	var rows column.Rows
 	var cols []column.Vector
-	var part []keyed
+	var part []keyorder.Series
 	var warm []model.SeriesID
 	wrote := false
 	for {
 		if ctx.Err() != nil {
 			return tsm.Info{}, ctx.Err()
 		}
-		if part, err = order.next(part[:0], cache.WarmSeries); err != nil {
+		if part, err = order.Next(part[:0], cache.WarmSeries); err != nil {
 			return tsm.Info{}, err
 		}
 		if len(part) == 0 {
@@ -212,15 +213,15 @@ func (s *Shard) writeCache(ctx context.Context, path string, c cut) (_ tsm.Info,
 		}
 		warm = warm[:0]
 		for _, k := range part {
-			warm = append(warm, k.id)
+			warm = append(warm, k.ID)
 		}
 		g.Warm(warm)
 		for _, k := range part {
-			fields, ok := g.Start(k.id)
+			fields, ok := g.Start(k.ID)
 			if !ok {
 				continue
 			}
-			if err := w.Series(k.id, k.key, fields); err != nil {
+			if err := w.Series(k.ID, k.Key, fields); err != nil {
 				return tsm.Info{}, err
 			}
 			for n := tsm.FullChunk(len(fields)); g.Next(&rows, n); {

@@ -7,6 +7,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/series/keyorder"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/plan"
 	"tsdbd/tsm"
@@ -27,12 +28,12 @@ type merger struct {
 	sized int64           // size of w that has been counted
 
 	heads []head
-	moved *keyOrder   // series that a move concerns which this merge makes; nil: none
-	next  []keyed     // the next of them, or none
-	buf   column.Rows // rows not yet written of the present series
-	text  int         // bytes of strings in buf
-	rows  int         // of a full chunk of the present series
-	open  bool        // the writer has begun the present series
+	moved *keyorder.Order   // series that a move concerns which this merge makes; nil: none
+	next  []keyorder.Series // the next of them, or none
+	buf   column.Rows       // rows not yet written of the present series
+	text  int               // bytes of strings in buf
+	rows  int               // of a full chunk of the present series
+	open  bool              // the writer has begun the present series
 	key   string
 	debt  int // bytes read and written since the last pause
 }
@@ -82,7 +83,7 @@ func (m *merger) advance(i int) error {
 
 // advanceMoved moves to the next series that a move concerns.
 func (m *merger) advanceMoved() (err error) {
-	m.next, err = m.moved.next(m.next[:0], 1)
+	m.next, err = m.moved.Next(m.next[:0], 1)
 	return err
 }
 
@@ -102,7 +103,7 @@ func (m *merger) start() error {
 		ids = append(ids, model.SeriesID(it.Next()))
 	}
 	var err error
-	if m.moved, err = newKeyOrder(m.s.series, ids); err != nil {
+	if m.moved, err = keyorder.New(m.s.series.Keys, ids); err != nil {
 		return err
 	}
 	return m.advanceMoved()
@@ -127,7 +128,7 @@ func (m *merger) run() (err error) {
 			}
 		}
 		switch {
-		case len(m.next) > 0 && (first < 0 || m.next[0].key < m.heads[first].key):
+		case len(m.next) > 0 && (first < 0 || m.next[0].Key < m.heads[first].key):
 			err = m.findMoved()
 		case first < 0:
 			return m.finish()
@@ -170,8 +171,8 @@ func (m *merger) find(key string) error {
 
 // findMoved makes the next series that a move concerns the present one.
 func (m *merger) findMoved() error {
-	m.setKey(m.next[0].key)
-	if err := m.c.find(m.next[0].id); err != nil {
+	m.setKey(m.next[0].Key)
+	if err := m.c.find(m.next[0].ID); err != nil {
 		return err
 	}
 	return m.advanceMoved()

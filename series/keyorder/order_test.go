@@ -1,4 +1,4 @@
-package shard
+package keyorder
 
 import (
 	"cmp"
@@ -12,13 +12,14 @@ import (
 	"tsdbd/model"
 )
 
-func TestKeyOrder(t *testing.T) {
+// TestOrder gives random runs of keys in their order, and fails at each read.
+func TestOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	for _, runs := range []int{0, 1, 2, 3, 17, 400} {
 		var keys []string // by id-1
 		var ids []model.SeriesID
 		for range runs {
-			run := make([]string, 1+r.IntN(3*keyWindow))
+			run := make([]string, 1+r.IntN(3*windowKeys))
 			for i := range run {
 				run[i] = fmt.Sprintf("m,host=%09d,n=%d", r.IntN(1e9), len(keys)+i) // no key is there twice
 				if r.IntN(5) > 0 {                                                 // some ids are not asked for
@@ -41,8 +42,8 @@ func TestKeyOrder(t *testing.T) {
 			}
 			return nil
 		}
-		drain := func() (got []keyed, err error) {
-			o, err := orderByKey(read, ids)
+		drain := func() (got []Series, err error) {
+			o, err := New(read, ids)
 			if err != nil {
 				return nil, err
 			}
@@ -51,7 +52,7 @@ func TestKeyOrder(t *testing.T) {
 			}
 			for {
 				n := len(got)
-				if got, err = o.next(got, 1+r.IntN(7)); err != nil || len(got) == n {
+				if got, err = o.Next(got, 1+r.IntN(7)); err != nil || len(got) == n {
 					return got, err
 				}
 			}
@@ -60,11 +61,11 @@ func TestKeyOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var want []keyed
+		var want []Series
 		for _, id := range ids {
-			want = append(want, keyed{keys[id-1], id})
+			want = append(want, Series{keys[id-1], id})
 		}
-		slices.SortStableFunc(want, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
+		slices.SortStableFunc(want, func(a, b Series) int { return cmp.Compare(a.Key, b.Key) })
 		if !slices.Equal(got, want) {
 			t.Fatalf("%d runs: not in the order of the keys", runs)
 		}
