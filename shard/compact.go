@@ -62,13 +62,13 @@ func (s *Shard) CompactionQueue(cold bool) int {
 // planFiles describes the files for the planner. No cache has rows up to flushed.
 func (s *fileSet) planFiles(flushed uint64) []plan.File {
 	files := make([]plan.File, len(s.files))
-	due := s.moves.After(flushed)
+	due := s.Moves.After(flushed)
 	for i, f := range s.files {
 		files[i] = plan.File{
 			Size: f.Size, Level: f.Level, Rows: f.reader.Info().Rows,
 			Part:       i > 0 && f.splits(s.files[i-1]),
 			Tombstones: len(s.masks(f)), Damaged: f.damage.Load() != nil,
-			Moves: max(due-s.moves.After(f.MaxSequence), 0),
+			Moves: max(due-s.Moves.After(f.MaxSequence), 0),
 		}
 		if files[i].Tombstones > 0 {
 			files[i].Hidden = f.hidden.Load()
@@ -86,7 +86,7 @@ func (s *Shard) countHidden(ctx context.Context, v *View) error {
 		if len(masks) == 0 || f.damage.Load() != nil || f.counted == masks[len(masks)-1].Sequence {
 			continue
 		}
-		n, err := hiddenRows(ctx, f, masks, v.set.moves)
+		n, err := hiddenRows(ctx, f, masks, v.set.Moves)
 		if err != nil {
 			if ctx.Err() != nil {
 				return err
@@ -158,7 +158,7 @@ const warmTombstones = 16
 // not grow in number where they delete nothing.
 func (s *Shard) markTombstonesApplied(ctx context.Context, cold bool) error {
 	s.mu.RLock()
-	none := len(s.mu.set.tombstones) == 0
+	none := len(s.mu.set.Tombstones) == 0
 	s.mu.RUnlock()
 	if none {
 		return nil
@@ -211,13 +211,13 @@ func (s *Shard) takeNumber() uint64 {
 func (s *Shard) merge(ctx context.Context, v *View, lo, hi, level int) (err error) {
 	in := v.set.files[lo:hi]
 	rec := manifest.File{Level: level, MinSequence: in[0].MinSequence, MaxSequence: in[len(in)-1].MaxSequence}
-	for _, t := range v.set.tombstones {
+	for _, t := range v.set.Tombstones {
 		rec.TombstonesSequence = max(rec.TombstonesSequence, t.Sequence)
 	}
 	made := v.made(lo, hi)
 	if made > 0 {
 		// The moves do not concern the result. Nothing between it and them does either.
-		rec.MaxSequence = max(rec.MaxSequence, v.set.moves.All()[made-1].Sequence)
+		rec.MaxSequence = max(rec.MaxSequence, v.set.Moves.All()[made-1].Sequence)
 	}
 	m := newMerger(ctx, s, v, lo, hi, made, rec)
 	var out []*file
@@ -280,19 +280,19 @@ func (s *Shard) exchange(change func([]*file) []*file, fresh ...string) error {
 	s.mu.RLock()
 	m := s.mu.manifest.Clone()
 	files := change(s.mu.set.files)
-	ev, pending := s.mu.set.events, s.pendingLocked()
+	ev, pending := s.mu.set.Events, s.pendingLocked()
 	s.mu.RUnlock()
 	m.TSM = m.TSM[:0:0]
 	for _, f := range files {
 		m.TSM = append(m.TSM, f.File)
 	}
-	ev.live(files, pending).name(m)
+	ev.Live(m.TSM, pending).Name(m)
 	if err := s.commit(m, fresh...); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	old := s.mu.set
-	s.mu.set = newFileSet(files, old.live(files, s.pendingLocked()))
+	s.mu.set = newFileSet(files, old.Live(m.TSM, s.pendingLocked()))
 	m.Next = max(m.Next, s.mu.manifest.Next)
 	s.mu.manifest = m
 	s.mu.Unlock()

@@ -159,8 +159,8 @@ func TestMergeSplits(t *testing.T) {
 	b.reopen()
 	b.compact(true)
 	b.checks()
-	if bytes, _ := b.s.DiskBytes(); bytes == 0 || len(b.s.mu.set.tombstones) != 0 {
-		t.Errorf("%d tombstones left", len(b.s.mu.set.tombstones))
+	if bytes, _ := b.s.DiskBytes(); bytes == 0 || len(b.s.mu.set.Tombstones) != 0 {
+		t.Errorf("%d tombstones left", len(b.s.mu.set.Tombstones))
 	}
 	b.put(2, 900, 100, 3)
 	b.flush()
@@ -233,7 +233,7 @@ func TestTombstonesSettle(t *testing.T) {
 		b.hide(i%4, model.TimeRange{Min: 101, Max: 109}) // between two rows
 		b.flush()
 		b.compact(false)
-		if n := len(b.s.mu.set.tombstones); n > warmTombstones {
+		if n := len(b.s.mu.set.Tombstones); n > warmTombstones {
 			t.Fatalf("%d tombstones that hide nothing", n)
 		}
 	}
@@ -244,7 +244,7 @@ func TestTombstonesSettle(t *testing.T) {
 	for i := range 300 {
 		b.hide(i%4, model.TimeRange{Min: int64(i) * 20, Max: int64(i) * 20})
 		b.compact(false)
-		if n := len(b.s.mu.set.tombstones); n > plan.MaxTombstones+1 {
+		if n := len(b.s.mu.set.Tombstones); n > plan.MaxTombstones+1 {
 			t.Fatalf("%d tombstones", n)
 		}
 	}

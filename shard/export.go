@@ -29,7 +29,7 @@ func (s *Shard) Export() (*Export, error) {
 	e.set.acquire()
 	m := s.mu.manifest.Clone()
 	// A delete or move that came after the last save is in the set alone.
-	s.mu.set.name(m)
+	s.mu.set.Name(m)
 	s.mu.RUnlock()
 	var err error
 	if e.Encoded, err = m.Encode(); err != nil {

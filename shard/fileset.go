@@ -33,19 +33,12 @@ func (f *file) splits(g *file) bool {
 type fileSet struct {
 	refs  atomic.Int64
 	files []*file // in the order of their sequences; see splits
-	events
-}
-
-// events are what changes rows after they were written: in which files they have yet to
-// do so, their sequences tell.
-type events struct {
-	tombstones []*manifest.Tombstone // ascending sequences
-	moves      *moves.List           // nil: there are none, the usual case
+	manifest.Events
 }
 
 // newFileSet returns a set with one reference, sharing the readers.
-func newFileSet(files []*file, ev events) *fileSet {
-	s := &fileSet{files: files, events: ev}
+func newFileSet(files []*file, ev manifest.Events) *fileSet {
+	s := &fileSet{files: files, Events: ev}
 	s.refs.Store(1)
 	for _, f := range files {
 		f.reader.Acquire()
@@ -66,7 +59,7 @@ func (s *fileSet) release() {
 // masks returns the tombstones that hide rows of f.
 func (s *fileSet) masks(f *file) []*manifest.Tombstone {
 	var out []*manifest.Tombstone
-	for _, t := range s.tombstones {
+	for _, t := range s.Tombstones {
 		if t.Hides(&f.File) && t.Range.Overlaps(f.reader.Info().Range) {
 			out = append(out, t)
 		}
@@ -83,22 +76,9 @@ func (s *fileSet) allMasks() [][]*manifest.Tombstone {
 	return out
 }
 
-// with returns a set with one more tombstone or move. One that the set has is not added
-// again: a manifest may have it before the log comes to it.
+// with returns a set with one more tombstone or move.
 func (s *fileSet) with(t *manifest.Tombstone, m *moves.Move) *fileSet {
-	ev := s.events
-	if t != nil {
-		ev.tombstones = slices.Clone(s.tombstones)
-		at := len(ev.tombstones)
-		for at > 0 && ev.tombstones[at-1].Sequence > t.Sequence {
-			at--
-		}
-		ev.tombstones = slices.Insert(ev.tombstones, at, t)
-	}
-	if m != nil {
-		ev.moves = s.moves.With(m)
-	}
-	return newFileSet(s.files, ev)
+	return newFileSet(s.files, s.With(t, m))
 }
 
 // replace returns the files with in, which are neighbors, replaced by out.
@@ -117,46 +97,6 @@ func replace(all, in, out []*file) []*file {
 	}
 	return files
 }
-
-// live drops the tombstones and moves that nothing needs: every file is newer or has
-// them applied. pending is the sequence at which the oldest cache that is not in a file
-// yet was cut, 0 if none was: what is above it concerns its file.
-func (e events) live(files []*file, pending uint64) (out events) {
-	needed := func(sequence uint64, f func(*file) bool) bool {
-		return pending != 0 && pending < sequence || slices.ContainsFunc(files, f)
-	}
-	for _, t := range e.tombstones {
-		if needed(t.Sequence, func(f *file) bool { return t.Hides(&f.File) }) {
-			out.tombstones = append(out.tombstones, t)
-		}
-	}
-	for i, m := range e.moves.All() {
-		// What follows a move that is needed is needed by the same file.
-		if needed(m.Sequence, func(f *file) bool { return f.MaxSequence < m.Sequence }) {
-			out.moves = e.moves.From(i)
-			break
-		}
-	}
-	return out
-}
-
-// name makes m name the events up to the first move that the index in files does not have:
-// only the log brings that, and the tombstones behind it, which name series as they are
-// called since. A log that has lost its end must not leave a move half made.
-func (e events) name(m *manifest.Manifest) {
-	n := e.moves.After(m.Flushed)
-	m.Tombstones, m.Moves = e.tombstones, e.moves.All()[:n]
-	if n < e.moves.Len() {
-		first := e.moves.All()[n].Sequence
-		i := slices.IndexFunc(e.tombstones, func(t *manifest.Tombstone) bool { return t.Sequence > first })
-		if i >= 0 {
-			m.Tombstones = e.tombstones[:i:i]
-		}
-	}
-}
-
-// eventsOf returns the events that m names.
-func eventsOf(m *manifest.Manifest) events { return events{m.Tombstones, moves.NewList(m.Moves)} }
 
 // bounds returns the range of all files' times.
 func (s *fileSet) bounds() model.TimeRange {

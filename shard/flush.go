@@ -141,7 +141,7 @@ func (s *Shard) publish(snap *Snapshot, out []*file, index *indexFile) error {
 	s.mu.RLock()
 	m := s.mu.manifest.Clone()
 	files := slices.Concat(s.mu.set.files, out)
-	ev := s.mu.set.events
+	ev := s.mu.set.Events
 	s.mu.RUnlock()
 	m.Flushed = snap.sequence
 	var fresh []string
@@ -155,7 +155,7 @@ func (s *Shard) publish(snap *Snapshot, out []*file, index *indexFile) error {
 		m.TSI = append(m.TSI, index.record)
 		fresh = append(fresh, index.record.Name)
 	}
-	ev.live(files, 0).name(m)
+	ev.Live(m.TSM, 0).Name(m)
 	m.Removed = snap.index.Removed()
 	if err := s.commit(m, fresh...); err != nil {
 		for _, f := range out {
@@ -171,7 +171,7 @@ func (s *Shard) publish(snap *Snapshot, out []*file, index *indexFile) error {
 	m.Next = max(m.Next, s.mu.manifest.Next)
 	s.mu.frozen = nil
 	// Deletes and moves that came meanwhile are in old too.
-	s.mu.set = newFileSet(files, old.live(files, s.pendingLocked()))
+	s.mu.set = newFileSet(files, old.Live(m.TSM, s.pendingLocked()))
 	s.mu.manifest = m
 	s.index.Publish(snap.index, opened)
 	s.mu.Unlock()

@@ -51,7 +51,7 @@ const paceBytes = 128 << 10
 // newMerger returns a merger of the view's files [lo, hi), which makes the moves before
 // the until-th of its rows.
 func newMerger(ctx context.Context, s *Shard, v *View, lo, hi, until int, rec manifest.File) *merger {
-	files := View{shard: s, set: &fileSet{files: v.set.files[lo:hi], events: v.set.events}, masks: v.masks[lo:hi]}
+	files := View{shard: s, set: &fileSet{files: v.set.files[lo:hi], Events: v.set.Events}, masks: v.masks[lo:hi]}
 	m := &merger{ctx: ctx, s: s, c: merging{pieces: files.pieces(model.AllTime)}, rec: rec}
 	if m.c.pending != nil {
 		m.c.concern(until)

@@ -142,7 +142,7 @@ func extend[T any](list *[]T) *T {
 // made returns the number of moves that a merge of the files [lo, hi) makes of their
 // rows, or has made: those that concern no other file, and no cache.
 func (v *View) made(lo, hi int) int {
-	l := v.set.moves
+	l := v.set.Moves
 	n := l.After(v.set.files[hi-1].MaxSequence)
 	if lo > 0 {
 		return n
@@ -205,14 +205,14 @@ func (s *Shard) Move(m *moves.Move) error {
 func (s *Shard) MoveBytes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.mu.set.moves.Bytes()
+	return s.mu.set.Moves.Bytes()
 }
 
 // repairable returns the TSM files of the view, the newest first, with what moves have
 // made of their series since.
 func (v *View) repairable() (out []repair.File) {
 	for _, f := range slices.Backward(v.set.files) {
-		out = append(out, repair.File{Reader: f.reader, Moves: v.set.moves.From(v.set.moves.After(f.MaxSequence))})
+		out = append(out, repair.File{Reader: f.reader, Moves: v.set.Moves.From(v.set.Moves.After(f.MaxSequence))})
 	}
 	return out
 }

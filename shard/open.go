@@ -93,7 +93,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 	s.index = index
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.mu.manifest = m
-	s.mu.set = newFileSet(files, eventsOf(m))
+	s.mu.set = newFileSet(files, m.Events())
 	s.mu.active = cache.New(observer{s})
 	s.mu.lastWrite = time.Now()
 	return s, nil
@@ -249,7 +249,7 @@ func (s *Shard) openIndex(m *manifest.Manifest, files []*file, lost bool) (_ *ts
 	name := manifest.TSIName(m.Next)
 	m.Next++
 	m.TSI, m.Removed = nil, roaring.New()
-	set := newFileSet(files, eventsOf(m))
+	set := newFileSet(files, m.Events())
 	defer set.release()
 	rec, err := s.rebuildIndex(&View{shard: s, set: set, masks: set.allMasks()}, name)
 	if err != nil {

@@ -85,7 +85,7 @@ type cachePart struct {
 // times.
 func (v *View) pieces(times model.TimeRange) pieces {
 	p := pieces{times: times, cells: v.shard.cells}
-	l := v.set.moves
+	l := v.set.Moves
 	p.sources = make([]source, 0, len(v.set.files))
 	for i, f := range v.set.files {
 		if f.reader.Info().Range.Overlaps(times) {

@@ -178,9 +178,9 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 	}
 	s.mu.active.Delete(set, times)
 	for _, c := range slices.Concat(s.mu.frozen, s.mu.sealed) {
-		c.cache.Delete(s.mu.set.moves.Original(set, s.mu.set.moves.After(c.sequence)), times)
+		c.cache.Delete(s.mu.set.Moves.Original(set, s.mu.set.Moves.After(c.sequence)), times)
 	}
-	if !slices.ContainsFunc(s.mu.set.tombstones, func(t *manifest.Tombstone) bool {
+	if !slices.ContainsFunc(s.mu.set.Tombstones, func(t *manifest.Tombstone) bool {
 		return t.Sequence == sequence && t.Series.Equals(set) && t.Range == times
 	}) {
 		old := s.mu.set

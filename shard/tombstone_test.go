@@ -103,7 +103,7 @@ func TestMasks(t *testing.T) {
 		{"one that a merge has applied", 7, model.AllTime, 0},
 		{"one older than a row", 4, model.AllTime, 0},
 	} {
-		set := fileSet{events: events{tombstones: []*manifest.Tombstone{{Sequence: c.sequence, Range: c.times}}}}
+		set := fileSet{Events: manifest.Events{Tombstones: []*manifest.Tombstone{{Sequence: c.sequence, Range: c.times}}}}
 		if got := set.masks(&f); len(got) != c.masks {
 			t.Errorf("%s: %d masks, want %d", c.what, len(got), c.masks)
 		}
