@@ -56,7 +56,7 @@ Examples:
 			&cli.BoolFlag{Name: "lponly", Destination: &opt.LinesOnly, Usage: "write no headers, and no comments that name databases into CSV"},
 			&cli.IntFlag{Name: "workers", Destination: &opt.Workers, HideDefault: true, Usage: "read with `N` threads, not with one for each CPU; for line protocol"},
 		}),
-		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) (err error) {
+		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
 			withScheme(&client)
 			from.client = &client
 			given := 0
@@ -85,28 +85,7 @@ Examples:
 			}
 			p := newProgress(stderr)
 			opt.Progress = func(n int64) { p.show("%d points", n) }
-			var points int64
-			note := ""
-			switch format {
-			case "line":
-				err = toFile(out, stdout, func(w io.Writer) (err error) {
-					points, err = from.lines(ctx, w, opt)
-					return err
-				})
-			case "parquet":
-				var dir string
-				if dir, err = absolute(out); err != nil {
-					return err
-				}
-				files := parquet.New(vfs.OS, dir)
-				points, err = from.rows(ctx, files, opt)
-				note = fmt.Sprintf(" to %d files", files.Files())
-			default:
-				err = toFile(out, stdout, func(w io.Writer) (err error) {
-					points, note, err = from.stream(ctx, w, format, opt)
-					return err
-				})
-			}
+			points, note, err := from.write(ctx, out, stdout, format, opt)
 			p.clear()
 			if err != nil {
 				return err
@@ -144,6 +123,31 @@ func toFile(name string, stdout io.Writer, f func(io.Writer) error) (err error) 
 type exportSource struct {
 	client                *transfer.Client
 	data, backups, backup string
+}
+
+// write exports a format to the file or directory out. The note is for the user.
+func (s *exportSource) write(ctx context.Context, out string, stdout io.Writer, format string, opt transfer.ExportOptions) (points int64, note string, err error) {
+	switch format {
+	case "line":
+		err = toFile(out, stdout, func(w io.Writer) (err error) {
+			points, err = s.lines(ctx, w, opt)
+			return err
+		})
+	case "parquet":
+		var dir string
+		if dir, err = absolute(out); err != nil {
+			return 0, "", err
+		}
+		files := parquet.New(vfs.OS, dir)
+		points, err = s.rows(ctx, files, opt)
+		note = fmt.Sprintf(" to %d files", files.Files())
+	default:
+		err = toFile(out, stdout, func(w io.Writer) (err error) {
+			points, note, err = s.stream(ctx, w, format, opt)
+			return err
+		})
+	}
+	return points, note, err
 }
 
 // lines exports line protocol.

@@ -23,20 +23,46 @@ import (
 	"golang.org/x/term"
 )
 
+// fileImport is an import of files into a running server.
+type fileImport struct {
+	client    transfer.Client
+	opt       transfer.ImportOptions
+	failed    string
+	format    string
+	tables    csv.Options
+	documents mongo.Options
+	from      serverImport
+}
+
 func importCommand() *cli.Command {
-	var client transfer.Client
-	var opt transfer.ImportOptions
-	var failed string
-	var format string
-	var tables csv.Options
-	var documents mongo.Options
-	var from serverImport
+	m := new(fileImport)
 	return &cli.Command{
-		Name:      "import",
-		Usage:     "send line protocol, CSV or documents of MongoDB, or everything of another server, to a running server",
-		UsageText: "tsdbd import [flags] [FILE...]\ntsdbd import -from URL [flags]",
-		Commands:  []*cli.Command{importInfluxCommand(), importPrometheusCommand()},
-		Description: `tsdbd import sends line protocol or CSV from each FILE in turn, or from standard input, to a running server. The input may be gzipped. It accepts headers as tsdbd export and the influx tools write them: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
+		Name:        "import",
+		Usage:       "send line protocol, CSV or documents of MongoDB, or everything of another server, to a running server",
+		UsageText:   "tsdbd import [flags] [FILE...]\ntsdbd import -from URL [flags]",
+		Commands:    []*cli.Command{importInfluxCommand(), importPrometheusCommand()},
+		Description: importDescription,
+		Flags:       local(slices.Concat(clientFlags(&m.client, defaultHost), m.flags(), m.from.flags())),
+		Before:      noFlagsBefore,
+		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
+			if err := m.check(c); err != nil {
+				return err
+			}
+			withScheme(&m.client)
+			if m.from.from.URL != "" {
+				return m.fromServer(ctx, c, rest, stdout, stderr)
+			}
+			for _, f := range m.from.flags() {
+				if name := f.Names()[0]; c.IsSet(name) {
+					return usageError(c, "-%s needs -from", name)
+				}
+			}
+			return m.run(ctx, c, rest, stdout, stderr)
+		}),
+	}
+}
+
+const importDescription = `tsdbd import sends line protocol or CSV from each FILE in turn, or from standard input, to a running server. The input may be gzipped. It accepts headers as tsdbd export and the influx tools write them: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
 
 Files named *.csv and *.csv.gz are CSV, as are all with -format csv: annotated CSV of InfluxDB 2.x, what tsdbd query -format csv and influx -format csv have written, and other tables with a header. Types and times that nothing names are guessed from the first rows of a table; import prints the guess. Each row becomes one line. Rows that do not fit are counted and named by their line; -failed keeps them below their header.
 
@@ -59,133 +85,137 @@ Examples:
   tsdbd import -db demo -format mongo -time ts -meta sensor weather.json
                                       # into the measurement weather
   tsdbd import -from http://old:8086 -journal move.journal -follow
-                                      # everything of a server, until the writers have moved`,
-		Flags: local(slices.Concat(clientFlags(&client, defaultHost), []cli.Flag{
-			&cli.StringFlag{Name: "db", Destination: &opt.Database, Usage: "points without a header go into the database `NAME`; from a server: only this one"},
-			&cli.StringFlag{Name: "rp", Destination: &opt.RetentionPolicy, Usage: "and into its retention policy `NAME`; from a server: only this one of the database"},
-			&cli.StringFlag{Name: "precision", Destination: &opt.Precision, Value: "ns", Usage: "the unit of times: `ns|us|ms|s|m|h`"},
-			&cli.IntFlag{Name: "batch", Destination: &opt.BatchBytes, Value: 1 << 20, Usage: "send `BYTES` a request"},
-			&cli.IntFlag{Name: "workers", Destination: &opt.Workers, Value: 2, Usage: "send `N` requests at a time"},
-			&cli.BoolFlag{Name: "ordered", Destination: &opt.Ordered, Usage: "send one request at a time, so that of two lines for the same point the later one wins"},
-			&cli.StringFlag{Name: "format", Destination: &format, Usage: "the input is `line|csv|vm|mongo`; the default goes by the name of the file"},
-			&cli.StringFlag{Name: "columns", Destination: &tables.Columns, Usage: "the columns of CSV, or the fields of documents, as `NAME:TYPE,...`; types are float, integer, unsigned, boolean, string, tag, time, measurement, skip; needed for CSV without a header"},
-			&cli.StringFlag{Name: "measurement", Destination: &tables.Measurement, Usage: "rows of CSV, or documents, go into the measurement `NAME`, for documents by default that of the file; from a server: only this one, or those that a pattern with * and ? matches"},
-			&cli.StringFlag{Name: "time", Destination: &documents.Time, Usage: "the member `NAME` of documents has the time"},
-			&cli.StringFlag{Name: "meta", Destination: &documents.Meta, Usage: "the member `NAME` of documents has the tags"},
-			&cli.StringFlag{Name: "time-format", Destination: &tables.TimeFormat, Usage: "times of CSV are `rfc3339|ns|us|ms|s|m|h|LAYOUT`, such as \"02.01.2006 15:04\""},
-			&cli.StringFlag{Name: "timezone", Destination: &tables.Timezone, Usage: "dates of CSV without a zone are in the zone `NAME`; the default is UTC"},
-			&cli.StringFlag{Name: "separator", Destination: &tables.Separator, Usage: "cells of CSV end with `CHARACTER`, or tab; the default goes by the first line"},
-			&cli.StringFlag{Name: "failed", Destination: &failed, Usage: "write the lines that were refused to `FILE`"},
-		}, from.flags())),
-		Before: noFlagsBefore,
-		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) (err error) {
-			if _, err := lineproto.Unit(opt.Precision, opt.Precision == "us"); err != nil {
-				return usageError(c, "-precision is one of ns, us, ms, s, m and h, not %q", opt.Precision)
-			}
-			if !slices.Contains([]string{"", "line", "csv", "vm", "mongo"}, format) {
-				return usageError(c, "-format is line, csv, vm or mongo, not %q", format)
-			}
-			if format == "mongo" {
-				if documents.Types, err = csv.ColumnTypes(tables.Columns); err != nil {
-					return usageError(c, "%v", err)
-				}
-				documents.Measurement = cmp.Or(tables.Measurement, "measurement") // of the files, below
-				if err := documents.Check(); err != nil {
-					return usageError(c, "%v", err)
-				}
-			} else if documents.Time != "" || documents.Meta != "" {
-				return usageError(c, "-time and -meta are for -format mongo")
-			}
-			opt.Series = format == "vm"
-			if c.IsSet("precision") {
-				tables.Unit = opt.Precision
-				if tables.Unit == "u" || tables.Unit == "µ" {
-					tables.Unit = "us"
-				} else if tables.Unit == "n" {
-					tables.Unit = "ns"
-				}
-			}
-			if err := tables.Check(); err != nil {
-				return usageError(c, "%v", err)
-			}
-			withScheme(&client)
-			if from.from.URL != "" {
-				if len(rest) > 0 {
-					return usageError(c, "-from takes no files, such as %q", rest[0])
-				}
-				from.failed = failed
-				from.opt.Workers, from.opt.BatchBytes = opt.Workers, opt.BatchBytes
-				f := &from.opt.Filter
-				f.Database, f.RetentionPolicy = opt.Database, opt.RetentionPolicy
-				if tables.Measurement != "" {
-					f.Measurements = []string{tables.Measurement}
-				}
-				return from.run(ctx, c, &client, stdout, stderr)
-			}
-			for _, f := range from.flags() {
-				if name := f.Names()[0]; c.IsSet(name) {
-					return usageError(c, "-%s needs -from", name)
-				}
-			}
-			in, err := openImport(ctx, rest, format, stderr)
-			if err != nil {
-				return err
-			}
-			defer in.close()
-			if failed != "" {
-				file, err := os.OpenFile(failed, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-				if err != nil {
-					return err
-				}
-				w := bufio.NewWriter(file)
-				defer func() { err = errors.Join(err, w.Flush(), file.Close()) }()
-				opt.Failed = w
-			}
-			// Later it waits for a server that is away; now that would be a riddle.
-			if err := client.Ping(ctx); err != nil {
-				return err
-			}
-			var all transfer.ImportStats
-			p, begin := newProgress(stderr), time.Now()
-			opt.Progress = func(s transfer.ImportStats) {
-				written, refused := all.Written+s.Written, all.Failed+s.Failed
-				p.show("%s%d points written, %d refused", pace(in.read.Load(), in.size, written+refused, time.Since(begin)), written, refused)
-			}
-			if failed != "" && in.tables() > 0 && in.tables() < len(in.files) {
-				return usageError(c, "-failed takes lines, rows of CSV or documents: import files of several kinds one after the other")
-			}
-			for _, f := range in.files {
-				opt.Name, opt.CSV, opt.Mongo = f.name, nil, nil
-				report := func(text string) {
-					p.clear()
-					fmt.Fprintln(stderr, printable(f.name+": "+text))
-				}
-				switch f.format {
-				case "csv":
-					tables := tables
-					tables.Report, opt.CSV = report, &tables
-				case "mongo":
-					documents := documents
-					documents.Report, opt.Mongo = report, &documents
-					if documents.Measurement = cmp.Or(tables.Measurement, collection(f.name)); documents.Measurement == "" {
-						return usageError(c, "documents from standard input need a measurement: -measurement NAME")
-					}
-				}
-				stats, err := transfer.Import(ctx, &client, f, opt)
-				all.Add(stats)
-				if err != nil {
-					p.clear()
-					fmt.Fprintf(stderr, "the import broke off after %d points\n", all.Lines)
-					return err
-				}
-			}
-			p.clear()
-			if opt.Series {
-				return importResult(all, "lines", stdout, stderr)
-			}
-			return importResult(all, "points", stdout, stderr)
-		}),
+                                      # everything of a server, until the writers have moved`
+
+// flags are the flags of an import of files.
+func (m *fileImport) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "db", Destination: &m.opt.Database, Usage: "points without a header go into the database `NAME`; from a server: only this one"},
+		&cli.StringFlag{Name: "rp", Destination: &m.opt.RetentionPolicy, Usage: "and into its retention policy `NAME`; from a server: only this one of the database"},
+		&cli.StringFlag{Name: "precision", Destination: &m.opt.Precision, Value: "ns", Usage: "the unit of times: `ns|us|ms|s|m|h`"},
+		&cli.IntFlag{Name: "batch", Destination: &m.opt.BatchBytes, Value: 1 << 20, Usage: "send `BYTES` a request"},
+		&cli.IntFlag{Name: "workers", Destination: &m.opt.Workers, Value: 2, Usage: "send `N` requests at a time"},
+		&cli.BoolFlag{Name: "ordered", Destination: &m.opt.Ordered, Usage: "send one request at a time, so that of two lines for the same point the later one wins"},
+		&cli.StringFlag{Name: "format", Destination: &m.format, Usage: "the input is `line|csv|vm|mongo`; the default goes by the name of the file"},
+		&cli.StringFlag{Name: "columns", Destination: &m.tables.Columns, Usage: "the columns of CSV, or the fields of documents, as `NAME:TYPE,...`; types are float, integer, unsigned, boolean, string, tag, time, measurement, skip; needed for CSV without a header"},
+		&cli.StringFlag{Name: "measurement", Destination: &m.tables.Measurement, Usage: "rows of CSV, or documents, go into the measurement `NAME`, for documents by default that of the file; from a server: only this one, or those that a pattern with * and ? matches"},
+		&cli.StringFlag{Name: "time", Destination: &m.documents.Time, Usage: "the member `NAME` of documents has the time"},
+		&cli.StringFlag{Name: "meta", Destination: &m.documents.Meta, Usage: "the member `NAME` of documents has the tags"},
+		&cli.StringFlag{Name: "time-format", Destination: &m.tables.TimeFormat, Usage: "times of CSV are `rfc3339|ns|us|ms|s|m|h|LAYOUT`, such as \"02.01.2006 15:04\""},
+		&cli.StringFlag{Name: "timezone", Destination: &m.tables.Timezone, Usage: "dates of CSV without a zone are in the zone `NAME`; the default is UTC"},
+		&cli.StringFlag{Name: "separator", Destination: &m.tables.Separator, Usage: "cells of CSV end with `CHARACTER`, or tab; the default goes by the first line"},
+		&cli.StringFlag{Name: "failed", Destination: &m.failed, Usage: "write the lines that were refused to `FILE`"},
 	}
+}
+
+// check completes the options, and refuses flags that contradict each other.
+func (m *fileImport) check(c *cli.Command) (err error) {
+	if _, err := lineproto.Unit(m.opt.Precision, m.opt.Precision == "us"); err != nil {
+		return usageError(c, "-precision is one of ns, us, ms, s, m and h, not %q", m.opt.Precision)
+	}
+	if !slices.Contains([]string{"", "line", "csv", "vm", "mongo"}, m.format) {
+		return usageError(c, "-format is line, csv, vm or mongo, not %q", m.format)
+	}
+	if m.format == "mongo" {
+		if m.documents.Types, err = csv.ColumnTypes(m.tables.Columns); err != nil {
+			return usageError(c, "%v", err)
+		}
+		m.documents.Measurement = cmp.Or(m.tables.Measurement, "measurement") // of the files, below
+		if err := m.documents.Check(); err != nil {
+			return usageError(c, "%v", err)
+		}
+	} else if m.documents.Time != "" || m.documents.Meta != "" {
+		return usageError(c, "-time and -meta are for -format mongo")
+	}
+	m.opt.Series = m.format == "vm"
+	if c.IsSet("precision") {
+		m.tables.Unit = m.opt.Precision
+		if m.tables.Unit == "u" || m.tables.Unit == "µ" {
+			m.tables.Unit = "us"
+		} else if m.tables.Unit == "n" {
+			m.tables.Unit = "ns"
+		}
+	}
+	if err := m.tables.Check(); err != nil {
+		return usageError(c, "%v", err)
+	}
+	return nil
+}
+
+// fromServer imports from a server.
+func (m *fileImport) fromServer(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
+	if len(rest) > 0 {
+		return usageError(c, "-from takes no files, such as %q", rest[0])
+	}
+	m.from.failed = m.failed
+	m.from.opt.Workers, m.from.opt.BatchBytes = m.opt.Workers, m.opt.BatchBytes
+	f := &m.from.opt.Filter
+	f.Database, f.RetentionPolicy = m.opt.Database, m.opt.RetentionPolicy
+	if m.tables.Measurement != "" {
+		f.Measurements = []string{m.tables.Measurement}
+	}
+	return m.from.run(ctx, c, &m.client, stdout, stderr)
+}
+
+// run imports files.
+func (m *fileImport) run(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) (err error) {
+	in, err := openImport(ctx, rest, m.format, stderr)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	if m.failed != "" {
+		file, err := os.OpenFile(m.failed, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return err
+		}
+		w := bufio.NewWriter(file)
+		defer func() { err = errors.Join(err, w.Flush(), file.Close()) }()
+		m.opt.Failed = w
+	}
+	// Later it waits for a server that is away; now that would be a riddle.
+	if err := m.client.Ping(ctx); err != nil {
+		return err
+	}
+	var all transfer.ImportStats
+	p, begin := newProgress(stderr), time.Now()
+	m.opt.Progress = func(s transfer.ImportStats) {
+		written, refused := all.Written+s.Written, all.Failed+s.Failed
+		p.show("%s%d points written, %d refused", pace(in.read.Load(), in.size, written+refused, time.Since(begin)), written, refused)
+	}
+	if m.failed != "" && in.tables() > 0 && in.tables() < len(in.files) {
+		return usageError(c, "-failed takes lines, rows of CSV or documents: import files of several kinds one after the other")
+	}
+	for _, f := range in.files {
+		m.opt.Name, m.opt.CSV, m.opt.Mongo = f.name, nil, nil
+		report := func(text string) {
+			p.clear()
+			fmt.Fprintln(stderr, printable(f.name+": "+text))
+		}
+		switch f.format {
+		case "csv":
+			tables := m.tables
+			tables.Report, m.opt.CSV = report, &tables
+		case "mongo":
+			documents := m.documents
+			documents.Report, m.opt.Mongo = report, &documents
+			if documents.Measurement = cmp.Or(m.tables.Measurement, collection(f.name)); documents.Measurement == "" {
+				return usageError(c, "documents from standard input need a measurement: -measurement NAME")
+			}
+		}
+		stats, err := transfer.Import(ctx, &m.client, f, m.opt)
+		all.Add(stats)
+		if err != nil {
+			p.clear()
+			fmt.Fprintf(stderr, "the import broke off after %d points\n", all.Lines)
+			return err
+		}
+	}
+	p.clear()
+	if m.opt.Series {
+		return importResult(all, "lines", stdout, stderr)
+	}
+	return importResult(all, "points", stdout, stderr)
 }
 
 // importInput is what an import reads.
