@@ -97,6 +97,14 @@ type cut struct {
 	first, sequence uint64 // of the first entry with rows in it, and up to which it has them
 }
 
+// bytesOf returns the memory of caches.
+func bytesOf(cuts []cut) (n int64) {
+	for _, c := range cuts {
+		n += c.cache.Bytes()
+	}
+	return n
+}
+
 // pendingLocked returns the sequence at which the oldest cache was cut that is not in a
 // file yet, 0 if none was. s.mu is held.
 func (s *Shard) pendingLocked() uint64 {
@@ -236,14 +244,7 @@ func (s *Shard) withoutRows(set *roaring.Bitmap) (_ *roaring.Bitmap, err error) 
 func (s *Shard) Bytes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	n := s.mu.active.Bytes() + s.index.Bytes()
-	for _, c := range s.mu.frozen {
-		n += c.cache.Bytes()
-	}
-	for _, c := range s.mu.sealed {
-		n += c.cache.Bytes()
-	}
-	return n
+	return s.mu.active.Bytes() + s.index.Bytes() + bytesOf(s.mu.frozen) + bytesOf(s.mu.sealed)
 }
 
 // ActiveBytes returns the memory of the cache and of the index that a flush
@@ -251,11 +252,7 @@ func (s *Shard) Bytes() int64 {
 func (s *Shard) ActiveBytes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	n := s.mu.active.Bytes() + s.index.MutableBytes()
-	for _, c := range s.mu.sealed {
-		n += c.cache.Bytes()
-	}
-	return n
+	return s.mu.active.Bytes() + s.index.MutableBytes() + bytesOf(s.mu.sealed)
 }
 
 // Saved reports whether the shard has a manifest on disk.

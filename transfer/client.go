@@ -211,7 +211,7 @@ func (c *Client) policies(ctx context.Context, db string) ([]string, error) {
 	if !slices.Contains(r.firstColumn(), db) {
 		return nil, nil
 	}
-	if r, err = c.query(ctx, "SHOW RETENTION POLICIES ON "+quoteIdent(db)); err != nil {
+	if r, err = c.query(ctx, "SHOW RETENTION POLICIES ON "+QuoteIdent(db)); err != nil {
 		return nil, err
 	}
 	return append([]string{}, r.firstColumn()...), nil
@@ -289,7 +289,7 @@ func (c *Client) Create(ctx context.Context, data *meta.Data, f *Filter, newData
 				// The database is there and keeps its default.
 				_, def, _ := strings.Cut(s, " WITH ")
 				def, _, _ = strings.Cut(def, " NAME ")
-				s = fmt.Sprintf("CREATE RETENTION POLICY %s ON %s %s", quoteIdent(name), quoteIdent(db), def)
+				s = fmt.Sprintf("CREATE RETENTION POLICY %s ON %s %s", QuoteIdent(name), QuoteIdent(db), def)
 			}
 			if err := c.Query(ctx, s); err != nil {
 				return kept, fmt.Errorf("%s: %w", s, err)

@@ -138,10 +138,10 @@ func (x *exporter) definitions(data *meta.Data) string {
 // policies; the first becomes the default. It leaves out limits of write times,
 // which would reject what is restored.
 func createStatements(d *meta.Database, policies []*meta.RetentionPolicy, newDB, newRP string) []string {
-	db := quoteIdent(cmp.Or(newDB, d.Name))
+	db := QuoteIdent(cmp.Or(newDB, d.Name))
 	var out []string
 	for i, rp := range policies {
-		name := quoteIdent(cmp.Or(newRP, rp.Name))
+		name := QuoteIdent(cmp.Or(newRP, rp.Name))
 		duration := "INF"
 		if rp.Duration > 0 {
 			duration = durationText(rp.Duration)
@@ -164,7 +164,8 @@ func durationText(d time.Duration) string {
 	return fmt.Sprintf("%dns", int64(d))
 }
 
-func quoteIdent(s string) string {
+// QuoteIdent quotes a name for InfluxQL, also one that needs no quotes.
+func QuoteIdent(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
@@ -259,7 +260,7 @@ func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *
 		return err
 	}
 	var series []byte
-	cols := make([]*column.Vector, len(names))
+	cols := make([]column.Vector, len(names))
 	for {
 		id, ok := c.NextSeries()
 		if !ok {
@@ -276,29 +277,17 @@ func (x *exporter) lines(ctx context.Context, view scan.View, sh scan.Shard, t *
 				return err
 			}
 			for i := range cols {
-				if cols[i], err = ch.Column(i); err != nil {
+				v, err := ch.Column(i)
+				if err != nil {
 					return err
 				}
+				cols[i] = *v
 			}
 			for row, at := range times {
 				start := len(b)
-				b = append(append(b, series...), ' ')
-				first := true
-				for i, v := range cols {
-					if !v.IsValid(row) {
-						continue
-					}
-					if !first {
-						b = append(b, ',')
-					}
-					first = false
-					b = wire.AppendValue(append(b, prefixes[i]...), v, row)
-				}
-				if first {
-					b = b[:start]
+				if b = wire.AppendRow(b, series, prefixes, cols, row, at); len(b) == start {
 					continue
 				}
-				b = wire.AppendTime(b, at)
 				points++
 				if len(b) >= exportBlock {
 					if err := flush(); err != nil {

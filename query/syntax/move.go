@@ -25,15 +25,19 @@ func (st *Move) Sources() influxql.Sources {
 	return sources
 }
 
+// parseMoved reads the measurement, which the series keep so far.
+func parseMoved(p *influxql.Parser) (*Move, error) {
+	name, err := p.ParseIdent()
+	return &Move{Change: model.Change{Measurement: name, To: name}}, err
+}
+
 // parseAlterMeasurement reads measurement RENAME [TAG | FIELD name] TO name.
 func parseAlterMeasurement(p *influxql.Parser) (influxql.Statement, error) {
-	st := &Move{}
-	c := &st.Change
-	var err error
-	if c.Measurement, err = p.ParseIdent(); err != nil {
+	st, err := parseMoved(p)
+	if err != nil {
 		return nil, err
 	}
-	c.To = c.Measurement
+	c := &st.Change
 	if err = expectWord(p, "RENAME"); err != nil {
 		return nil, err
 	}
@@ -61,13 +65,11 @@ func parseAlterMeasurement(p *influxql.Parser) (influxql.Statement, error) {
 // parseUpdate reads measurement SET tag = 'value' [, ...] [WHERE condition], or
 // measurement DROP TAG tag [, ...] [WHERE condition].
 func parseUpdate(p *influxql.Parser) (influxql.Statement, error) {
-	st := &Move{}
-	c := &st.Change
-	var err error
-	if c.Measurement, err = p.ParseIdent(); err != nil {
+	st, err := parseMoved(p)
+	if err != nil {
 		return nil, err
 	}
-	c.To = c.Measurement
+	c := &st.Change
 	if next(p, influxql.DROP) {
 		err = parseDropped(p, c)
 	} else {

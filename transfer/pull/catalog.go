@@ -157,7 +157,7 @@ func (s *Server) policies(ctx context.Context, d *meta.Database, only string) er
 	p := place{database: d.Name, policy: only}
 	q := "SHOW RETENTION POLICIES"
 	if s.kind != influx3 {
-		q += " ON " + quoteIdent(d.Name)
+		q += " ON " + transfer.QuoteIdent(d.Name)
 	}
 	tables, err := s.ask(ctx, p, q)
 	if err != nil && !(s.kind == influx3 && refusal(err)) {
@@ -299,8 +299,8 @@ func (s *Server) subscriptions(ctx context.Context, c *Catalog) error {
 					to = append(to, "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(d)+"'")
 				}
 			}
-			c.Statements = append(c.Statements, fmt.Sprintf("CREATE SUBSCRIPTION %s ON %s.%s DESTINATIONS %s %s", quoteIdent(t.text(row, "name")),
-				quoteIdent(t.Name), quoteIdent(t.text(row, "retention_policy")), t.text(row, "mode"), strings.Join(to, ", ")))
+			c.Statements = append(c.Statements, fmt.Sprintf("CREATE SUBSCRIPTION %s ON %s.%s DESTINATIONS %s %s", transfer.QuoteIdent(t.text(row, "name")),
+				transfer.QuoteIdent(t.Name), transfer.QuoteIdent(t.text(row, "retention_policy")), t.text(row, "mode"), strings.Join(to, ", ")))
 		}
 	}
 	return nil
@@ -315,7 +315,7 @@ func (s *Server) users(ctx context.Context, c *Catalog) error {
 	}
 	for _, t := range tables {
 		for _, row := range t.Values {
-			name := quoteIdent(t.text(row, "user"))
+			name := transfer.QuoteIdent(t.text(row, "user"))
 			q := fmt.Sprintf("CREATE USER %s WITH PASSWORD '...'", name)
 			if admin, _ := t.at(row, "admin").(bool); admin {
 				q += " WITH ALL PRIVILEGES"
@@ -329,7 +329,7 @@ func (s *Server) users(ctx context.Context, c *Catalog) error {
 				for _, row := range g.Values {
 					right := strings.TrimSuffix(g.text(row, "privilege"), " PRIVILEGES")
 					if db := g.text(row, "database"); right != "NO" && right != "" && c.database(db) != nil {
-						c.Statements = append(c.Statements, fmt.Sprintf("GRANT %s ON %s TO %s", right, quoteIdent(db), name))
+						c.Statements = append(c.Statements, fmt.Sprintf("GRANT %s ON %s TO %s", right, transfer.QuoteIdent(db), name))
 					}
 				}
 			}

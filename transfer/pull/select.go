@@ -127,7 +127,7 @@ func where(r model.TimeRange) string {
 func (s *Server) selection(m *measurement, r model.TimeRange) string {
 	columns := make([]string, len(m.fields))
 	for i, f := range m.fields {
-		columns[i] = quoteIdent(f.key) + "::" + f.cast
+		columns[i] = transfer.QuoteIdent(f.key) + "::" + f.cast
 	}
 	return fmt.Sprintf("SELECT %s FROM %s%s GROUP BY *", strings.Join(columns, ", "), s.source(m.place, m.name), where(r))
 }

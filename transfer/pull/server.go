@@ -96,13 +96,9 @@ func (s *Server) database(p place) string {
 // source returns what FROM names.
 func (s *Server) source(p place, measurement string) string {
 	if s.kind == influx3 {
-		return quoteIdent(measurement)
+		return transfer.QuoteIdent(measurement)
 	}
-	return quoteIdent(p.policy) + "." + quoteIdent(measurement)
-}
-
-func quoteIdent(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+	return transfer.QuoteIdent(p.policy) + "." + transfer.QuoteIdent(measurement)
 }
 
 // longQuery is the length from which a query is sent as a form: URLs have limits, and

@@ -61,21 +61,7 @@ func (l *lines) append(dst []byte, run *Run) []byte {
 		}
 	}
 	for row, at := range run.Times {
-		start := len(dst)
-		dst = append(dst, l.series...)
-		separator := byte(' ')
-		for i := range run.Cols {
-			if v := &run.Cols[i]; v.IsValid(row) {
-				dst = append(append(dst, separator), l.prefixes[i]...)
-				dst = wire.AppendValue(dst, v, row)
-				separator = ','
-			}
-		}
-		if separator == ' ' {
-			dst = dst[:start]
-			continue
-		}
-		dst = wire.AppendTime(dst, at)
+		dst = wire.AppendRow(dst, l.series, l.prefixes, run.Cols, row, at)
 	}
 	return dst
 }
