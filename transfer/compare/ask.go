@@ -30,7 +30,7 @@ const fieldsPerQuery = 100
 // only for all time, and -1 where the server cannot. A field that has two types is
 // counted as Unknown.
 func Ask(ctx context.Context, server Server, database, policy string, times model.TimeRange) (Totals, error) {
-	fields, err := fieldsOf(ctx, server, database)
+	fields, err := fieldsOf(ctx, server, database, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +64,14 @@ type typed struct {
 	of  model.FieldType
 }
 
-// fieldsOf returns the fields of all measurements of a database.
-func fieldsOf(ctx context.Context, server Server, database string) (out []measured, err error) {
-	a, err := query(ctx, server, database, "SHOW FIELD KEYS ON "+influxql.QuoteIdent(database))
+// fieldsOf returns the fields of all measurements of a retention policy. Without FROM,
+// servers show those of the default policy.
+func fieldsOf(ctx context.Context, server Server, database, policy string) (out []measured, err error) {
+	q := "SHOW FIELD KEYS ON " + influxql.QuoteIdent(database)
+	if policy != "" {
+		q += " FROM " + influxql.QuoteIdent(policy) + "./.*/"
+	}
+	a, err := query(ctx, server, database, q)
 	if err != nil {
 		return nil, err
 	}
