@@ -281,7 +281,8 @@ up{job="a"} +Inf 1500000002.123
 `},
 		{"lines", samples.NewLines, `{"metric":{"__name__":"cpu x_busy","a b":"say \"x\"\\n"},"values":[5],"timestamps":[-1500]}
 {"metric":{"__name__":"cpu x_on","a b":"say \"x\"\\n"},"values":[1],"timestamps":[-1500]}
-{"metric":{"__name__":"up","job":"a"},"values":[2,null,"Infinity"],"timestamps":[1500000000000,1500000001000,1500000002123]}
+{"metric":{"__name__":"up","job":"a"},"values":[2],"timestamps":[1500000000000]}
+{"metric":{"__name__":"up","job":"a"},"values":[null,"Infinity"],"timestamps":[1500000001000,1500000002123]}
 `},
 	} {
 		var text strings.Builder

@@ -151,13 +151,12 @@ func (w *Writer) write(m *metric, n int) error {
 	of.Sort()
 	w.labels = of
 	if w.json {
-		w.b = jsonline.Append(w.b, appendJSON, func(yield func(string, string) bool) {
-			for _, l := range of {
-				if !yield(l.Key, l.Value) {
-					return
-				}
-			}
-		}, now)
+		// VictoriaMetrics 1.79 refuses a line with a value that is no number.
+		numbers := slices.DeleteFunc(slices.Clone(now), isSpecial)
+		w.appendLine(of, numbers)
+		if len(numbers) < n {
+			w.appendLine(of, slices.DeleteFunc(slices.Clone(now), func(s prom.Sample) bool { return !isSpecial(s) }))
+		}
 	} else {
 		w.appendText(of, now)
 	}
@@ -167,6 +166,23 @@ func (w *Writer) write(m *metric, n int) error {
 		return nil
 	}
 	return w.flush()
+}
+
+// isSpecial reports that JSON has no number for the value of a sample.
+func isSpecial(s prom.Sample) bool { return s.Value-s.Value != 0 }
+
+// appendLine appends samples as a line of VictoriaMetrics, if there are any.
+func (w *Writer) appendLine(of model.Tags, samples []prom.Sample) {
+	if len(samples) == 0 {
+		return
+	}
+	w.b = jsonline.Append(w.b, appendJSON, func(yield func(string, string) bool) {
+		for _, l := range of {
+			if !yield(l.Key, l.Value) {
+				return
+			}
+		}
+	}, samples)
 }
 
 // appendText appends samples as lines of OpenMetrics.
