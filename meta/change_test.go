@@ -41,7 +41,7 @@ func everyCommand() []Command {
 		SetContinuousRuns{[]QueryRun{{"d", "cq", "SELECT 1", ContinuousRun{At: 1 << 60, LeapFrom: 1, LeapTo: 2}}, {"d", "new", "SELECT 2", ContinuousRun{At: -1}}}},
 		CreateDownsample{"d", "rp", "tier", hour, []string{"mean"}, "host = 'a'", 1 << 60},
 		DropDownsample{"d", "rp", "tier"},
-		CompleteWindows{12, 7, []ComputedWindows{{"", []string{"cpu"}, -1, 1}, {"cpu", nil, 0, 5}}},
+		CompleteWindows{12, 7, []ComputedWindows{{"", []string{"cpu"}, -1, 1, 0}, {"cpu", nil, 0, 5, 9}}},
 		CreateSubscription{Database: "d", RetentionPolicy: "rp", Subscription: Subscription{"s", "ANY", []string{"udp://h:1"}}},
 		DropSubscription{Database: "d", RetentionPolicy: "rp", Name: "s"},
 	}

@@ -3,9 +3,12 @@ package meta
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"tsdbd/model"
 )
 
 // Downsample is a tier: the policy Into has, for each measurement, series and window of
@@ -51,6 +54,9 @@ type ComputedWindows struct {
 	Measurement string   // "": all measurements
 	Except      []string `json:",omitempty"` // of all measurements, those that failed
 	From, To    int64
+	// Target is the Sequence of the rows that the target has: entries up to it that
+	// touched the target are made good. 0 is none.
+	Target uint64 `json:",omitempty"`
 }
 
 // Downsample returns the downsample into a policy, nil if there is none.
@@ -76,14 +82,56 @@ func (d *Data) Downsamples() iter.Seq2[*Database, *Downsample] {
 	}
 }
 
-// Start returns the start of the window that holds t, in nanoseconds since the epoch.
+// Start returns the start of the window that holds a time, in nanoseconds since the
+// epoch. The first window of all time starts at model.MinTime.
 func (t *Downsample) Start(at int64) int64 {
-	every := int64(t.Every)
-	start := at - at%every
-	if at%every < 0 {
-		start -= every
+	since := at % int64(t.Every)
+	if since < 0 {
+		since += int64(t.Every)
 	}
-	return start
+	if at < model.MinTime+since {
+		return model.MinTime
+	}
+	return at - since
+}
+
+// End returns the end of the window that holds a time: the start of the next one, or
+// math.MaxInt64 for the last.
+func (t *Downsample) End(at int64) int64 {
+	since := at % int64(t.Every)
+	if since < 0 {
+		since += int64(t.Every)
+	}
+	if rest := int64(t.Every) - since; at <= math.MaxInt64-rest {
+		return at + rest
+	}
+	return math.MaxInt64
+}
+
+// Ceil returns the start of the first window that does not begin before a time.
+func (t *Downsample) Ceil(at int64) int64 {
+	if t.Start(at) == at {
+		return at
+	}
+	return t.End(at)
+}
+
+// After returns the end of n windows, of which the first holds a time.
+func (t *Downsample) After(at, n int64) int64 {
+	end := t.End(at)
+	if n--; uint64(n) > (math.MaxInt64-uint64(end))/uint64(t.Every) { // room may be more than an int64
+		return math.MaxInt64
+	}
+	return end + n*int64(t.Every)
+}
+
+// Windows returns how many windows there are in [from, to), whose ends are bounds of
+// windows.
+func (t *Downsample) Windows(from, to int64) int64 {
+	if from >= to {
+		return 0
+	}
+	return int64((uint64(to-from)-1)/uint64(t.Every)) + 1 // the first and the last may be shorter
 }
 
 // covered returns an error if a policy does not keep rows for a window.
@@ -147,7 +195,9 @@ func (c CreateDownsample) apply(d *Data) (bool, error) {
 		return false, err
 	}
 	for _, g := range db.RetentionPolicy(c.From).ShardGroups {
-		t.Backfill += max(0, min(g.End, c.Time)-g.Start)
+		if end := min(g.End, c.Time); end > g.Start {
+			t.Backfill = int64(min(uint64(t.Backfill)+uint64(end-g.Start), math.MaxInt64))
+		}
 	}
 	next := *db
 	next.Downsamples = append(slices.Clip(db.Downsamples), t)

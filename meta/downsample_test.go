@@ -2,9 +2,12 @@ package meta
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"testing"
 	"time"
+
+	"tsdbd/model"
 )
 
 // TestDownsamples: which definitions the catalog takes, and what becomes of them.
@@ -94,11 +97,75 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-func TestDownsampleStart(t *testing.T) {
-	d := Downsample{Every: hour}
-	for at, want := range map[int64]int64{0: 0, 1: 0, int64(hour) - 1: 0, int64(hour): int64(hour), -1: -int64(hour), -int64(hour): -int64(hour)} {
-		if got := d.Start(at); got != want {
-			t.Errorf("window of %d starts at %d, want %d", at, got, want)
+// TestDownsampleWindows: windows follow one another without a gap from the start of time to
+// its end.
+func TestDownsampleWindows(t *testing.T) {
+	const first, last = model.MinTime, model.MaxTime
+	for _, c := range []struct {
+		every                time.Duration
+		at, start, end, ceil int64
+	}{
+		{hour, 0, 0, int64(hour), 0},
+		{hour, 1, 0, int64(hour), int64(hour)},
+		{hour, int64(hour) - 1, 0, int64(hour), int64(hour)},
+		{hour, -1, -int64(hour), 0, 0},
+		{hour, -int64(hour), -int64(hour), 0, -int64(hour)},
+		{hour, first, first, -int64(2562047 * hour), first},
+		{hour, first + 1, first, -int64(2562047 * hour), -int64(2562047 * hour)},
+		{hour, last, int64(2562047 * hour), math.MaxInt64, math.MaxInt64},
+		{math.MaxInt64, first, first, 0, first},
+		{math.MaxInt64, -1, first, 0, 0},
+		{math.MaxInt64, last, 0, math.MaxInt64, math.MaxInt64},
+	} {
+		d := Downsample{Every: c.every}
+		if start, end, ceil := d.Start(c.at), d.End(c.at), d.Ceil(c.at); start != c.start || end != c.end || ceil != c.ceil {
+			t.Errorf("%v: %d is in [%d, %d), next %d, want [%d, %d), %d", c.every, c.at, start, end, ceil, c.start, c.end, c.ceil)
 		}
+	}
+	d := Downsample{Every: hour}
+	for _, c := range []struct{ from, to, want int64 }{
+		{0, 0, 0},
+		{5, 0, 0},
+		{0, int64(hour), 1},
+		{0, int64(3 * hour), 3},
+		{first, d.End(first), 1},
+		{d.Start(last), math.MaxInt64, 1},
+		{first, math.MaxInt64, 5124096},
+	} {
+		if got := d.Windows(c.from, c.to); got != c.want {
+			t.Errorf("%d windows from %d to %d, want %d", got, c.from, c.to, c.want)
+		}
+	}
+	for _, c := range []struct{ at, n, want int64 }{
+		{0, 1, int64(hour)},
+		{0, 3, int64(3 * hour)},
+		{first, 1, d.End(first)},
+		{first, 1 << 40, math.MaxInt64},
+		{last, 1, math.MaxInt64},
+		{last, 9, math.MaxInt64},
+		{-1, 1 << 22, math.MaxInt64},
+		{0, 2562047, int64(2562047 * hour)},
+		{0, 2562048, math.MaxInt64},
+		{first, 5124096, math.MaxInt64},
+		{first, 2562048, 0},
+	} {
+		if got := d.After(c.at, c.n); got != c.want {
+			t.Errorf("%d windows from %d end at %d, want %d", c.n, c.at, got, c.want)
+		}
+	}
+}
+
+// TestBackfillOfAllTime: what there was at the creation is a length of time, though it be
+// longer than one can be.
+func TestBackfillOfAllTime(t *testing.T) {
+	century := 100 * 365 * day
+	d := mustApply(t, empty(), CreateDatabase{Name: "d", Policy: &RetentionPolicySpec{Name: "raw", ShardGroupDuration: &century}},
+		CreateRetentionPolicy{Database: "d", Policy: RetentionPolicySpec{Name: "hours"}})
+	for at := int64(-9e18); at < 9e18; at += 1e18 {
+		d = mustApply(t, d, CreateShardGroup{Database: "d", RetentionPolicy: "raw", Time: at})
+	}
+	d = mustApply(t, d, CreateDownsample{Database: "d", From: "raw", Into: "hours", Every: hour, Functions: []string{"max"}, Time: model.MaxTime})
+	if got := d.Database("d").Downsamples[0].Backfill; got != math.MaxInt64 {
+		t.Errorf("%d", got)
 	}
 }
