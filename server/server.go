@@ -241,6 +241,7 @@ func (s *Server) openQueries() error {
 		Write:    s.engine.writeBatches,
 		Delete:   s.store.Delete,
 		Complete: func(ctx context.Context, cmd meta.CompleteWindows) error { return s.store.Apply(ctx, cmd) },
+		Memory:   s.memory,
 	})
 	s.registry.MustRegister(s.continuous, s.downsample)
 	return nil

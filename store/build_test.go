@@ -167,14 +167,14 @@ func TestBuildTouches(t *testing.T) {
 	s.must(errors.Join(s.Apply(ctx, hours), s.Apply(ctx, tier)))
 	id := s.Catalog().Database("db").Downsamples[0].ID
 	s.must(s.saveTouched())
-	if got := s.Touched().Waiting(id, model.MaxTime, 9); len(got) != 0 {
+	if got := s.Touched().Waiting(id, model.MaxTime); len(got) != 0 {
 		t.Fatalf("before: %v", got)
 	}
 	s.must(s.buildRows(origin, 10, "a"))
 	fs = fs.Clone()
 	_ = s.Close()
 	s = openTest(t, fs, testOptions(fs))
-	got := s.Touched().Waiting(id, model.MaxTime, 9)
+	got := s.Touched().Waiting(id, model.MaxTime)
 	if len(got) != 1 || got[0].From > origin || got[0].To <= origin {
 		t.Errorf("after: %v", got)
 	}
@@ -202,7 +202,7 @@ func TestBuildTouchesLater(t *testing.T) {
 			s.must(s.buildRows(origin, 10, "a"))
 		}
 		s.must(s.Apply(ctx, done))
-		if got := s.Touched().Waiting(id, model.MaxTime, 9); len(got) != want {
+		if got := s.Touched().Waiting(id, model.MaxTime); len(got) != want {
 			t.Errorf("%d: %v", i, got)
 		}
 	}

@@ -15,7 +15,8 @@ type Tier struct {
 	CompleteUntil int64   // all windows that end up to then are computed; ns since the epoch
 	Waiting       int64   // windows that have ended and are to be computed
 	Backfilled    float64 // share of what was there at the creation
-	Err           string  // of the latest run, "" if it succeeded
+	Failing       int64   // of the windows that wait, those that could not be computed
+	Err           string  // why, and which; "" if all is well
 }
 
 // ShowDownsamples has a table for each database that the user may read.
@@ -30,8 +31,8 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 			continue
 		}
 		t := result.NewTable(db.Name,
-			[]model.FieldType{model.String, model.String, model.String, model.String, model.String, model.String, model.Integer, model.Float, model.Integer, model.String},
-			"from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "error")
+			[]model.FieldType{model.String, model.String, model.String, model.String, model.String, model.String, model.Integer, model.Float, model.Integer, model.Integer, model.String},
+			"from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error")
 		for i := range db.Downsamples {
 			d := &db.Downsamples[i]
 			tier := tiers[d.ID]
@@ -40,7 +41,7 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 				until = result.FormatTime(tier.CompleteUntil)
 			}
 			t.AddRow(d.From, d.Into, influxql.FormatDuration(d.Every), strings.Join(d.Functions, ", "), d.Where,
-				until, tier.Waiting, tier.Backfilled, int64(d.Computed), tier.Err)
+				until, tier.Waiting, tier.Backfilled, int64(d.Computed), tier.Failing, tier.Err)
 		}
 		if t.Rows > 0 {
 			tables = append(tables, t)

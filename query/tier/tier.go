@@ -187,9 +187,15 @@ func (r *rewriter) bounds() error {
 	if !c.HasMax {
 		r.last = max(r.first, min(r.last, r.opt.Now.UnixNano())) // as of every GROUP BY time
 	}
+	// A window that the start of time cuts off is not computed, and its row has another time
+	// in a subquery.
+	begin := r.d.End(model.MinTime)
+	if groups := r.db.RetentionPolicy(r.d.From).ShardGroups; r.first < begin && len(groups) > 0 && groups[0].Start < begin {
+		return errNo
+	}
 	r.covered = model.MinTime
 	if policy := r.db.RetentionPolicy(r.d.From); policy != nil && policy.Expired != 0 {
-		r.covered = r.up(policy.Expired)
+		r.covered = r.d.Ceil(policy.Expired)
 	}
 	r.to = r.covered
 	if r.opt.Use == Complete {
@@ -199,7 +205,7 @@ func (r *rewriter) bounds() error {
 	if r.bounded {
 		r.from = r.d.Start(r.first)
 		if r.first >= r.covered {
-			r.from = r.up(r.first)
+			r.from = r.d.Ceil(r.first)
 		}
 	}
 	if kept := r.kept(); kept > r.covered {
@@ -210,7 +216,7 @@ func (r *rewriter) bounds() error {
 		}
 	}
 	if end := r.last + 1; end < r.to {
-		if r.to = r.up(end); r.to > r.covered {
+		if r.to = r.d.Ceil(end); r.to > r.covered {
 			r.to = max(r.covered, r.d.Start(end))
 		}
 	}
@@ -226,20 +232,12 @@ func (r *rewriter) kept() int64 {
 	kept := int64(model.MinTime)
 	policy := r.db.RetentionPolicy(r.d.Into)
 	if policy.Expired != 0 {
-		kept = r.up(policy.Expired)
+		kept = r.d.Ceil(policy.Expired)
 	}
 	if policy.Duration > 0 {
-		kept = max(kept, r.up(r.opt.Now.Add(-policy.Duration).UnixNano()))
+		kept = max(kept, r.d.Ceil(r.opt.Now.Add(-policy.Duration).UnixNano()))
 	}
 	return kept
-}
-
-// up returns the start of the first window that does not begin before a time.
-func (r *rewriter) up(at int64) int64 {
-	if start := r.d.Start(at); start != at {
-		return start + int64(r.d.Every)
-	}
-	return at
 }
 
 // dimensions returns the tags that the subqueries group by.

@@ -15,6 +15,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/point"
 	"tsdbd/model/scan"
+	"tsdbd/query/admission"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 	"tsdbd/query/syntax"
@@ -24,38 +25,59 @@ const (
 	writeRows  = 10_000 // rows that are written at once
 	deleteMost = 256    // series that one delete names
 	rounds     = 3      // of align
+	chargeRows = 1024   // rows that are charged at once
+	rowBytes   = 96     // of a row of batch.have, while the map grows as well
 )
 
+// errChanging says that the rows of the target are not those that align leaves there.
+var errChanging = errors.New("rows of the target change while it is computed")
+
 // align brings the rows of the target in [from, to) in line with the source. A row that
-// has lost a field is deleted and written again: a delete takes whole rows.
-func (v *visitor) align(measurement string, from, to int64) error {
+// has lost a field is deleted and written again: a delete takes whole rows. It returns
+// the sequence up to which the target is known to be right: what others have written
+// into it since may be wrong.
+func (v *visitor) align(measurement string, from, to int64) (target uint64, err error) {
+	memory := v.opt.Memory.Open(nil, nil)
+	defer memory.Close()
+	b := &batch{visitor: v, memory: memory, measurement: measurement, from: from, to: to, seed: maphash.MakeSeed()}
 	for range rounds {
-		b := &batch{visitor: v, measurement: measurement, from: from, to: to, seed: maphash.MakeSeed(), have: map[uint64]row{}}
+		target = v.opt.Applied()
 		if err := b.read(); err != nil {
-			return err
+			return 0, err
 		}
 		if err := b.aggregate(); err != nil {
-			return err
+			return 0, err
 		}
-		stale, err := b.removeStale()
-		if err != nil {
-			return err
+		if err := b.removeStale(); err != nil {
+			return 0, err
 		}
-		if !stale {
-			return nil
+		if !b.changed {
+			return target, nil
+		}
+		target = v.opt.Applied()
+		right, err := b.right()
+		if right || err != nil {
+			return target, err
 		}
 	}
-	return errors.New("rows of the target change while it is computed")
+	if v.partial != nil { // rows that the target can never have
+		return target, nil
+	}
+	return 0, errChanging
 }
 
 // batch is some windows of a measurement.
 type batch struct {
 	*visitor
+	memory      *admission.Account
 	measurement string
 	from, to    int64
 	seed        maphash.Seed
 	have        map[uint64]row // rows of the target, by their series and time
+	charged     int            // rows of have that memory is charged for
 	left        int            // rows of have that are not seen, or lack a field
+	want        sum            // of the rows that the target should have
+	changed     bool           // rows of the target were written or deleted
 
 	pending []*result.IntoBatch
 	rows    int // of pending
@@ -68,21 +90,51 @@ type row struct {
 	fresh          bool // the source has it, with the same fields
 }
 
+// sum is a hash of rows in any order.
+type sum struct{ rows, hash uint64 }
+
+func (s *sum) add(key uint64, r row) {
+	s.rows++
+	s.hash += mix(mix(key, r.fields), r.values)
+}
+
 // read reads what the target has.
 func (b *batch) read() error {
-	return b.target(func(c *cells, i int) {
+	b.have, b.want, b.changed = map[uint64]row{}, sum{}, false
+	return b.target(func(c *cells, i int) error {
+		if len(b.have) == b.charged {
+			if err := b.memory.Hold(b.ctx, chargeRows*rowBytes); err != nil {
+				return err
+			}
+			b.charged += chargeRows
+		}
 		b.have[c.key(i)] = c.row(i)
+		return nil
 	})
 }
 
+// right reports whether the target has the rows that it should have.
+func (b *batch) right() (bool, error) {
+	b.have = nil
+	var got sum
+	err := b.target(func(c *cells, i int) error {
+		got.add(c.key(i), c.row(i))
+		return nil
+	})
+	return got == b.want, err
+}
+
 // target calls f with each row of the target that has a field of the downsample.
-func (b *batch) target(f func(c *cells, i int)) error {
+func (b *batch) target(f func(c *cells, i int) error) error {
 	text := fmt.Sprintf("SELECT * FROM %s WHERE time >= %d AND time < %d GROUP BY *", b.source(b.d.Into), b.from, b.to)
 	return b.run(b.d.Into, text, func(s *result.Series) error {
 		c := b.cells(s)
 		for i := range s.Rows {
-			if c.row(i).fields != 0 {
-				f(c, i)
+			if c.row(i).fields == 0 {
+				continue
+			}
+			if err := f(c, i); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -150,10 +202,12 @@ func (b *batch) aggregate() error {
 // differs reports whether a row of the source is to be written.
 func (b *batch) differs(c *cells, i int) bool {
 	key, want := c.key(i), c.row(i)
+	if want.fields == 0 {
+		return false
+	}
+	b.want.add(key, want)
 	have, ok := b.have[key]
 	switch {
-	case want.fields == 0:
-		return false
 	case !ok:
 		return true
 	case have.fields != want.fields:
@@ -194,43 +248,50 @@ func (b *batch) flush() error {
 		b.partial, err = err, nil
 	}
 	b.written.Add(uint64(b.rows))
-	b.pending, b.rows = nil, 0
+	b.pending, b.rows, b.changed = nil, 0, true
 	return err
 }
 
 // removeStale deletes the rows of the target that the source does not have, or has with
-// other fields, and reports whether any of the latter are to be written again.
-func (b *batch) removeStale() (stale bool, err error) {
+// other fields.
+func (b *batch) removeStale() error {
 	if b.left == 0 {
-		return false, nil
+		return nil
 	}
 	ranges := map[model.TimeRange][]model.Tags{}
 	var tags model.Tags
 	var r model.TimeRange
 	n := 0
-	end := func() {
-		if n > 0 {
-			ranges[r] = append(ranges[r], tags)
-			b.deleted.Add(uint64(n))
+	end := func() error {
+		if n == 0 {
+			return nil
 		}
+		b.deleted.Add(uint64(n))
 		n = 0
+		ranges[r] = append(ranges[r], tags)
+		size := int64(rowBytes)
+		for _, t := range tags {
+			size += int64(len(t.Key) + len(t.Value) + 32)
+		}
+		return b.memory.Hold(b.ctx, size)
 	}
-	err = b.target(func(c *cells, i int) {
-		if b.have[c.key(i)].fresh {
-			end()
-			return
+	err := b.target(func(c *cells, i int) error {
+		if have, ok := b.have[c.key(i)]; !ok || have.fresh { // it is new, or right
+			return end()
 		}
 		if n == 0 || !slices.Equal(tags, c.all) {
-			end()
+			if err := end(); err != nil {
+				return err
+			}
 			tags, r.Min = c.all, c.times[i]
 		}
 		r.Max = c.times[i]
 		n++
+		return nil
 	})
-	if err != nil {
-		return false, err
+	if err := errors.Join(err, end()); err != nil {
+		return err
 	}
-	end()
 	for r, series := range ranges {
 		for some := range slices.Chunk(series, deleteMost) {
 			err := b.opt.Delete(b.ctx, scan.DeleteRequest{
@@ -239,11 +300,12 @@ func (b *batch) removeStale() (stale bool, err error) {
 				Where:       func(string, []column.Field) (*model.TagExpr, error) { return oneOf(some), nil },
 			})
 			if err != nil {
-				return false, err
+				return err
 			}
+			b.changed = true
 		}
 	}
-	return len(ranges) > 0, nil
+	return nil
 }
 
 // oneOf selects the series that have exactly these tags, of all tags that the measurement
@@ -309,6 +371,10 @@ func (b *batch) ours(name string) bool {
 // key returns the hash of the series and the time of a row.
 func (c *cells) key(i int) uint64 { return mix(c.series, uint64(c.times[i])) }
 
+// exact bounds the integers that a float holds. A field that has other types in other
+// shards is read with the widest of them: equal numbers have equal hashes.
+const exact = 1 << 53
+
 // row returns the hashes of the fields of a row.
 func (c *cells) row(i int) row {
 	var r row
@@ -318,13 +384,18 @@ func (c *cells) row(i int) row {
 			continue
 		}
 		var word uint64
+		kind := col.Type
 		switch col.Type {
 		case model.Float:
 			word = math.Float64bits(col.Floats[i])
 		case model.Integer:
-			word = uint64(col.Ints[i])
+			if word = uint64(col.Ints[i]); col.Ints[i] > -exact && col.Ints[i] < exact {
+				word, kind = math.Float64bits(float64(col.Ints[i])), model.Float
+			}
 		case model.Unsigned:
-			word = col.Uints[i]
+			if word = col.Uints[i]; word < exact {
+				word, kind = math.Float64bits(float64(word)), model.Float
+			}
 		case model.Boolean:
 			word = 2
 			if col.Bools[i] {
@@ -334,7 +405,7 @@ func (c *cells) row(i int) row {
 			word = maphash.String(c.seed, col.Strings[i])
 		}
 		r.fields += mix(col.hash, 1) | 1
-		r.values += mix(col.hash^uint64(col.Type), word)
+		r.values += mix(col.hash^uint64(kind), word)
 	}
 	return r
 }

@@ -21,6 +21,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/point"
 	"tsdbd/query"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/query/syntax"
@@ -36,12 +37,14 @@ type harness struct {
 	executor *query.Executor
 	service  *Service
 	now      time.Time
-	rows     int                                   // Options.Rows
-	use      tier.Use                              // of the executor
-	tiers    bool                                  // statements may take downsamples
-	notes    []string                              // messages of the latest answer
-	written  int                                   // rows that the service has written
-	fail     func(measurement string, n int) error // of writes of the service
+	rows     int                                      // Options.Rows
+	use      tier.Use                                 // of the executor
+	tiers    bool                                     // statements may take downsamples
+	notes    []string                                 // messages of the latest answer
+	written  int                                      // rows that the service has written
+	fail     func(measurement string, n int) error    // of writes of the service
+	failAt   func(measurement string, at int64) error // of rows of the service
+	memory   *admission.Memory
 }
 
 func newHarness(t testing.TB) *harness {
@@ -80,6 +83,7 @@ func (h *harness) open() {
 		},
 		Write: h.write, Delete: h.store.Delete,
 		Complete: func(ctx context.Context, cmd meta.CompleteWindows) error { return h.store.Apply(ctx, cmd) },
+		Memory:   h.memory,
 	})
 	h.service.next, h.service.backoff = map[uint64]time.Time{}, map[uint64]time.Duration{}
 }
@@ -122,6 +126,13 @@ func (h *harness) write(ctx context.Context, batches []*result.IntoBatch) error 
 		if h.fail != nil {
 			if err := h.fail(in.Measurement, len(in.Times)); err != nil {
 				return err
+			}
+		}
+		for _, at := range in.Times {
+			if h.failAt != nil {
+				if err := h.failAt(in.Measurement, at); err != nil {
+					return err
+				}
 			}
 		}
 		h.written += len(in.Times)

@@ -90,7 +90,7 @@ func TestModel(t *testing.T) {
 		for range 60 {
 			h.now = h.now.Add(time.Duration(rnd.IntN(40)) * time.Minute)
 			what := "write"
-			switch rnd.IntN(12) {
+			switch rnd.IntN(14) {
 			case 0:
 				if created < len(tiers) {
 					what = tiers[created].create
@@ -130,6 +130,26 @@ func TestModel(t *testing.T) {
 			case 5:
 				what = "settled"
 				check(what)
+			case 7:
+				if created > 0 {
+					what = []string{
+						"DELETE FROM t1./.*/ WHERE a = 'x'", fmt.Sprintf("DELETE FROM t1.m1 WHERE time > %d", h.now.Add(-9*time.Hour).UnixNano()),
+						"DROP SERIES FROM m0 WHERE a = 'y'", "foreign rows",
+					}[rnd.IntN(4)]
+					if what == "foreign rows" {
+						at := h.now.Add(-time.Duration(rnd.IntN(30)) * time.Hour)
+						if err := h.load("t1", fmt.Sprintf("m%d,a=x max_f=%d %d\nm0,c=new count_f=1i %d\n", rnd.IntN(3), rnd.IntN(50), at.Truncate(time.Hour).Unix(), at.Unix())); err != nil {
+							t.Fatal(err)
+						}
+					} else {
+						h.must(what)
+					}
+				}
+			case 8:
+				if groups := h.store.Catalog().Database("d").RetentionPolicy("t1").ShardGroups; len(groups) > 0 && created > 0 {
+					what = fmt.Sprintf("DROP SHARD %d", groups[rnd.IntN(len(groups))].Shards[0].ID)
+					h.must(what)
+				}
 			case 6:
 				what = "flush"
 				h.store.FlushSoon()

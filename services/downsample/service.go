@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model/scan"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/store/touched"
@@ -33,8 +35,9 @@ type Options struct {
 	Delete func(ctx context.Context, req scan.DeleteRequest) error
 	// Complete commits windows that have been computed.
 	Complete func(ctx context.Context, cmd meta.CompleteWindows) error
-	Logger   *slog.Logger     // nil discards
-	Now      func() time.Time // nil is time.Now
+	Memory   *admission.Memory // of all queries, for rows that are compared; nil: no bound
+	Logger   *slog.Logger      // nil discards
+	Now      func() time.Time  // nil is time.Now
 
 	Interval time.Duration // between looks at the catalog; 0: a second
 	Rows     int           // that are computed at once, about; 0: the default
@@ -54,6 +57,7 @@ type Service struct {
 		sync.Mutex
 		failed map[uint64]string // why the latest visit failed
 	}
+	failing                              failures
 	computed, written, deleted, failures atomic.Uint64
 }
 
@@ -69,6 +73,7 @@ func New(opt Options) *Service {
 	opt.Rows = cmp.Or(opt.Rows, defaultRows)
 	s := &Service{opt: opt}
 	s.mu.failed = map[uint64]string{}
+	s.failing.list = map[uint64][]failure{}
 	return s
 }
 
@@ -77,6 +82,7 @@ func (s *Service) Run(ctx context.Context) {
 	s.next, s.backoff = map[uint64]time.Time{}, map[uint64]time.Duration{}
 	ticker := time.NewTicker(s.opt.Interval)
 	defer ticker.Stop()
+	defer s.failing.forget(nil) // another node computes
 	for {
 		s.round(ctx)
 		select {
@@ -118,6 +124,10 @@ func (s *Service) round(ctx context.Context) {
 			delete(s.backoff, d.ID)
 			s.note(d.ID, err.Error())
 			s.opt.Logger.Warn("downsample: not all rows were stored", "db", db.Name, "from", d.From, "into", d.Into, "err", err)
+		case errors.Is(err, errFailing):
+			wait = min(max(2*s.backoff[d.ID], wait), time.Minute)
+			s.backoff[d.ID] = wait
+			s.note(d.ID, "")
 		default:
 			wait = min(max(2*s.backoff[d.ID], wait), time.Minute)
 			s.backoff[d.ID] = wait
@@ -127,6 +137,7 @@ func (s *Service) round(ctx context.Context) {
 		}
 		s.next[d.ID] = s.opt.Now().Add(wait)
 	}
+	s.failing.forget(present)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range s.next {
@@ -161,13 +172,26 @@ func (s *Service) Tiers() map[uint64]show.Tier {
 		state := s.opt.Marks.State(d.ID, s.due(d))
 		share := 1.0
 		if d.Backfill > 0 {
-			share = max(0, 1-float64(state.Whole)/float64(d.Backfill))
+			share = max(0, 1-float64(state.Whole)*float64(d.Every)/float64(d.Backfill))
 		}
+		list := s.failing.of(d.ID)
+		tier := show.Tier{CompleteUntil: state.Earliest, Waiting: state.Windows, Backfilled: share, Failing: failingWindows(d, list), Err: failureText(list)}
 		s.mu.Lock()
-		tiers[d.ID] = show.Tier{CompleteUntil: state.Earliest, Waiting: state.Windows, Backfilled: share, Err: s.mu.failed[d.ID]}
+		if why := s.mu.failed[d.ID]; why != "" {
+			tier.Err = strings.TrimSuffix(why+"; "+tier.Err, "; ")
+		}
 		s.mu.Unlock()
+		tiers[d.ID] = tier
 	}
 	return tiers
+}
+
+// failingWindows returns how many windows failures are.
+func failingWindows(d *meta.Downsample, list []failure) (n int64) {
+	for _, x := range list {
+		n += d.Windows(x.from, x.to)
+	}
+	return n
 }
 
 var (
@@ -175,25 +199,28 @@ var (
 	behindDesc   = prometheus.NewDesc("tsdbd_downsample_behind_seconds", "Age of the earliest window of a downsample that has ended and is to be computed.", nil, nil)
 	computedDesc = prometheus.NewDesc("tsdbd_downsample_computed_windows_total", "Windows of measurements that were computed.", nil, nil)
 	rowsDesc     = prometheus.NewDesc("tsdbd_downsample_rows_total", "Rows of downsamples that were written and deleted.", []string{"change"}, nil)
-	failuresDesc = prometheus.NewDesc("tsdbd_downsample_failures_total", "Visits of downsamples that failed.", nil, nil)
+	failingDesc  = prometheus.NewDesc("tsdbd_downsample_failing_windows", "Windows that could not be computed when it was tried last, of those that wait.", nil, nil)
+	failuresDesc = prometheus.NewDesc("tsdbd_downsample_failures_total", "Windows and visits of downsamples that failed.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (*Service) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{waitingDesc, behindDesc, computedDesc, rowsDesc, failuresDesc} {
+	for _, d := range []*prometheus.Desc{waitingDesc, behindDesc, computedDesc, rowsDesc, failingDesc, failuresDesc} {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (s *Service) Collect(ch chan<- prometheus.Metric) {
-	var waiting, behind int64
+	var waiting, behind, failing int64
 	for _, d := range s.opt.Catalog().Downsamples() {
 		due := s.due(d)
 		state := s.opt.Marks.State(d.ID, due)
 		waiting += state.Windows
 		behind = max(behind, due-state.Earliest)
+		failing += failingWindows(d, s.failing.of(d.ID))
 	}
+	ch <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, float64(failing))
 	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(waiting))
 	ch <- prometheus.MustNewConstMetric(behindDesc, prometheus.GaugeValue, time.Duration(behind).Seconds())
 	ch <- prometheus.MustNewConstMetric(computedDesc, prometheus.CounterValue, float64(s.computed.Load()))

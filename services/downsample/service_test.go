@@ -3,6 +3,8 @@ package downsample
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,16 +57,18 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: %d rows while one measurement fails", name, got)
 		}
 		tier := h.service.Tiers()[h.store.Catalog().Database("d").Downsamples[0].ID]
-		if !strings.Contains(tier.Err, ": no room for it") || tier.Waiting == 0 || tier.Backfilled != 1 {
+		if !strings.Contains(tier.Err, "measurement bad, windows 1970-01-01T01:00:00Z to 1970-01-01T02:00:00Z: no room for it (failed 1 times, next at 1970-01-02T12:01:00Z)") ||
+			tier.Waiting == 0 || tier.Failing == 0 || tier.Backfilled != 1 {
 			t.Errorf("%s: %+v", name, tier)
+		}
+		if n := testutil.ToFloat64(gauge{h.service, failingDesc}); n != float64(tier.Failing) {
+			t.Errorf("%s: %v windows failing, want %d", name, n, tier.Failing)
 		}
 		if n := testutil.ToFloat64(gauge{h.service, behindDesc}); n != 34*3600 && n != 35*3600 {
 			t.Errorf("%s: %v seconds behind", name, n)
 		}
-		if wait := h.service.backoff[h.store.Catalog().Database("d").Downsamples[0].ID]; wait != time.Minute {
-			t.Errorf("%s: waits %v", name, wait)
-		}
 		h.fail = nil
+		h.now = h.now.Add(time.Hour)
 		if err := h.settle(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -74,6 +78,186 @@ func TestFailures(t *testing.T) {
 		if n := testutil.ToFloat64(gauge{h.service, waitingDesc}); n != 0 {
 			t.Errorf("%s: %v windows waiting", name, n)
 		}
+	}
+}
+
+// TestManyFailures: however many windows fail, all others are computed, in their measurement
+// and in others. Those that fail rest for longer and longer.
+func TestManyFailures(t *testing.T) {
+	h := hourly(t)
+	h.now = h.now.Add(100 * time.Hour)
+	var lines strings.Builder
+	for i := range 60 { // with those below more than a visit may try
+		fmt.Fprintf(&lines, "bad f=1 %d\n", i*3600)
+	}
+	for i := range 50 {
+		fmt.Fprintf(&lines, "worse%d f=1 0\n", i)
+	}
+	lines.WriteString("good f=2 360000\n")
+	if err := h.load("raw", lines.String()); err != nil {
+		t.Fatal(err)
+	}
+	h.failAt = func(measurement string, at int64) error {
+		if strings.HasPrefix(measurement, "worse") || measurement == "bad" && at/int64(time.Hour)%3 > 0 {
+			return errors.New("no")
+		}
+		return nil
+	}
+	for range 5 {
+		h.round()
+	}
+	if n := len(h.contents("SELECT * FROM hours./.*/")); n != 21 {
+		t.Errorf("%d rows", n)
+	}
+	id := h.store.Catalog().Database("d").Downsamples[0].ID
+	tier := h.service.Tiers()[id]
+	if tier.Failing != 90 || tier.Waiting != 90 || !strings.Contains(tier.Err, "; and 67 others") {
+		t.Errorf("%+v", tier)
+	}
+	var pauses []time.Duration
+	for range 6 {
+		list := h.service.failing.of(id)
+		for _, x := range list {
+			if x.tries != list[0].tries {
+				t.Errorf("%+v beside %+v", x, list[0])
+			}
+		}
+		pauses = append(pauses, list[0].again.Sub(h.now))
+		h.round()
+		if got := h.service.failing.of(id); !slices.Equal(got, list) {
+			t.Error("tried before it has rested")
+		}
+		h.now = list[0].again
+		h.round()
+		h.round()
+	}
+	minute := time.Minute
+	if want := []time.Duration{minute, 2 * minute, 4 * minute, 8 * minute, 15 * minute, 15 * minute}; !slices.Equal(pauses, want) {
+		t.Errorf("pauses %v, want %v", pauses, want)
+	}
+	h.failAt = nil
+	h.now = h.now.Add(time.Hour)
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(h.contents("SELECT * FROM hours./.*/")); n != 111 {
+		t.Errorf("%d rows in the end", n)
+	}
+}
+
+// TestWholeFailure: if nothing can be computed, visits become rare.
+func TestWholeFailure(t *testing.T) {
+	h := hourly(t)
+	if err := h.load("raw", "m f=1 3600\nn f=1 3600"); err != nil {
+		t.Fatal(err)
+	}
+	h.fail = func(string, int) error { return errors.New("the disk is full") }
+	id := h.store.Catalog().Database("d").Downsamples[0].ID
+	h.round()
+	if wait := h.service.next[id].Sub(h.now); wait != time.Minute {
+		t.Errorf("waits %v", wait)
+	}
+	if err := h.service.Tiers()[id].Err; !strings.Contains(err, "the disk is full") || !strings.Contains(err, "measurement n") {
+		t.Error(err)
+	}
+	// Another node computes: what failed here says nothing of it.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.service.Run(ctx)
+	if tier := h.service.Tiers()[id]; tier.Err != "" || tier.Failing != 0 {
+		t.Errorf("%+v", tier)
+	}
+}
+
+// TestCompareMemory: rows that are compared are charged before they are taken.
+func TestCompareMemory(t *testing.T) {
+	h := hourly(t)
+	h.memory = admission.NewMemory(600_000)
+	h.crash(1)
+	var lines, series strings.Builder
+	for i := range 8000 {
+		fmt.Fprintf(&lines, "m,a=%d max_f=1 3600\n", i)
+	}
+	series.WriteString("m f=1 3600\nm f=2 7200")
+	if err := errors.Join(h.load("hours", lines.String()), h.load("raw", series.String())); err != nil {
+		t.Fatal(err)
+	}
+	h.round()
+	tier := h.service.Tiers()[h.store.Catalog().Database("d").Downsamples[0].ID]
+	if tier.Failing != 1 || !strings.Contains(tier.Err, admission.ErrMemory.Error()) {
+		t.Errorf("%+v", tier)
+	}
+	if got := h.contents("SELECT max_f FROM hours.m WHERE time = 7200s"); len(got) != 1 {
+		t.Errorf("the other window has %v", got)
+	}
+	if used := h.memory.Used(); used != 0 {
+		t.Errorf("%d bytes are still charged", used)
+	}
+	h.memory.SetLimit(64 << 20)
+	h.now = h.now.Add(time.Hour)
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.contents("SELECT max_f FROM hours.m"); len(got) != 2 {
+		t.Errorf("%d rows", len(got))
+	}
+}
+
+// TestForeignRows: what others write into the target while it is computed is made good.
+func TestForeignRows(t *testing.T) {
+	h := hourly(t)
+	if err := h.load("raw", "m,a=x f=1 3600\nm,a=y f=1 3600"); err != nil {
+		t.Fatal(err)
+	}
+	once := false
+	h.fail = func(string, int) error {
+		if !once {
+			once = true
+			return h.load("hours", "m,a=z max_f=9 3600\nm,a=x max_f=7 7200")
+		}
+		return nil
+	}
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.contents("SELECT max_f FROM hours.m GROUP BY *"); !once || len(got) != 2 || got["m,a=x 1970-01-01T01:00:00Z"] != "max_f=1" {
+		t.Errorf("%v", got)
+	}
+	// After an own write nothing is computed twice.
+	computed := h.service.computed.Load()
+	h.fail = nil
+	if err := h.load("raw", "m,a=x f=5 3700"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.service.computed.Load() - computed; n != 1 {
+		t.Errorf("%d windows computed for one row", n)
+	}
+}
+
+// TestLongWindows: so many windows are computed at once that together they would be longer
+// than all time.
+func TestLongWindows(t *testing.T) {
+	h := hourly(t)
+	h.must("CREATE RETENTION POLICY days ON d DURATION INF REPLICATION 1; DROP DOWNSAMPLE ON d FROM raw INTO hours")
+	if err := h.load("raw", "m f=1 3600\nm f=2 90000"); err != nil {
+		t.Fatal(err)
+	}
+	h.must("CREATE DOWNSAMPLE ON d FROM raw INTO days EVERY 1d AS max")
+	h.now = h.now.Add(96 * time.Hour)
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.load("raw", "m f=3 3700"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.contents("SELECT * FROM days.m"); len(got) != 2 || got["m 1970-01-01T00:00:00Z"] != "max_f=3" {
+		t.Errorf("%v", got)
 	}
 }
 

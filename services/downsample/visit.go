@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -13,13 +12,16 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
+	"tsdbd/store/touched"
 )
 
 // Bounds of a visit.
 const (
-	visitSpans = 256             // spans of measurements
-	visitTime  = 2 * time.Second // after it no other span is begun
-	sliceMost  = 10_000          // windows of all measurements that are computed between two commits
+	visitTime     = 2 * time.Second // after it nothing else is begun
+	visitFailures = 64              // after as many, too
+	pieceFailures = 2               // of one span, after which others come first
+	sliceMost     = 10_000          // windows of all measurements that are computed at once
+	commitMost    = 1000            // ranges of windows in one change of the catalog
 )
 
 // errMore says that a visit has left windows that are to be computed.
@@ -27,54 +29,37 @@ var errMore = errors.New("more windows are waiting")
 
 // visit computes windows of a downsample that have ended.
 func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsample) error {
+	spans := s.opt.Marks.Waiting(d.ID, s.due(d))
 	v := &visitor{Service: s, ctx: ctx, db: db, d: d, begun: time.Now()}
-	spans := s.opt.Marks.Waiting(d.ID, s.due(d), visitSpans)
-	if len(spans) == 0 {
-		return nil
-	}
 	v.done = meta.CompleteWindows{ID: d.ID, Sequence: s.opt.Applied()} // of entries that touched the spans, or later
-	floor := v.floor()
-	var failed error // the first
-	more := false
-	for _, sp := range spans {
-		if sp.From < floor { // what the source has lost by its age stays in the target
-			v.complete(sp.Measurement, sp.From, min(sp.To, floor))
-			sp.From = min(sp.To, floor)
-		}
-		for sp.From < sp.To {
-			if more = time.Since(v.begun) > visitTime; more {
-				break
-			}
-			compute := v.windows
-			if sp.Measurement == "" {
-				compute = v.slice
-			}
-			upTo, err := compute(sp.Measurement, sp.From, sp.To)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			failed = cmp.Or(failed, err)
-			if upTo == sp.From {
-				break
-			}
-			sp.From = upTo
-		}
+	var whole *touched.Span
+	if n := len(spans); n > 0 && spans[n-1].Measurement == "" {
+		spans, whole = spans[:n-1], &spans[n-1]
 	}
-	if len(v.done.Windows) > 0 {
-		if err := s.opt.Complete(ctx, v.done); err != nil {
-			return errors.Join(failed, err)
-		}
+	err := v.pieces(s.failing.order(d.ID, spans, s.opt.Now()))
+	if err == nil && whole != nil && v.failures < visitFailures { // at least some of it, whatever else there is
+		err = v.slice(whole.From, whole.To)
+		v.more = true
+	}
+	err = errors.Join(err, v.commit())
+	if v.failures > 0 {
+		s.opt.Logger.Error("windows of a downsample cannot be computed, they will be tried again", "db", db.Name, "from", d.From, "into", d.Into, "windows", v.failures, "err", v.firstErr)
 	}
 	switch {
-	case failed != nil:
-		return failed
-	case more || len(spans) >= visitSpans || spans[len(spans)-1].Measurement == "":
+	case err != nil:
+		return err
+	case v.failures > 0 && !v.computedAny:
+		return errFailing
+	case v.more:
 		return errMore
 	case v.partial != nil:
 		return &refusedError{v.partial}
 	}
 	return nil
 }
+
+// errFailing says that no window could be computed.
+var errFailing = errors.New("no window could be computed")
 
 // refusedError says that a visit has computed all windows, but the target can never store
 // some of the rows.
@@ -89,71 +74,142 @@ type visitor struct {
 	begun time.Time
 	done  meta.CompleteWindows
 
-	partial error // some rows could not be stored
+	more        bool  // windows are left
+	failures    int   // windows that failed
+	firstErr    error // of the first of them
+	computedAny bool  // some did not
+	partial     error // some rows could not be stored
 }
 
-func (v *visitor) complete(measurement string, from, to int64, except ...string) {
-	v.done.Windows = append(v.done.Windows, meta.ComputedWindows{Measurement: measurement, Except: except, From: from, To: to})
+// pieces computes windows of measurements. A window that fails is left out, and keeps
+// neither the windows after it nor other measurements back.
+func (v *visitor) pieces(list []piece) error {
+	for n := 0; n < len(list); n++ {
+		p := list[n]
+		if floor := v.floor(); p.from < floor { // what the source has lost by its age stays in the target
+			v.complete(p.measurement, p.from, min(p.to, floor), v.done.Sequence)
+			p.from = min(p.to, floor)
+		}
+		failed := 0
+		for p.from < p.to {
+			if time.Since(v.begun) > visitTime || v.failures >= visitFailures {
+				v.more = true
+				v.failing.keep(v.d.ID, list[n:], p.from)
+				return nil
+			}
+			if failed == pieceFailures && !p.last {
+				p.last = true
+				list = append(list, p)
+				break
+			}
+			from := p.from
+			target, err := v.compute(&p)
+			if v.ctx.Err() != nil {
+				return v.ctx.Err()
+			}
+			if err != nil {
+				failed++
+				v.failed(p.measurement, from, v.d.End(from), p.tries, err)
+				p.from = min(p.to, v.d.End(from))
+				continue
+			}
+			v.complete(p.measurement, from, p.from, target)
+			if len(v.done.Windows) >= commitMost {
+				if err := v.commit(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// failed notes a window that cannot be computed at present.
+func (v *visitor) failed(measurement string, from, to int64, tries int, err error) {
+	v.failures++
+	v.Service.failures.Add(1)
+	f := failure{measurement: measurement, from: from, to: to, tries: tries + 1, err: err.Error()}
+	f.again = v.opt.Now().Add(pause(v.d.Every, f.tries))
+	v.failing.add(v.d.ID, f)
+	v.firstErr = cmp.Or(v.firstErr, err)
+}
+
+// commit has the log take what is complete.
+func (v *visitor) commit() error {
+	if len(v.done.Windows) == 0 {
+		return nil
+	}
+	err := v.opt.Complete(v.ctx, v.done)
+	v.done.Windows = nil // whoever has the last may still read it
+	return err
+}
+
+func (v *visitor) complete(measurement string, from, to int64, target uint64, except ...string) {
+	v.done.Windows = append(v.done.Windows, meta.ComputedWindows{Measurement: measurement, Except: except, From: from, To: to, Target: target})
+	v.computedAny = true
 }
 
 // floor returns the start of the first window that is computed: the source has all its
-// rows that were not deleted, and the target keeps rows of that time.
+// rows that were not deleted, and the target keeps rows of that time. The first window of
+// all time is not computed: the start of time cuts it off, and no SELECT gives its row that time.
 func (v *visitor) floor() int64 {
-	floor := int64(model.MinTime)
+	floor := v.d.End(model.MinTime)
 	if from := v.db.RetentionPolicy(v.d.From); from.Expired != 0 {
-		floor = v.up(from.Expired)
+		floor = max(floor, v.d.Ceil(from.Expired))
 	}
 	if into := v.db.RetentionPolicy(v.d.Into); into.Duration > 0 {
-		floor = max(floor, v.up(v.opt.Now().Add(-into.Duration).UnixNano()))
+		floor = max(floor, v.d.Ceil(v.opt.Now().Add(-into.Duration).UnixNano()))
 	}
 	return floor
 }
 
-// up returns the start of the first window that does not begin before a time.
-func (v *visitor) up(at int64) int64 {
-	if start := v.d.Start(at); start != at {
-		return start + int64(v.d.Every)
+// slice computes windows of all measurements from a time on, as many as are computed at
+// once. A measurement that fails does not keep the others back: it is marked by itself.
+func (v *visitor) slice(from, to int64) error {
+	if floor := v.floor(); from < floor {
+		v.complete("", from, min(to, floor), v.done.Sequence)
+		if from = min(to, floor); from == to {
+			return nil
+		}
 	}
-	return at
-}
-
-// slice computes windows of all measurements from a time on, and returns up to where. A
-// measurement that fails does not keep the others back: it is marked by itself.
-func (v *visitor) slice(_ string, from, to int64) (int64, error) {
 	names, series, next, err := v.measurements(from)
 	if err != nil {
-		return from, err
+		return err
 	}
 	// The window that holds next has rows of measurements that only the shard after it has.
-	to = min(to, max(v.d.Start(next), from+int64(v.d.Every)))
+	to = min(to, max(v.d.Start(next), v.d.End(from)))
 	if len(names) == 0 { // no shard has anything before next
-		v.complete("", from, to)
-		return to, nil
+		v.complete("", from, to, v.done.Sequence)
+		return nil
 	}
-	n := min(max(int64(v.opt.Rows)/max(series, 1), 1), sliceMost)
-	to = min(to, from+n*int64(v.d.Every))
+	to = min(to, v.d.After(from, min(max(int64(v.opt.Rows)/max(series, 1), 1), sliceMost)))
 	begin := time.Now()
-	var failed error
 	var except []string
 	for _, name := range names {
-		for at := from; at < to; {
-			if at, err = v.compute(name, at, to); err != nil {
-				failed = cmp.Or(failed, err)
+		p := piece{measurement: name, from: from, to: to}
+		for p.from < to {
+			at, written := p.from, v.written.Load()+v.deleted.Load()
+			target, err := v.compute(&p)
+			if v.ctx.Err() != nil {
+				return v.ctx.Err()
+			}
+			if err != nil {
+				v.failed(name, at, v.d.End(at), 0, err)
 				except = append(except, name)
 				break
 			}
-		}
-		if v.ctx.Err() != nil {
-			return from, v.ctx.Err()
+			if v.written.Load()+v.deleted.Load() > written { // what the target got are marks as well
+				v.complete(name, at, p.from, target)
+			}
 		}
 	}
-	v.complete("", from, to, except...)
+	v.complete("", from, to, v.done.Sequence, except...)
 	// Clients come first: rest as long as the work took.
 	select {
 	case <-time.After(min(time.Since(begin), visitTime)):
 	case <-v.ctx.Done():
 	}
-	return to, failed
+	return v.ctx.Err()
 }
 
 // measurements returns the measurements that source or target have in the window that
@@ -161,7 +217,7 @@ func (v *visitor) slice(_ string, from, to int64) (int64, error) {
 // end.
 func (v *visitor) measurements(from int64) (names []string, series, next int64, err error) {
 	found := map[string]bool{}
-	r := model.TimeRange{Min: from, Max: from + int64(v.d.Every) - 1}
+	r := model.TimeRange{Min: from, Max: v.d.End(from) - 1}
 	next = model.MaxTime
 	for _, policy := range []string{v.d.From, v.d.Into} {
 		err := v.view(policy, r, func(sh scan.Shard) error {
@@ -185,45 +241,44 @@ func (v *visitor) measurements(from int64) (names []string, series, next int64, 
 	return slices.Sorted(maps.Keys(found)), series, next, nil
 }
 
-// windows is compute, and notes what is complete.
-func (v *visitor) windows(measurement string, from, to int64) (int64, error) {
-	to, err := v.compute(measurement, from, to)
-	if to > from {
-		v.complete(measurement, from, to)
-	}
-	return to, err
-}
-
-// compute computes windows of a measurement from a time on, and returns up to where.
-func (v *visitor) compute(measurement string, from, to int64) (int64, error) {
+// compute computes the first windows of a piece and takes them off. It returns the
+// sequence up to which the target is right (align).
+func (v *visitor) compute(p *piece) (target uint64, err error) {
 	series := int64(0)
-	r := model.TimeRange{Min: from, Max: to - 1}
+	r := model.TimeRange{Min: p.from, Max: p.to - 1}
 	for _, policy := range []string{v.d.From, v.d.Into} {
 		err := v.view(policy, r, func(sh scan.Shard) error {
-			set, err := sh.Select(v.ctx, measurement, nil)
+			set, err := sh.Select(v.ctx, p.measurement, nil)
 			if err == nil {
 				series = max(series, int64(set.GetCardinality()))
 			}
 			return err
 		})
 		if err != nil {
-			return from, err
+			return 0, err
 		}
 	}
-	n := max(int64(v.opt.Rows)/max(series, 1), 1)
+	most := max(int64(v.opt.Rows)/max(series, 1), 1)
+	if p.most == 0 || p.most > most {
+		p.most = most
+	}
 	for {
-		upTo := min(to, from+n*int64(v.d.Every))
-		err := v.align(measurement, from, upTo)
-		tooMuch := errors.Is(err, admission.ErrMemory) || errors.Is(err, admission.ErrQueryTimeout)
-		if tooMuch && n > 1 && upTo-from > int64(v.d.Every) {
-			n = (upTo - from) / int64(v.d.Every) / 2
-			continue
+		to := min(p.to, v.d.After(p.from, p.most))
+		target, err := v.align(p.measurement, p.from, to)
+		if err == nil {
+			v.computed.Add(uint64(v.d.Windows(p.from, to)))
+			p.from, p.most = to, 2*p.most
+			return target, nil
 		}
-		if err != nil {
-			return from, fmt.Errorf("measurement %s, windows from %s: %w", measurement, time.Unix(0, from).UTC().Format(time.RFC3339), err)
+		n := v.d.Windows(p.from, to)
+		if n == 1 || v.ctx.Err() != nil {
+			p.most = 1
+			return 0, err
 		}
-		v.computed.Add(uint64((upTo - from) / int64(v.d.Every)))
-		return upTo, nil
+		p.most = 1 // one of them fails: which?
+		if errors.Is(err, admission.ErrMemory) || errors.Is(err, admission.ErrQueryTimeout) {
+			p.most = n / 2
+		}
 	}
 }
 

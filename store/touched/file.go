@@ -21,7 +21,8 @@ const Name = "touched"
 // The file is a header and the tiers:
 //
 //	header   | magic "TSDBDTCH" 8 | version u32 | lineage 16 | length u64 | crc u32 |
-//	tier     id uvarint, spans of all measurements, count uvarint, then for each
+//	tier     id uvarint, set of the source, set of the target
+//	set      spans of all measurements, count uvarint, then for each
 //	         measurement, in order: length uvarint, name, spans
 //	spans    count uvarint, then for each: from varint, less the end of the one before
 //	         it, length uvarint, sequence uvarint
@@ -30,7 +31,7 @@ const Name = "touched"
 // everything before it and of the tiers.
 const (
 	magic       = "TSDBDTCH"
-	version     = 1
+	version     = 2
 	headerBytes = 40
 	crcOffset   = headerBytes - 4
 )
@@ -41,14 +42,20 @@ func (m *Marks) encode(lineage identity.Lineage) []byte {
 	for _, id := range slices.Sorted(maps.Keys(m.tiers)) {
 		t := m.tiers[id]
 		b = binary.AppendUvarint(b, id)
-		b = appendSpans(b, t.all)
-		b = binary.AppendUvarint(b, uint64(len(t.measurements)))
-		for _, name := range slices.Sorted(maps.Keys(t.measurements)) {
-			b = binio.AppendString(b, name)
-			b = appendSpans(b, t.measurements[name])
-		}
+		b = appendSet(b, &t.source)
+		b = appendSet(b, &t.target)
 	}
 	return seal(lineage, b)
+}
+
+func appendSet(b []byte, s *set) []byte {
+	b = appendSpans(b, s.all)
+	b = binary.AppendUvarint(b, uint64(len(s.measurements)))
+	for _, name := range slices.Sorted(maps.Keys(s.measurements)) {
+		b = binio.AppendString(b, name)
+		b = appendSpans(b, s.measurements[name])
+	}
+	return b
 }
 
 // seal puts the header before the tiers.
@@ -93,23 +100,28 @@ func decode(name string, b []byte) (map[uint64]*tier, identity.Lineage, error) {
 	tiers := map[uint64]*tier{}
 	for d.Len() > 0 {
 		t := newTier(&meta.Downsample{ID: d.Uvarint()})
-		t.all = decodeSpans(&d)
-		t.count = len(t.all)
-		for range d.Count(2) {
-			name := d.String()
-			s := decodeSpans(&d)
-			if name == "" || len(s) == 0 {
-				d.Fail("measurement without a name or spans")
-			}
-			t.measurements[name] = s
-			t.count += len(s)
-		}
+		decodeSet(&d, &t.source)
+		decodeSet(&d, &t.target)
 		tiers[t.ID] = t
 	}
 	if err := d.Err(); err != nil {
 		return nil, lineage, binio.InFile(err, name)
 	}
 	return tiers, lineage, nil
+}
+
+func decodeSet(d *binio.Decoder, s *set) {
+	s.all = decodeSpans(d)
+	s.count = len(s.all)
+	for range d.Count(2) {
+		name := d.String()
+		sp := decodeSpans(d)
+		if name == "" || len(sp) == 0 {
+			d.Fail("measurement without a name or spans")
+		}
+		s.measurements[name] = sp
+		s.count += len(sp)
+	}
 }
 
 func decodeSpans(d *binio.Decoder) spans {

@@ -32,9 +32,9 @@ type Marks struct {
 	name   string // of the file
 	logger *slog.Logger
 
-	// sources has the shards of policies that are downsampled. It is replaced, never
-	// changed; nil if there are none.
-	sources atomic.Pointer[map[uint64]source]
+	// places has the shards of sources and targets. It is replaced, never changed; nil if
+	// there are no downsamples.
+	places atomic.Pointer[map[uint64]place]
 
 	mu    sync.Mutex
 	data  *meta.Data // that the tiers are of
@@ -44,24 +44,28 @@ type Marks struct {
 	saving sync.Mutex // held while the file is written
 }
 
-// source is a shard of a policy that is downsampled.
-type source struct {
+// place is a shard of the source or the target of downsamples.
+type place struct {
 	tiers []*tier
 	group model.TimeRange
+	// target says that the shard is of the target. covered are then the windows for
+	// which the source has shard groups, in order: what is touched elsewhere cannot be
+	// computed, and stays as it is.
+	target  bool
+	covered []window
 }
 
 // tier has the touched windows of a downsample.
 type tier struct {
 	meta.Downsample
-	all          spans // of all measurements
-	measurements map[string]spans
-	count        int // spans
-	limit        int // of count
+	source set // windows whose rows in the source have changed
+	target set // windows whose rows in the target have changed
 	// seen is scratch memory of write: the window that was touched last by rows of
 	// each layout.
 	seen map[*point.Layout]window
 }
 
+// window is a range of windows [from, to).
 type window struct{ from, to int64 }
 
 // Span is a range of windows [From, To) that are to be computed.
@@ -81,46 +85,51 @@ func Open(fs vfs.FS, dir string, data *meta.Data, logger *slog.Logger) *Marks {
 }
 
 func newTier(d *meta.Downsample) *tier {
-	return &tier{Downsample: *d, measurements: map[string]spans{}, limit: maxSpans, seen: map[*point.Layout]window{}}
+	return &tier{Downsample: *d, source: newSet(), target: newSet(), seen: map[*point.Layout]window{}}
 }
 
 // Write marks the windows of rows that an entry brings to a shard.
 func (m *Marks) Write(sequence, shard uint64, rows []point.Row) {
-	sources := m.sources.Load()
-	if sources == nil {
-		return
-	}
-	src := (*sources)[shard]
-	if len(src.tiers) == 0 {
+	p := m.place(shard)
+	if p == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, t := range src.tiers {
-		t.write(sequence, rows)
+	for _, t := range p.tiers {
+		t.write(p, sequence, rows)
 	}
 	m.dirty = true
+}
+
+// place returns what a shard is to downsamples, nil if it is nothing.
+func (m *Marks) place(shard uint64) *place {
+	places := m.places.Load()
+	if places == nil {
+		return nil
+	}
+	if p, ok := (*places)[shard]; ok {
+		return &p
+	}
+	return nil
 }
 
 // Delete marks the windows that an entry deletes rows from. key returns the key of a
 // series.
 func (m *Marks) Delete(sequence, shard uint64, set *roaring.Bitmap, r model.TimeRange, key func(model.SeriesID) (string, error)) {
-	sources := m.sources.Load()
-	if sources == nil {
+	p := m.place(shard)
+	if p == nil {
 		return
 	}
-	src := (*sources)[shard]
-	r = model.TimeRange{Min: max(r.Min, src.group.Min), Max: min(r.Max, src.group.Max)}
-	if len(src.tiers) == 0 || r.Empty() {
+	r = model.TimeRange{Min: max(r.Min, p.group.Min), Max: min(r.Max, p.group.Max)}
+	if r.Empty() {
 		return
 	}
 	names := measurementsOf(set, key)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, t := range src.tiers {
-		for _, name := range names {
-			t.touch(name, r, sequence)
-		}
+	for _, name := range names {
+		p.touch(name, r, sequence)
 	}
 	m.dirty = true
 }
@@ -128,19 +137,16 @@ func (m *Marks) Delete(sequence, shard uint64, set *roaring.Bitmap, r model.Time
 // Shard marks all windows of a shard for some measurements, "" for all. It is for rows
 // that come without the log, and for series that get other names.
 func (m *Marks) Shard(sequence, shard uint64, measurements ...string) {
-	sources := m.sources.Load()
-	if sources == nil {
+	p := m.place(shard)
+	if p == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	src := (*sources)[shard]
-	for _, t := range src.tiers {
-		for _, name := range measurements {
-			t.touch(name, src.group, sequence)
-		}
-		m.dirty = true
+	for _, name := range measurements {
+		p.touch(name, p.group, sequence)
 	}
+	m.dirty = true
 }
 
 // measurementsOf returns the measurements of series, or "" for all.
@@ -169,11 +175,32 @@ func (m *Marks) Touch(sequence uint64, database, policy, measurement string, r m
 		return
 	}
 	for i := range db.Downsamples {
-		if d := &db.Downsamples[i]; d.From == policy {
-			m.tiers[d.ID].touch(measurement, r, sequence)
-			m.dirty = true
+		d := &db.Downsamples[i]
+		t := m.tiers[d.ID]
+		switch policy {
+		case d.From:
+			(&place{tiers: []*tier{t}}).touch(measurement, r, sequence)
+		case d.Into:
+			(&place{tiers: []*tier{t}, target: true, covered: t.covered(db)}).touch(measurement, r, sequence)
+		default:
+			continue
 		}
+		m.dirty = true
 	}
+}
+
+// covered returns the windows for which the source has shard groups, in order.
+func (t *tier) covered(db *meta.Database) (out []window) {
+	for _, g := range db.RetentionPolicy(t.From).ShardGroups {
+		r := g.TimeRange()
+		w := window{t.Start(r.Min), t.End(r.Max)}
+		if n := len(out); n > 0 && w.from <= out[n-1].to {
+			out[n-1].to = max(out[n-1].to, w.to)
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
 }
 
 // Before comes before a change of the catalog is applied to data.
@@ -197,8 +224,13 @@ func (m *Marks) Before(sequence uint64, cmd meta.Command, data *meta.Data) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if t := m.tiers[c.ID]; t != nil {
-			for _, w := range c.Windows {
-				t.complete(w, c.Sequence)
+			for i := range c.Windows {
+				w := &c.Windows[i]
+				t.source.complete(w, c.Sequence)
+				t.target.complete(w, w.Target)
+				for _, name := range w.Except {
+					t.source.put(name, window{w.From, w.To}, c.Sequence)
+				}
 			}
 			m.dirty = true
 		}
@@ -206,33 +238,55 @@ func (m *Marks) Before(sequence uint64, cmd meta.Command, data *meta.Data) {
 }
 
 // After comes after the change of the catalog that made data. A downsample that it has
-// created gets all windows of the shard groups that its source has.
+// created gets all windows of the shard groups that its source has. So does one whose
+// target keeps rows for longer than it did: windows before that were not computed.
 func (m *Marks) After(sequence uint64, data *meta.Data) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if data == m.data {
 		return
 	}
+	before := m.data
 	m.data = data
 	wanted := map[uint64]bool{}
-	sources := map[uint64]source{}
+	places := map[uint64]place{}
 	for db, d := range data.Downsamples() {
 		wanted[d.ID] = true
-		policy := db.RetentionPolicy(d.From)
 		t := m.tiers[d.ID]
-		if t == nil {
+		fresh := t == nil
+		if fresh {
 			t = newTier(d)
 			m.tiers[d.ID] = t
-			m.dirty = true
-			for i := range policy.ShardGroups {
-				t.touch("", policy.ShardGroups[i].TimeRange(), sequence)
-			}
 		}
 		t.Downsample = *d
-		for i := range policy.ShardGroups {
-			g := &policy.ShardGroups[i]
+		from, into := db.RetentionPolicy(d.From), db.RetentionPolicy(d.Into)
+		covered := t.covered(db)
+		for _, s := range []*set{&t.source, &t.target} {
+			s.every, s.covered = int64(d.Every), covered
+		}
+		if had := policyBefore(before, db.Name, d.From); had != nil && had.Expired < from.Expired {
+			// What the source has lost by its age stays in the target.
+			gone := meta.ComputedWindows{From: model.MinTime, To: t.Ceil(from.Expired)}
+			t.source.complete(&gone, math.MaxUint64)
+			t.target.complete(&gone, math.MaxUint64)
+			m.dirty = true
+		}
+		if fresh || longer(into, policyBefore(before, db.Name, d.Into)) {
+			for _, w := range covered {
+				t.source.put("", w, sequence)
+			}
+			m.dirty = true
+		}
+		for i := range from.ShardGroups {
+			g := &from.ShardGroups[i]
 			for _, sh := range g.Shards {
-				sources[sh.ID] = source{append(slices.Clip(sources[sh.ID].tiers), t), g.TimeRange()}
+				places[sh.ID] = place{tiers: append(slices.Clip(places[sh.ID].tiers), t), group: g.TimeRange()}
+			}
+		}
+		for i := range into.ShardGroups {
+			g := &into.ShardGroups[i]
+			for _, sh := range g.Shards {
+				places[sh.ID] = place{tiers: []*tier{t}, group: g.TimeRange(), target: true, covered: covered}
 			}
 		}
 	}
@@ -242,15 +296,28 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 			m.dirty = true
 		}
 	}
-	if len(sources) == 0 {
-		m.sources.Store(nil)
+	if len(wanted) == 0 {
+		m.places.Store(nil)
 		return
 	}
-	m.sources.Store(&sources)
+	m.places.Store(&places)
+}
+
+// policyBefore returns a policy as it was before a change, nil if it was not there.
+func policyBefore(before *meta.Data, database, policy string) *meta.RetentionPolicy {
+	if before == nil || before.Database(database) == nil {
+		return nil
+	}
+	return before.Database(database).RetentionPolicy(policy)
+}
+
+// longer reports whether a policy keeps rows for longer than it did before.
+func longer(policy, had *meta.RetentionPolicy) bool {
+	return had != nil && had.Duration > 0 && (policy.Duration == 0 || policy.Duration > had.Duration)
 }
 
 // write marks the windows of rows.
-func (t *tier) write(sequence uint64, rows []point.Row) {
+func (t *tier) write(p *place, sequence uint64, rows []point.Row) {
 	clear(t.seen)
 	var layout *point.Layout
 	var w window
@@ -263,124 +330,85 @@ func (t *tier) write(sequence uint64, rows []point.Row) {
 		if w = t.seen[layout]; r.Time >= w.from && r.Time < w.to {
 			continue
 		}
-		w = t.window(r.Time)
+		w = window{t.Start(r.Time), t.End(r.Time)}
 		t.seen[layout] = w
-		t.put(layout.Measurement, w, sequence)
+		p.put(t, layout.Measurement, w, sequence)
 	}
-}
-
-// window returns the window that holds a time.
-func (t *tier) window(at int64) window {
-	from := t.Start(at)
-	to := from + int64(t.Every)
-	if to < from {
-		to = math.MaxInt64
-	}
-	return window{from, to}
 }
 
 // touch marks the windows of a range.
-func (t *tier) touch(measurement string, r model.TimeRange, sequence uint64) {
-	t.put(measurement, window{t.window(r.Min).from, t.window(r.Max).to}, sequence)
-}
-
-func (t *tier) put(measurement string, w window, sequence uint64) {
-	if measurement == "" {
-		before := len(t.all)
-		t.all = t.all.touch(w.from, w.to, sequence)
-		t.count += len(t.all) - before
-	} else {
-		old := t.measurements[measurement]
-		next := old.touch(w.from, w.to, sequence)
-		t.count += len(next) - len(old)
-		t.measurements[measurement] = next
-	}
-	if t.count > t.limit {
-		t.coarsen()
+func (p *place) touch(measurement string, r model.TimeRange, sequence uint64) {
+	for _, t := range p.tiers {
+		p.put(t, measurement, window{t.Start(r.Min), t.End(r.Max)}, sequence)
 	}
 }
 
-// coarsen makes the spans half as many as there may be, or fewer.
-func (t *tier) coarsen() {
-	for gap := int64(0); t.count > t.limit/2; gap = max(int64(t.Every), 2*gap) {
-		before := t.count
-		t.all = t.all.join(gap)
-		t.count = len(t.all)
-		for name, s := range t.measurements {
-			t.measurements[name] = s.join(gap)
-			t.count += len(t.measurements[name])
-		}
-		if t.count == before && t.count <= len(t.measurements)+1 || gap < 0 || gap > math.MaxInt64/4 {
-			break
-		}
-	}
-	if t.count <= t.limit/2 {
+// put marks windows.
+func (p *place) put(t *tier, measurement string, w window, sequence uint64) {
+	if !p.target {
+		t.source.put(measurement, w, sequence)
 		return
 	}
-	// There are very many measurements.
-	for _, name := range slices.Sorted(maps.Keys(t.measurements)) {
-		for _, sp := range t.measurements[name] {
-			t.all = t.all.touch(sp.from, sp.to, sp.sequence)
+	for _, c := range p.covered {
+		if from, to := max(w.from, c.from), min(w.to, c.to); from < to {
+			t.target.put(measurement, window{from, to}, sequence)
 		}
-	}
-	clear(t.measurements)
-	for gap := int64(t.Every); len(t.all) > t.limit/2 && gap > 0; gap *= 2 {
-		t.all = t.all.join(gap)
-	}
-	t.count = len(t.all)
-}
-
-// complete removes the marks of windows that have been computed from the entries up to a
-// sequence.
-func (t *tier) complete(w meta.ComputedWindows, sequence uint64) {
-	for name, s := range t.measurements {
-		if w.Measurement != "" && name != w.Measurement {
-			continue
-		}
-		before := len(s)
-		s = s.clear(w.From, w.To, sequence)
-		t.count += len(s) - before
-		if len(s) == 0 {
-			delete(t.measurements, name)
-			continue
-		}
-		t.measurements[name] = s
-	}
-	if w.Measurement == "" {
-		before := len(t.all)
-		t.all = t.all.clear(w.From, w.To, sequence)
-		t.count += len(t.all) - before
-		for _, name := range w.Except {
-			t.put(name, window{w.From, w.To}, sequence)
-		}
-	}
-	if t.count > t.limit { // a span may have become two
-		t.coarsen()
 	}
 }
 
-// Waiting returns windows of a downsample that are to be computed and end at before or
-// earlier: up to limit spans of measurements, the earliest first, and the earliest span
-// of all measurements.
-func (m *Marks) Waiting(id uint64, before int64, limit int) []Span {
+// Waiting returns the windows of a downsample that are to be computed and end at before
+// or earlier: spans of measurements, the earliest first, and then the earliest span of
+// all measurements.
+func (m *Marks) Waiting(id uint64, before int64) []Span {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	t := m.tiers[id]
-	if t == nil {
-		return nil
-	}
-	var found []Span
-	for name, s := range t.measurements {
-		s.upTo(before, func(sp span) { found = append(found, Span{name, sp.from, sp.to}) })
-	}
+	found, whole := m.waitingLocked(id, before)
+	m.mu.Unlock()
+	// Writers do not wait for this.
 	slices.SortFunc(found, func(a, b Span) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Measurement, b.Measurement))
 	})
-	found = found[:min(limit, len(found))]
-	if len(t.all) > 0 && t.all[0].from < before {
-		found = append(found, Span{"", t.all[0].from, min(t.all[0].to, before)})
+	return append(found, whole[:min(1, len(whole))]...)
+}
+
+// waitingLocked returns the spans of measurements, and those of all measurements in order
+// of time.
+func (m *Marks) waitingLocked(id uint64, before int64) (found, whole []Span) {
+	t := m.tiers[id]
+	if t == nil {
+		return nil, nil
 	}
-	return found
+	found = make([]Span, 0, len(t.source.measurements))
+	for name, s := range t.source.measurements {
+		found = union(found, name, s, t.target.measurements[name], before)
+	}
+	for name, s := range t.target.measurements {
+		if t.source.measurements[name] == nil {
+			found = union(found, name, s, nil, before)
+		}
+	}
+	return found, union(nil, "", t.source.all, t.target.all, before)
+}
+
+// union appends the spans up to a time that are in a or in b.
+func union(dst []Span, measurement string, a, b spans, before int64) []Span {
+	first := len(dst)
+	for len(a)+len(b) > 0 {
+		if len(a) == 0 || len(b) > 0 && b[0].from < a[0].from {
+			a, b = b, a
+		}
+		sp := a[0]
+		a = a[1:]
+		if sp.from >= before {
+			break
+		}
+		to := min(sp.to, before)
+		if n := len(dst); n > first && sp.from <= dst[n-1].To {
+			dst[n-1].To = max(dst[n-1].To, to)
+			continue
+		}
+		dst = append(dst, Span{measurement, sp.from, to})
+	}
+	return dst
 }
 
 // Until returns the start of the earliest window of a measurement that is to be computed,
@@ -392,19 +420,14 @@ func (m *Marks) Until(id uint64, measurement string, end int64) int64 {
 	if t == nil {
 		return model.MinTime
 	}
-	for _, s := range []spans{t.all, t.measurements[measurement]} {
-		if len(s) > 0 {
-			end = min(end, s[0].from)
-		}
-	}
-	return end
+	return t.target.earliest(measurement, t.source.earliest(measurement, end))
 }
 
 // State sums up the windows of a downsample that are to be computed.
 type State struct {
 	Windows  int64 // of measurements
 	Earliest int64 // start of the earliest, or what State was asked with
-	// Whole is how much time is to be computed for all measurements.
+	// Whole is how many windows are to be computed for all measurements.
 	Whole int64
 }
 
@@ -417,16 +440,16 @@ func (m *Marks) State(id uint64, before int64) State {
 	if t == nil {
 		return state
 	}
-	add := func(sp span) {
-		state.Windows += (sp.to - sp.from) / int64(t.Every)
-		state.Earliest = min(state.Earliest, sp.from)
+	found, whole := m.waitingLocked(id, before)
+	for _, list := range [][]Span{found, whole} {
+		for _, sp := range list {
+			n := t.Windows(sp.From, sp.To)
+			state.Windows += n
+			state.Earliest = min(state.Earliest, sp.From)
+			if sp.Measurement == "" {
+				state.Whole += n
+			}
+		}
 	}
-	for _, s := range t.measurements {
-		s.upTo(before, add)
-	}
-	t.all.upTo(before, func(sp span) {
-		add(sp)
-		state.Whole += sp.to - sp.from
-	})
 	return state
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -84,26 +85,15 @@ func rows(measurement string, hours ...float64) []point.Row {
 // waiting writes down all that is waiting, in hours, spans that touch each other as one.
 func waiting(m *Marks, id uint64, before int64) string {
 	var b strings.Builder
-	list := func(name string, s spans) {
-		for i := 0; i < len(s); {
-			j := i
-			for j+1 < len(s) && s[j+1].from == s[j].to {
-				j++
-			}
-			if s[i].from < before {
-				fmt.Fprintf(&b, "%s %d-%d, ", name, s[i].from/hour, min(s[j].to, before)/hour)
-			}
-			i = j + 1
-		}
-	}
 	t := m.tiers[id]
 	if t == nil {
 		return ""
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.measurements)) {
-		list(name, t.measurements[name])
+	found, whole := m.waitingLocked(id, before)
+	slices.SortStableFunc(found, func(a, b Span) int { return strings.Compare(a.Measurement, b.Measurement) })
+	for _, sp := range append(found, whole...) {
+		fmt.Fprintf(&b, "%s %d-%d, ", sp.Measurement, sp.From/hour, sp.To/hour)
 	}
-	list("", t.all)
 	return strings.TrimSuffix(b.String(), ", ")
 }
 
@@ -179,16 +169,149 @@ func TestMarks(t *testing.T) {
 	if got := waiting(m, id, 30*hour); got != " 24-30" {
 		t.Errorf("before 30: %q", got)
 	}
-	if got := fmt.Sprint(m.Waiting(id, 61*hour, 5)); got != fmt.Sprint([]Span{{"cpu", 60 * hour, 61 * hour}, {"", 24 * hour, 48 * hour}}) {
+	if got := fmt.Sprint(m.Waiting(id, 61*hour)); got != fmt.Sprint([]Span{{"cpu", 60 * hour, 61 * hour}, {"", 24 * hour, 48 * hour}}) {
 		t.Errorf("before 61: %s", got)
 	}
-	if got, want := m.State(id, 60*hour), (State{Windows: 24, Earliest: 24 * hour, Whole: 24 * hour}); got != want {
+	if got, want := m.State(id, 60*hour), (State{Windows: 24, Earliest: 24 * hour, Whole: 24}); got != want {
 		t.Errorf("state %+v, want %+v", got, want)
 	}
 	step("dropped", "", func() { change(meta.DropDownsample{Database: "d", From: "raw", Into: "hours"}) })
 	m.Write(99, 3, rows("cpu", 50))
-	if len(m.tiers) != 0 || m.sources.Load() != nil {
+	if len(m.tiers) != 0 || m.places.Load() != nil {
 		t.Error("something is left of a downsample that was dropped")
+	}
+}
+
+// TestTarget: what changes rows of the target marks their windows, where the source has
+// shard groups.
+func TestTarget(t *testing.T) {
+	d := apply(t, catalog(t), create("hours", time.Hour))
+	day := 24 * time.Hour
+	for n := range 5 { // shards 4 to 8
+		d = apply(t, d, meta.CreateShardGroup{Database: "d", RetentionPolicy: "hours", Time: int64(n) * 24 * hour})
+	}
+	id := d.Database("d").Downsamples[0].ID
+	m := open(disk(t), d)
+	key := func(model.SeriesID) (string, error) { return "cpu,host=a", nil }
+	sequence := uint64(10)
+	change := func(cmd meta.Command) {
+		m.Before(sequence, cmd, d)
+		d = apply(t, d, cmd)
+		m.After(sequence, d)
+	}
+	// Windows are complete when both are: the rows of the source have been read, and
+	// nobody has touched the target since it was seen to be right.
+	whole := meta.ComputedWindows{From: 0, To: 72 * hour}
+	change(meta.CompleteWindows{ID: id, Sequence: sequence, Windows: []meta.ComputedWindows{{From: 0, To: 72 * hour, Target: sequence}}})
+	m.Write(sequence+1, 4, rows("cpu", 3))
+	m.Write(sequence+2, 1, rows("cpu", 5))
+	for _, upTo := range []struct {
+		source, target uint64
+		want           string
+	}{{sequence, sequence, "cpu 3-4, cpu 5-6"}, {sequence, sequence + 2, "cpu 5-6"}, {sequence + 2, sequence + 2, ""}} {
+		whole.Target = upTo.target
+		m.Before(sequence+3, meta.CompleteWindows{ID: id, Sequence: upTo.source, Windows: []meta.ComputedWindows{whole}}, d)
+		if got := waiting(m, id, 99*hour); got != upTo.want {
+			t.Errorf("complete up to %d and %d: %q, want %q", upTo.source, upTo.target, got, upTo.want)
+		}
+	}
+	for _, step := range []struct {
+		what string
+		do   func()
+		want string
+	}{
+		{"computed", func() {}, ""},
+		{"rows of somebody", func() { m.Write(sequence, 5, rows("cpu", 30, 31)) }, "cpu 30-32"},
+		{"rows where the source has no shard", func() { m.Write(sequence, 7, rows("cpu", 80)) }, ""},
+		{"a delete that goes further than the source", func() {
+			m.Delete(sequence, 6, roaring.BitmapOf(1), model.TimeRange{Min: 70 * hour, Max: 90 * hour}, key)
+			m.Delete(sequence, 7, roaring.BitmapOf(1), model.TimeRange{Min: 70 * hour, Max: 90 * hour}, key)
+		}, "cpu 70-72"},
+		{"series with other names", func() { m.Shard(sequence, 4, "cpu", "mem") }, "cpu 0-24, mem 0-24"},
+		{"files from elsewhere", func() { m.Shard(sequence, 4, "") }, " 0-24"},
+		{"a dropped shard", func() { change(meta.DropShard{ID: 5}) }, " 24-48"},
+		{"a dropped group", func() { change(meta.DropShardGroup{Database: "d", RetentionPolicy: "hours", ID: 6}) }, " 48-72"},
+		{"a shorter life", func() {
+			change(meta.AlterRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "hours", Duration: &day}})
+		}, ""},
+		{"a group that expired", func() {
+			change(meta.DropShardGroup{Database: "d", RetentionPolicy: "hours", ID: 4, IfDuration: day})
+		}, ""},
+		{"a group of the source that expired", func() {
+			change(meta.AlterRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "raw", Duration: &day}})
+			m.Write(sequence, 1, rows("cpu", 3))
+			m.Write(sequence, 3, rows("cpu", 50))
+			change(meta.DropShardGroup{Database: "d", RetentionPolicy: "raw", ID: 1, IfDuration: day})
+		}, "cpu 50-51"},
+		{"a longer life", func() {
+			long := 48 * time.Hour
+			change(meta.AlterRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "hours", Duration: &long}})
+		}, " 24-72"},
+		{"a longer life of the source", func() {
+			long := 48 * time.Hour
+			change(meta.AlterRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "raw", Duration: &long}})
+		}, ""},
+	} {
+		change(meta.CompleteWindows{ID: id, Sequence: sequence, Windows: []meta.ComputedWindows{{From: 0, To: 72 * hour, Target: sequence}}})
+		sequence++
+		step.do()
+		if got := waiting(m, id, 99*hour); got != step.want {
+			t.Errorf("%s: %q, want %q", step.what, got, step.want)
+		}
+	}
+}
+
+// TestCoarseGap: however coarse marks are, they do not reach over times for which the
+// source has no shard group.
+func TestCoarseGap(t *testing.T) {
+	d := apply(t, catalog(t), meta.CreateShardGroup{Database: "d", RetentionPolicy: "raw", Time: 9 * 24 * hour}, create("hours", time.Hour))
+	id := d.Database("d").Downsamples[0].ID
+	m := open(disk(t), d)
+	m.Before(1, meta.CompleteWindows{ID: id, Sequence: 1, Windows: []meta.ComputedWindows{{From: 0, To: 240 * hour}}}, d)
+	m.tiers[id].source.limit = 6
+	for i := range 40 {
+		m.Write(uint64(i+2), 1, rows(fmt.Sprint("m", i%9), float64(i)))
+		m.Write(uint64(i+2), 4, rows(fmt.Sprint("m", i%9), 216+float64(i%20)))
+	}
+	for _, sp := range append(m.Waiting(id, 999*hour), Span{From: m.tiers[id].source.all[0].from, To: m.tiers[id].source.all[0].to}) {
+		if sp.From < 72*hour && sp.To > 72*hour {
+			t.Errorf("windows from %d to %d", sp.From/hour, sp.To/hour)
+		}
+	}
+}
+
+// TestEnds: windows at the ends of time.
+func TestEnds(t *testing.T) {
+	d := apply(t, catalog(t), meta.CreateShardGroup{Database: "d", RetentionPolicy: "raw", Time: model.MinTime},
+		meta.CreateShardGroup{Database: "d", RetentionPolicy: "raw", Time: model.MaxTime}, create("hours", time.Hour))
+	id := d.Database("d").Downsamples[0].ID
+	fs := disk(t)
+	m := open(fs, d)
+	m.Before(1, meta.CompleteWindows{ID: id, Sequence: 1, Windows: []meta.ComputedWindows{{From: model.MinTime, To: math.MaxInt64}}}, d)
+	if got := m.Waiting(id, math.MaxInt64); len(got) != 0 {
+		t.Fatalf("left: %v", got)
+	}
+	tier := &d.Database("d").Downsamples[0]
+	first := rows("cpu", 0, 0, 1)
+	first[0].Time, first[1].Time = model.MinTime, model.MaxTime
+	m.Write(2, 4, first[:1])
+	m.Write(2, 5, first[1:2])
+	m.Write(2, 1, first[2:])
+	want := []Span{{"cpu", model.MinTime, tier.End(model.MinTime)}, {"cpu", hour, 2 * hour}, {"cpu", tier.Start(model.MaxTime), math.MaxInt64}}
+	if err := m.Save(d.Lineage); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*Marks{m, open(fs, d)} {
+		if got := m.Waiting(id, math.MaxInt64); !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		if got := m.State(id, math.MaxInt64).Windows; got != 3 {
+			t.Errorf("%d windows", got)
+		}
+	}
+	m.Touch(3, "d", "raw", "", model.AllTime)
+	if got, want := m.State(id, math.MaxInt64).Whole, int64(5124096); got != want { // 584 years
+		t.Errorf("%d windows of all time, want %d", got, want)
 	}
 }
 
@@ -201,7 +324,7 @@ func TestMarksModel(t *testing.T) {
 		fs := disk(t)
 		m := open(fs, d)
 		limit := []int{maxSpans, 12}[rnd.IntN(2)]
-		m.tiers[id].limit = limit
+		m.tiers[id].source.limit = limit
 		type place struct {
 			measurement string
 			window      int64
@@ -232,13 +355,13 @@ func TestMarksModel(t *testing.T) {
 					t.Fatal(err)
 				}
 				m = open(fs, d)
-				m.tiers[id].limit = limit
+				m.tiers[id].source.limit = limit
 			default:
 				p := place{[]string{"a", "b", "c"}[rnd.IntN(3)], rnd.Int64N(72)}
 				m.Write(sequence, 1, rows(p.measurement, float64(p.window)+0.5))
 				want[p] = sequence
 			}
-			tier := m.tiers[id]
+			tier := &m.tiers[id].source
 			have := map[place]uint64{}
 			count := len(tier.all)
 			note := func(name string, s spans) {
@@ -282,17 +405,17 @@ func TestMarksBounded(t *testing.T) {
 	} {
 		m := open(disk(t), d)
 		m.Before(1, meta.CompleteWindows{ID: id, Sequence: 1, Windows: []meta.ComputedWindows{{From: 0, To: 72 * hour}}}, d)
-		m.tiers[id].limit = 100
+		m.tiers[id].source.limit = 100
 		for i := range 5000 {
-			m.Write(uint64(i+2), 1, rows(measurement(i), float64(i%72*3600+i)/3600*2))
-			if n := m.tiers[id].count; n > 100 {
+			m.Write(uint64(i+2), 1, rows(measurement(i), float64(i*7919%(72*3600))/3600))
+			if n := m.tiers[id].source.count; n > 100 {
 				t.Fatalf("%s: %d spans", name, n)
 			}
 		}
 		for i := range 5000 {
-			at := int64(float64(i%72*3600+i) / 3600 * 2 * float64(hour))
-			covered := slices.ContainsFunc(m.tiers[id].all, func(s span) bool { return s.from <= at && at < s.to }) ||
-				slices.ContainsFunc(m.tiers[id].measurements[measurement(i)], func(s span) bool { return s.from <= at && at < s.to })
+			at := int64(float64(i*7919%(72*3600)) / 3600 * float64(hour))
+			covered := slices.ContainsFunc(m.tiers[id].source.all, func(s span) bool { return s.from <= at && at < s.to }) ||
+				slices.ContainsFunc(m.tiers[id].source.measurements[measurement(i)], func(s span) bool { return s.from <= at && at < s.to })
 			if !covered {
 				t.Fatalf("%s: row %d is forgotten", name, i)
 			}
@@ -308,6 +431,7 @@ func TestFile(t *testing.T) {
 	m := open(fs, d)
 	m.Before(1, meta.CompleteWindows{ID: id, Sequence: 1, Windows: []meta.ComputedWindows{{From: 0, To: 60 * hour}}}, d)
 	m.Write(5, 1, append(rows("cpu", 3, -7), rows("mem, é", 1)...))
+	m.Touch(6, "d", "hours", "cpu", model.TimeRange{Min: 5 * hour, Max: 5 * hour})
 	if err := m.Save(d.Lineage); err != nil {
 		t.Fatal(err)
 	}
@@ -315,10 +439,10 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	formats.Golden(t, "touched-v1.golden", b)
+	formats.Golden(t, "touched-v2.golden", b)
 	formats.Examples(t, "touched.md")
 	golden := b
-	const some, all = "cpu -7--6, cpu 3-4, mem, é 1-2,  60-72", " 0-72"
+	const some, all = "cpu -7--6, cpu 3-4, cpu 5-6, mem, é 1-2,  60-72", " 0-72"
 	if got := waiting(open(fs, d), id, 99*hour); got != some {
 		t.Errorf("read: %q", got)
 	}
@@ -331,7 +455,7 @@ func TestFile(t *testing.T) {
 	other.Lineage = identity.Lineage{9}
 	for what, marks := range map[string]func() *Marks{
 		"damaged":              func() *Marks { write(append(slices.Clone(golden[:50]), golden[51:]...)); return open(fs, d) },
-		"of another version":   func() *Marks { b := slices.Clone(golden); b[8] = 2; write(b); return open(fs, d) },
+		"of another version":   func() *Marks { b := slices.Clone(golden); b[8] = 1; write(b); return open(fs, d) },
 		"empty":                func() *Marks { write(nil); return open(fs, d) },
 		"of another directory": func() *Marks { write(golden); return open(fs, &other) },
 		"missing": func() *Marks {
@@ -387,7 +511,7 @@ func TestFull(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	golden, err := os.ReadFile("testdata/touched-v1.golden")
+	golden, err := os.ReadFile("testdata/touched-v2.golden")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -430,4 +554,26 @@ func BenchmarkWrite(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(len(all)), "ns/row")
 		})
 	}
+}
+
+// BenchmarkWaiting is how long writers wait for a list of as many windows as there may be.
+func BenchmarkWaiting(b *testing.B) {
+	d := apply(b, catalog(b), create("hours", time.Hour))
+	id := d.Database("d").Downsamples[0].ID
+	m := open(disk(b), d)
+	for i := range maxSpans / 2 {
+		m.Write(uint64(i), 1, rows(fmt.Sprint("m", i), 1))
+	}
+	b.Run("locked", func(b *testing.B) {
+		for b.Loop() {
+			m.mu.Lock()
+			m.waitingLocked(id, 72*hour)
+			m.mu.Unlock()
+		}
+	})
+	b.Run("all", func(b *testing.B) {
+		for b.Loop() {
+			m.Waiting(id, 72*hour)
+		}
+	})
 }

@@ -86,11 +86,12 @@ func (s spans) clear(from, to int64, sequence uint64) spans {
 	return slices.Replace(s, i, j, left...)
 }
 
-// join joins spans that are at most gap apart.
-func (s spans) join(gap int64) spans {
+// join joins spans that are at most gap apart, if they touch or lie in one of some windows.
+func (s spans) join(gap int64, within []window) spans {
 	out := s[:0]
 	for _, sp := range s {
-		if n := len(out); n > 0 && sp.from-out[n-1].to <= gap {
+		// The gap may be longer than an int64.
+		if n := len(out); n > 0 && uint64(sp.from-out[n-1].to) <= uint64(gap) && (sp.from == out[n-1].to || hold(within, out[n-1].from, sp.to)) {
 			out[n-1].to = sp.to
 			out[n-1].sequence = max(out[n-1].sequence, sp.sequence)
 			continue
@@ -100,13 +101,14 @@ func (s spans) join(gap int64) spans {
 	return out
 }
 
-// upTo calls f with the parts of spans before a time, in order.
-func (s spans) upTo(before int64, f func(span)) {
-	for _, sp := range s {
-		if sp.from >= before {
-			return
+// hold reports whether one of some windows, which are disjoint and in order, has all of
+// [from, to).
+func hold(windows []window, from, to int64) bool {
+	i, _ := slices.BinarySearchFunc(windows, from, func(w window, from int64) int {
+		if w.to <= from {
+			return -1
 		}
-		sp.to = min(sp.to, before)
-		f(sp)
-	}
+		return 1
+	})
+	return i < len(windows) && windows[i].from <= from && to <= windows[i].to
 }
