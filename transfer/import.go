@@ -371,7 +371,7 @@ func (im *importer) sendBatch(b *importBatch) error {
 	refusal, err := im.write(b)
 	var bad []int
 	if err == nil && refusal != nil {
-		bad, err = im.search(b, refusal, nil)
+		bad, err = im.search(b, b, refusal, nil)
 	}
 	if err != nil {
 		return err
@@ -381,16 +381,6 @@ func (im *importer) sendBatch(b *importBatch) error {
 	im.stats.Lines += b.lines
 	im.stats.Failed += int64(len(bad))
 	im.stats.Written += b.lines - int64(len(bad))
-	if refusal != nil {
-		where := ""
-		if len(bad) > 0 && b.sources != nil {
-			where = fmt.Sprintf("%s:%d: ", im.opt.Name, b.sources[bad[0]].line)
-		}
-		if where != "" && b.sources != nil && im.opt.Series {
-			refusal.Message = lineOfBody.ReplaceAllString(refusal.Message, "$1")
-		}
-		im.stats.addError(where + refusal.Message)
-	}
 	im.keepBadLocked(b, bad)
 	if im.opt.Progress != nil {
 		im.opt.Progress(im.stats)
@@ -479,15 +469,21 @@ func (im *importer) makePolicy(db, rp string) error {
 	return nil
 }
 
-// search appends the lines of a refused batch that the server does not store to bad, by
-// their numbers in the batch. It sends the batch again by halves. What the server takes
+// search appends the lines of a refused part of a batch that the server does not store to
+// bad, by their numbers in the batch. It sends the batch again by halves. What the server takes
 // it has already; storing it again changes nothing. A server that says how many
 // lines it dropped spares the search where it dropped all lines or none.
-func (im *importer) search(b *importBatch, refusal *WriteError, bad []int) ([]int, error) {
+func (im *importer) search(whole, b *importBatch, refusal *WriteError, bad []int) ([]int, error) {
 	switch {
 	case refusal.Dropped == 0: // all points are stored, without a field "time"
+		im.tell(nil, refusal)
 		return bad, nil
 	case b.lines == 1 || refusal.Dropped == b.lines:
+		if whole.sources != nil {
+			im.tell(whole.sources[b.first:b.first+len(b.ends)], refusal)
+		} else {
+			im.tell(nil, refusal)
+		}
 		for i := range b.ends {
 			bad = append(bad, b.first+i)
 		}
@@ -508,9 +504,27 @@ func (im *importer) search(b *importBatch, refusal *WriteError, bad []int) ([]in
 		if refusal == nil {
 			continue
 		}
-		if bad, err = im.search(part, refusal, bad); err != nil {
+		if bad, err = im.search(whole, part, refusal, bad); err != nil {
 			return nil, err
 		}
 	}
 	return bad, nil
+}
+
+// tell notes why the server refused lines, and the rows that they come from.
+func (im *importer) tell(of []tableRow, refusal *WriteError) {
+	text := refusal.Message
+	if len(of) > 0 {
+		if im.opt.Series {
+			text = lineOfBody.ReplaceAllString(text, "$1")
+		}
+		where := fmt.Sprintf("%s:%d", im.opt.Name, of[0].line)
+		if last := of[len(of)-1].line; last != of[0].line {
+			where += fmt.Sprintf("-%d", last) // the server names one reason
+		}
+		text = where + ": " + text
+	}
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	im.stats.addError(text)
 }

@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,6 +18,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/point"
+	"tsdbd/transfer/csv"
 )
 
 // FuzzImportLines writes a string value as Export does, between other lines: it
@@ -135,5 +139,55 @@ func TestImportKeepsRefusedLines(t *testing.T) {
 	opt.Failed = fullDisk{}
 	if _, err := Import(context.Background(), &Client{URL: server.URL}, strings.NewReader(lines), opt); !errors.Is(err, errNoRoom) {
 		t.Errorf("refused lines that cannot be kept: %v", err)
+	}
+}
+
+// TestImportTellsEachReason: a server names one reason for all lines that it refuses. Import
+// finds the others, and the rows that they are about.
+func TestImportTellsEachReason(t *testing.T) {
+	for _, tells := range []bool{false, true} { // how many lines it has dropped
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			dropped, reason := 0, ""
+			for line := range strings.Lines(string(body)) {
+				if _, bad, is := strings.Cut(line, "bad="); is {
+					dropped++
+					reason, _, _ = strings.Cut(bad, " ")
+				}
+			}
+			if dropped == 0 {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+			if tells {
+				w.Header().Set("X-Tsdbd-Dropped", strconv.Itoa(dropped))
+			}
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error":"partial write: %s is wrong dropped=%d"}`, reason, dropped)
+		}))
+		defer server.Close()
+		const table = "time,bad,v\n1,,1\n2,one,1\n3,,1\n4,two,1\n5,three,1\n6,three,1\n7,,1\n8,,1\n"
+		var kept strings.Builder
+		stats, err := Import(t.Context(), &Client{URL: server.URL}, strings.NewReader(table), ImportOptions{
+			Database: "d", Name: "f", Failed: &kept, CSV: &csv.Options{Columns: "time,bad:tag,v:float", Measurement: "m", Unit: "ns"},
+		})
+		if err != nil || stats.Failed != 4 || stats.Written != 4 || kept.String() != "time,bad,v\n2,one,1\n4,two,1\n5,three,1\n6,three,1\n" {
+			t.Errorf("%+v, %v\n%s", stats, err, kept.String())
+		}
+		want := []string{"f:3: partial write: one", "f:5: partial write: two", "f:6: partial write: three", "f:7: partial write: three"}
+		if tells {
+			want = []string{"f:3: partial write: one", "f:5: partial write: two", "f:6-7: partial write: three"}
+		}
+		if len(stats.Errors) != len(want) {
+			t.Errorf("errors %q", stats.Errors)
+		}
+		for i, e := range stats.Errors {
+			if !strings.HasPrefix(e, want[min(i, len(want)-1)]) {
+				t.Errorf("errors %q, want %q", stats.Errors, want)
+			}
+		}
 	}
 }
