@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,8 +61,9 @@ type measured struct {
 
 // typed is a field and its type, Unknown if it has several.
 type typed struct {
-	key string
-	of  model.FieldType
+	key     string
+	of      model.FieldType
+	columns []string // what counts its values
 }
 
 // fieldsOf returns the fields of all measurements of a retention policy. Without FROM,
@@ -83,12 +85,27 @@ func fieldsOf(ctx context.Context, server Server, database, policy string) (out 
 				return nil, errors.New("SHOW FIELD KEYS: an answer without types")
 			}
 			key, kind := text(row[0]), fieldType(text(row[1]))
-			if at, twice := place[key]; twice {
-				m.fields[at].of = model.Unknown
+			// A field has one type in a shard. A query takes all numbers together, and the
+			// other types each for itself.
+			column := influxql.QuoteIdent(key)
+			if kind == model.String || kind == model.Boolean {
+				column += "::" + kind.String()
+			}
+			at, twice := place[key]
+			if !twice {
+				place[key] = len(m.fields)
+				m.fields = append(m.fields, typed{key, kind, []string{column}})
 				continue
 			}
-			place[key] = len(m.fields)
-			m.fields = append(m.fields, typed{key, kind})
+			f := &m.fields[at]
+			if f.of = model.Unknown; !slices.Contains(f.columns, column) {
+				f.columns = append(f.columns, column)
+			}
+		}
+		for i := range m.fields {
+			if f := &m.fields[i]; len(f.columns) == 1 {
+				f.columns[0] = influxql.QuoteIdent(f.key)
+			}
 		}
 		out = append(out, m)
 	}
@@ -111,7 +128,9 @@ func (m *Measurement) ask(ctx context.Context, server Server, name Name, fields 
 		fields = fields[len(part):]
 		var columns []string
 		for i, f := range part {
-			columns = append(columns, fmt.Sprintf("count(%s) AS c%d", influxql.QuoteIdent(f.key), i))
+			for n, c := range f.columns {
+				columns = append(columns, fmt.Sprintf("count(%s) AS %c%d", c, countNames[n], i))
+			}
 			if f.of.Numeric() {
 				columns = append(columns, fmt.Sprintf("sum(%s) AS s%d", influxql.QuoteIdent(f.key), i))
 			}
@@ -135,14 +154,17 @@ func (m *Measurement) ask(ctx context.Context, server Server, name Name, fields 
 	return nil
 }
 
-// take takes the row of an answer. Columns are named c and s and the number of a field.
+// countNames begin the names of the columns that count a field.
+const countNames = "cde"
+
+// take takes the row of an answer. Columns are named c, d, e and s and the number of a field.
 func (m *Measurement) take(fields []typed, columns []string, row []json.RawMessage) error {
 	if len(row) != len(columns) {
 		return errors.New("the answer has another number of columns than names")
 	}
 	for i, column := range columns {
 		number := text(row[i])
-		if column == "" || column[0] != 'c' && column[0] != 's' || number == "null" {
+		if column == "" || !strings.Contains(countNames+"s", column[:1]) || number == "null" {
 			continue
 		}
 		at, err := strconv.Atoi(column[1:])
@@ -151,7 +173,7 @@ func (m *Measurement) take(fields []typed, columns []string, row []json.RawMessa
 		}
 		of := fields[at]
 		switch {
-		case column[0] == 'c':
+		case column[0] != 's':
 			count, err := strconv.ParseFloat(number, 64)
 			if err != nil {
 				return fmt.Errorf("count of field %q: %w", of.key, err)
@@ -160,7 +182,7 @@ func (m *Measurement) take(fields []typed, columns []string, row []json.RawMessa
 				continue // an answer of 3.x
 			}
 			f := m.field(of.key)
-			f.Count, f.Type = int64(count), of.of
+			f.Count, f.Type = f.Count+int64(count), of.of
 			if f.Type == model.Float {
 				f.Float = Float(math.NaN()) // until the sum comes: null if it is not finite
 			}

@@ -226,15 +226,19 @@ func (f fakeServer) Ask(_ context.Context, _, _ string, _ url.Values, _ http.Hea
 // TestAsk reads answers as InfluxDB 1.6 gives them.
 func TestAsk(t *testing.T) {
 	server := fakeServer{
-		`SHOW FIELD KEYS ON d FROM autogen./.*/`: `{"results":[{"series":[{"name":"cpu","columns":["fieldKey","fieldType"],"values":[["b","boolean"],["f","float"],["i","integer"],["i","float"],["s","string"],["u","unsigned"]]},{"name":"else","columns":["fieldKey","fieldType"],"values":[["x","float"]]}]}]}`,
-		`SELECT count(b) AS c0, count(f) AS c1, sum(f) AS s1, count(i) AS c2, count(s) AS c3, count(u) AS c4, sum(u) AS s4 FROM "autogen".cpu`: `{"results":[{"series":[{"name":"cpu","columns":["time","c0","c1","s1","c2","c3","c4","s4"],"values":[["1970-01-01T00:00:00Z",3,2,0.30000000000000004,2,1,1,18446744073709551615]]}]}]}`,
-		`SELECT count(x) AS c0, sum(x) AS s0 FROM "autogen".else`:                                                                              `{"results":[{}]}`,
-		`SHOW SERIES EXACT CARDINALITY ON d FROM "autogen".cpu`:                                                                                `{"results":[{"series":[{"name":"cpu","columns":["count"],"values":[[2]]}]}]}`,
+		`SHOW FIELD KEYS ON d FROM autogen./.*/`: `{"results":[{"series":[{"name":"cpu","columns":["fieldKey","fieldType"],"values":[["b","boolean"],["f","float"],["i","integer"],["i","float"],["s","string"],["u","unsigned"],["x","string"],["x","boolean"],["x","float"],["x","integer"]]},{"name":"else","columns":["fieldKey","fieldType"],"values":[["x","float"]]}]}]}`,
+		`SELECT count(b) AS c0, count(f) AS c1, sum(f) AS s1, count(i) AS c2, count(s) AS c3, count(u) AS c4, sum(u) AS s4, count(x::string) AS c5, count(x::boolean) AS d5, count(x) AS e5 FROM "autogen".cpu`: `{"results":[{"series":[{"name":"cpu","columns":["time","c0","c1","s1","c2","c3","c4","s4","c5","d5","e5"],"values":[["1970-01-01T00:00:00Z",3,2,0.30000000000000004,2,1,1,18446744073709551615,5,null,2]]}]}]}`,
+		`SELECT count(x) AS c0, sum(x) AS s0 FROM "autogen".else`: `{"results":[{}]}`,
+		`SHOW SERIES EXACT CARDINALITY ON d FROM "autogen".cpu`:   `{"results":[{"series":[{"name":"cpu","columns":["count"],"values":[[2]]}]}]}`,
 	}
 	got, err := Ask(t.Context(), server, "d", "autogen", model.AllTime)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if x := got[cpu].Fields["x"]; x == nil || x.Count != 7 || x.Type != model.Unknown {
+		t.Errorf("a field of three types: %+v", x)
+	}
+	delete(got[cpu].Fields, "x")
 	if d := Differences(example(), got); len(d) > 0 || len(got) != 1 || got[cpu].Series != 2 || got[cpu].Fields["i"].Type != model.Unknown {
 		t.Errorf("%+v, %+v", d, got[cpu])
 	}
