@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -43,6 +44,23 @@ type rowRef struct {
 
 // NewGatherer returns a Gatherer over c as it grows.
 func NewGatherer(c *Cache) *Gatherer { return &Gatherer{c: c} }
+
+// keptRefs bounds the rows that fit into the memory which Release keeps.
+const keptRefs = 4096
+
+// refLists keeps the memory of Gatherers that were released.
+var refLists sync.Pool // of *[]rowRef
+
+// Release keeps the memory of a Gatherer for others. The Gatherer must not be used
+// afterwards.
+func (g *Gatherer) Release() {
+	if n := cap(g.refs); n > 0 && n <= keptRefs {
+		refs := g.refs[:n]
+		clear(refs) // they point into the cache
+		refLists.Put(&refs)
+	}
+	g.refs = nil
+}
 
 // capture takes the series' state and what is needed to walk its rows.
 func (g *Gatherer) capture(id model.SeriesID) (state, bool) {
@@ -144,6 +162,11 @@ func (g *Gatherer) collect(id model.SeriesID, r model.TimeRange) (st state, ok b
 	g.refs = g.refs[:0]
 	if st, ok = g.capture(id); !ok || st.max < r.Min || st.min > r.Max {
 		return st, false
+	}
+	if g.refs == nil {
+		if kept, ok := refLists.Get().(*[]rowRef); ok {
+			g.refs = (*kept)[:0]
+		}
 	}
 	used := int(st.used)
 	for link := st.link(); link != 0; {

@@ -160,4 +160,9 @@ func (c *cursor) Err() error {
 }
 
 // Close ends the cursor; the view stays.
-func (c *cursor) Close() { c.texts.giveBack() }
+func (c *cursor) Close() {
+	c.texts.giveBack()
+	for i := range c.caches {
+		c.caches[i].gather.Release()
+	}
+}
