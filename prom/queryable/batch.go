@@ -3,6 +3,7 @@ package queryable
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -33,6 +34,41 @@ type batch struct {
 	users  int       // iterators
 	bytes  int64     // charged
 	texts  int64     // of them for the letters of histograms
+}
+
+// keptBytes bounds the samples of a batch that is kept for later queries. Those of a
+// panel of some series fit.
+const keptBytes = 256 << 10
+
+// batches keeps the memory of small batches: most queries read a few series, and new
+// memory for their samples would take longer than reading them.
+var batches sync.Pool
+
+// newBatch returns an empty batch, which the budget is charged for.
+func newBatch(of *budget) (*batch, error) {
+	b, _ := batches.Get().(*batch)
+	if b == nil {
+		return &batch{budget: of}, nil
+	}
+	b.budget = of
+	if err := of.take(b.bytes); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// keep keeps the memory of a batch whose budget was given back and whose samples nobody
+// reads any more.
+func (b *batch) keep() {
+	if b.bytes -= b.texts; b.bytes > keptBytes {
+		return
+	}
+	for i := range b.parts {
+		b.parts[i].reset()
+	}
+	clear(b.slots[:cap(b.slots)]) // they have pointers
+	b.budget, b.texts = nil, 0
+	batches.Put(b)
 }
 
 // slot says where the samples of an origin go.
@@ -85,7 +121,10 @@ func (s *selection) load(place int) (*batch, error) {
 	b := s.free
 	s.free = nil
 	if b == nil {
-		b = &batch{budget: &s.q.budget}
+		var err error
+		if b, err = newBatch(&s.q.budget); err != nil {
+			return nil, err
+		}
 	}
 	n := min(max(s.size, 1), len(s.series)-place)
 	if err := s.read(b, place, n); err != nil {

@@ -110,4 +110,13 @@ func (f *Found) Warnings() annotations.Annotations {
 }
 
 // Close gives all memory back.
-func (f *Found) Close() { _ = f.selection.q.Close() } // returns nil
+func (f *Found) Close() {
+	s := f.selection
+	_ = s.q.Close() // returns nil
+	for _, b := range []*batch{s.current, s.free} {
+		if b != nil {
+			b.keep()
+		}
+	}
+	s.current, s.free = nil, nil
+}

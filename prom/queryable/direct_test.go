@@ -79,3 +79,38 @@ func TestFirstSeries(t *testing.T) {
 		}
 	}
 }
+
+// TestKeptMemory: a query that gets the memory of an earlier one is charged for it, sees
+// none of its samples, and gives everything back.
+func TestKeptMemory(t *testing.T) {
+	const rows = 500
+	var points strings.Builder
+	for i := range rows {
+		fmt.Fprintf(&points, "a,h=1 value=%d %d\n", i, 10+i)
+	}
+	s, l := newSource(t, ms(points.String()+"b,h=1 value=7 20"))
+	for _, name := range []string{"a", "a", "b", "a"} {
+		f, err := s.Find(t.Context(), 10, 10+rows, named(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := l.held
+		times, values, err := f.Samples(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, first := rows, 10
+		if name == "b" {
+			want, first = 1, 20
+		}
+		if len(times) != want || len(values) != want || times[0] != int64(first) {
+			t.Errorf("%s: %d samples from %d on, want %d from %d on", name, len(times), times[0], want, first)
+		}
+		if more := l.held - before; more < int64(sampleBytes*want) {
+			t.Errorf("%s: %d bytes are charged for %d samples", name, more, want)
+		}
+		if f.Close(); l.held != 0 {
+			t.Errorf("%s: %d bytes are not given back", name, l.held)
+		}
+	}
+}
