@@ -36,31 +36,33 @@ func (f *File) ClaimSeries(fresh []*point.Series) error {
 	return nil
 }
 
-// Create returns the id of a key, confirmed. It is for series that do not come through
-// the log. The key is kept.
-func (f *File) Create(key string) (model.SeriesID, error) {
-	keys, ids := [1]string{key}, [1]model.SeriesID{}
+// CreateAll sets ids[i] to the id of keys[i], confirmed. It is for series that do not come
+// through the log. The keys are kept.
+func (f *File) CreateAll(keys []string, ids []model.SeriesID) error {
 	for {
-		if err := f.Claim(keys[:], ids[:]); err != nil {
-			return 0, err
+		if err := f.Claim(keys, ids); err != nil {
+			return err
 		}
-		if settled, err := f.settle(ids[:], key); settled || err != nil {
-			return ids[0], err
+		if settled, err := f.settle(keys, ids); settled || err != nil {
+			return err
 		}
 	}
 }
 
-// settle confirms the id that Claim has given a key. It returns false if DropClaims came
-// between, so that the id may be another key's.
-func (f *File) settle(ids []model.SeriesID, key string) (bool, error) {
+// settle confirms the ids that Claim has given keys. It returns false if DropClaims came
+// between, so that an id may be another key's.
+func (f *File) settle(keys []string, ids []model.SeriesID) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	have, err := f.keyLocked(uint32(ids[0]))
-	if errors.Is(err, ErrNotFound) || err == nil && have != key {
-		return false, nil
+	for i, id := range ids {
+		have, err := f.keyLocked(uint32(id))
+		if errors.Is(err, ErrNotFound) || err == nil && have != keys[i] {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
 	}
-	if err == nil {
-		f.confirmLocked(ids)
-	}
-	return err == nil, err
+	f.confirmLocked(ids)
+	return true, nil
 }

@@ -748,13 +748,14 @@ func TestCreate(t *testing.T) {
 	if err := f.Claim([]string{"a", "b"}, claimed); err != nil {
 		t.Fatal(err)
 	}
-	var made []model.SeriesID
-	for _, key := range []string{"b", "c", "c"} {
-		id, err := f.Create(key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		made = append(made, id)
+	made := make([]model.SeriesID, 3)
+	if err := f.CreateAll([]string{"b", "c", "c"}, made); err != nil {
+		t.Fatal(err)
+	}
+	create := func(key string) (model.SeriesID, error) {
+		var id [1]model.SeriesID
+		err := f.CreateAll([]string{key}, id[:])
+		return id[0], err
 	}
 	f.DropClaims() // of a
 	if made[0] != claimed[1] || made[1] != made[2] || f.Len() != 2 || f.FirstClaim() != 0 {
@@ -764,10 +765,10 @@ func TestCreate(t *testing.T) {
 	if err := f.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	if id, err := f.Create("c"); err != nil || id != made[1] {
+	if id, err := create("c"); err != nil || id != made[1] {
 		t.Errorf("c is %d after a sync, %v", id, err)
 	}
-	if _, err := f.Create(""); err == nil {
+	if _, err := create(""); err == nil {
 		t.Error("an empty key has got an id")
 	}
 	// Between the claim and the confirmation others drop their claims: the id is nobody's,
@@ -777,13 +778,13 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.DropClaims()
-	if settled, err := f.settle(id, "x"); settled || err != nil {
+	if settled, err := f.settle([]string{"x"}, id); settled || err != nil {
 		t.Errorf("an id that is free: %v, %v", settled, err)
 	}
-	if other, err := f.Create("y"); err != nil || other != id[0] {
+	if other, err := create("y"); err != nil || other != id[0] {
 		t.Fatalf("y is %d, %v", other, err)
 	}
-	if settled, err := f.settle(id, "x"); settled || err != nil {
+	if settled, err := f.settle([]string{"x"}, id); settled || err != nil {
 		t.Errorf("an id of another key: %v, %v", settled, err)
 	}
 	checkKeys(t, f, map[model.SeriesID]string{id[0]: "y"})

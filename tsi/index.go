@@ -204,6 +204,15 @@ func (x *Index) AddSeries(id model.SeriesID, key string) {
 	x.addLocked(uint32(id), key)
 }
 
+// AddKeys is AddSeries of many, by their ids and keys.
+func (x *Index) AddKeys(ids []model.SeriesID, keys []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i, id := range ids {
+		x.addLocked(uint32(id), keys[i])
+	}
+}
+
 // AddAll is AddSeries of many.
 func (x *Index) AddAll(series []*point.Series) {
 	x.mu.Lock()

@@ -6,16 +6,26 @@
 // manifest names: until the shard does, a crash leaves them as strays that the next
 // opening removes. Abort removes them at once.
 //
+// A Builder works on several cores. Append copies the rows to a batch. One goroutine gives
+// the series of a batch their ids and indexes them (indexer), and a second one encodes the
+// rows and writes them (tables). Both take the batches in order, so that the same calls
+// give the same files.
+//
 // A Builder takes bounded memory, however many series there are: the index of the series
 // goes to a file whenever it has grown, and these files are merged at the end.
 //
-// A Builder belongs to one goroutine.
+// The methods of a Builder are called by one goroutine.
 package build
 
 import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/errgroup"
 
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
@@ -24,7 +34,6 @@ import (
 	"tsdbd/series"
 	"tsdbd/shard/manifest"
 	"tsdbd/tsi"
-	"tsdbd/tsm"
 )
 
 // Options say where the files go. All but IndexBytes are required.
@@ -49,7 +58,9 @@ const keyBytes = 16 << 20
 type Files struct {
 	Sequence uint64
 	TSM, TSI []manifest.File
-	taken    bool
+	// Sets are the series by measurement.
+	Sets  map[string]*roaring.Bitmap
+	taken bool
 }
 
 // Take makes the files those of the shard: a manifest names them, or may. Abort leaves
@@ -74,29 +85,29 @@ func (f *Files) Bytes() (n int64) {
 
 // Builder writes the files of a shard.
 type Builder struct {
-	opt   Options
-	w     *tsm.Writer // nil before the first series of a file
-	name  string      // of the file of w
-	index *tsi.Index
-	parts []manifest.File // of the index
-	files Files
-	err   error
+	opt    Options
+	index  indexer
+	tables tables
 
-	key         string // of the present series
-	id          model.SeriesID
-	begun       bool        // it is in the file of w and in the index
-	buf         column.Rows // its rows that are not written
-	spare       column.Rows
-	text        int // bytes of strings in buf
-	given       []column.Field
-	kept        []column.Field // those of given whose type the measurement has
-	types       []model.FieldType
-	from        []int // kept -> given
-	cols        []column.Vector
-	measurement string // of the present series
+	// The batches go from the caller to the index, to the tables, and back.
+	batch            *batch // that is filled; nil: none
+	made             int    // batches
+	fresh, indexed   chan *batch
+	free             chan *batch
+	working          sync.WaitGroup
+	failure          atomic.Pointer[error]
+	key, measurement string            // of the present series
+	begun            bool              // it has rows
+	types            []model.FieldType // of kept; replaced, not changed
+	given            []column.Field
+	kept             []column.Field // those of given whose type the measurement has
+	from             []int          // kept -> given
+	registered       bool           // kept is in the index
+	buf              column.Rows    // rows without the fields that are refused
+	all              []int          // 0, 1, 2, ...
 }
 
-// New returns a builder that has no file yet.
+// New returns a builder that has no file yet. It must be finished or aborted.
 func New(opt Options) (*Builder, error) {
 	if opt.IndexBytes == 0 {
 		opt.IndexBytes = 32 << 20
@@ -105,13 +116,86 @@ func New(opt Options) (*Builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Builder{opt: opt, index: index, files: Files{Sequence: opt.Sequence}}, nil
+	b := &Builder{opt: opt}
+	b.index = indexer{opt: &b.opt, number: opt.Number(), index: index, sets: map[string]*roaring.Bitmap{}}
+	b.tables = tables{opt: &b.opt, files: Files{Sequence: opt.Sequence}}
+	return b, nil
+}
+
+// start starts the goroutines.
+func (b *Builder) start() {
+	b.fresh, b.indexed, b.free = make(chan *batch, batches), make(chan *batch, batches), make(chan *batch, batches)
+	b.working.Go(func() {
+		defer close(b.indexed)
+		for p := range b.fresh {
+			b.try(p, b.index.take)
+			b.indexed <- p
+		}
+	})
+	b.working.Go(func() {
+		for p := range b.indexed {
+			b.try(p, b.tables.take)
+			p.reset()
+			b.free <- p
+		}
+	})
+}
+
+// try calls take with a batch, unless there is an error.
+func (b *Builder) try(p *batch, take func(p *batch) error) {
+	if b.failed() != nil {
+		return
+	}
+	err := func() (err error) {
+		defer vfs.CatchFault(&err)()
+		return take(p)
+	}()
+	if err != nil {
+		_ = b.fail(err)
+	}
+}
+
+// flush hands the batch over.
+func (b *Builder) flush() {
+	if b.batch == nil {
+		return
+	}
+	if b.fresh == nil {
+		b.start()
+	}
+	b.fresh <- b.batch
+	b.batch = nil
+}
+
+// take returns a batch with room for so many cells.
+func (b *Builder) take(cells int) *batch {
+	if b.batch != nil && !b.batch.room(cells) {
+		b.flush()
+	}
+	if b.batch == nil && b.made < batches {
+		b.batch = &batch{}
+		b.made++
+	}
+	if b.batch == nil {
+		b.batch = <-b.free
+	}
+	return b.batch
+}
+
+// stop hands over what is left and waits for the goroutines.
+func (b *Builder) stop() {
+	b.flush()
+	if b.fresh != nil {
+		close(b.fresh)
+		b.working.Wait()
+		b.fresh = nil
+	}
 }
 
 // Series begins a series. Fields are all that it has, sorted by key. Those whose key has
 // another type in the measurement already are refused: their values are left out.
 func (b *Builder) Series(key string, fields []column.Field) (refused []tsi.FieldConflict, err error) {
-	if err := b.end(); err != nil {
+	if err := b.failed(); err != nil {
 		return nil, err
 	}
 	for i := range fields[1:] {
@@ -119,41 +203,19 @@ func (b *Builder) Series(key string, fields []column.Field) (refused []tsi.Field
 			return nil, b.fail(fmt.Errorf("series %.100q: field %.100q is not in order", key, fields[i+1].Key))
 		}
 	}
+	b.end()
 	refused = b.register(key, fields)
-	b.key, b.begun, b.text = key, false, 0
-	b.buf.Reset(b.types)
+	b.key, b.begun = key, false
 	return refused, nil
 }
 
-// ID returns the id of the present series, 0 before it has rows.
-func (b *Builder) ID() model.SeriesID {
-	if !b.begun {
-		return 0
-	}
-	return b.id
-}
-
-// begin writes the beginning of the present series, which has rows.
-func (b *Builder) begin() error {
-	id, err := b.opt.Series.Create(b.key)
-	if err != nil {
-		return b.fail(err)
-	}
-	if b.w == nil {
-		b.name = manifest.TSMName(b.opt.Number())
-		b.w, err = tsm.Create(b.opt.FS, b.path(b.name), tsm.WriterOptions{MinSequence: b.opt.Sequence, MaxSequence: b.opt.Sequence, Level: b.opt.Level, Dense: true})
-		if err != nil {
-			return b.fail(err)
+// end ends the present series.
+func (b *Builder) end() {
+	if b.begun && b.batch != nil {
+		if n := len(b.batch.series); n > 0 {
+			b.batch.series[n-1].ends = true
 		}
 	}
-	b.id = id
-	if err := b.w.Series(id, b.key, b.kept); err != nil {
-		return b.fail(err)
-	}
-	b.index.AddSeries(id, b.key)
-	b.index.RegisterFields(&point.Layout{Measurement: b.measurement, Fields: b.kept})
-	b.begun = true
-	return nil
 }
 
 // register sets kept to the fields of a series that agree with its measurement.
@@ -162,13 +224,20 @@ func (b *Builder) register(key string, fields []column.Field) (refused []tsi.Fie
 	if measurement == b.measurement && len(b.kept) == len(fields) && slices.Equal(fields, b.given) {
 		return nil
 	}
-	b.measurement = measurement
-	b.given, b.kept, b.types, b.from = append(b.given[:0], fields...), nil, b.types[:0], b.from[:0]
-	_, refused = b.index.CheckFields(&point.Layout{Measurement: measurement, Fields: fields})
+	b.measurement, b.registered = measurement, false
+	b.given, b.kept, b.types, b.from = append(b.given[:0], fields...), nil, nil, b.from[:0]
+	_, refused = b.index.index.CheckFields(&point.Layout{Measurement: measurement, Fields: fields})
+	clash := map[string]bool{}
+	for _, c := range refused {
+		clash[c.Field.Key] = true
+	}
 	for i, f := range fields {
-		if !slices.ContainsFunc(refused, func(c tsi.FieldConflict) bool { return c.Field == f }) {
+		if !clash[f.Key] {
 			b.kept, b.types, b.from = append(b.kept, f), append(b.types, f.Type), append(b.from, i)
 		}
+	}
+	for i := len(b.all); i < len(b.kept); i++ {
+		b.all = append(b.all, i)
 	}
 	return refused
 }
@@ -177,177 +246,95 @@ func (b *Builder) register(key string, fields []column.Field) (refused []tsi.Fie
 // the field that Series was given at its place. Rows of refused fields alone are left
 // out.
 func (b *Builder) Append(rows *column.Rows) error {
-	if b.err != nil || len(b.kept) == 0 {
-		return b.err
-	}
-	at := b.buf.Len()
-	b.buf.Times = append(b.buf.Times, rows.Times...)
-	for c, i := range b.from {
-		b.buf.Cols[c].AppendVector(&rows.Cols[i], 0, rows.Len())
-	}
-	if len(b.kept) < len(b.given) {
-		b.buf.Keep(func(int) bool { return true }, true)
-	}
-	if b.buf.Len() > 0 && !b.begun {
-		if err := b.begin(); err != nil {
-			return err
-		}
-	}
-	for c := range b.buf.Cols {
-		b.buf.Cols[c].OwnStrings(at)
-	}
-	if b.text += tsm.TextBytes(&b.buf, at); b.text >= tsm.ChunkText || b.buf.Len() >= tsm.FullChunk(len(b.kept)) {
-		return b.emit(tsm.FullChunk(len(b.kept)))
-	}
-	return nil
-}
-
-// emit writes buffered rows as chunks, as long as there are at least so many, or too much
-// text.
-func (b *Builder) emit(least int) error {
-	at, n := 0, b.buf.Len()
-	for n-at >= least || at < n && b.text >= tsm.ChunkText {
-		end, text := tsm.CutChunk(&b.buf, at)
-		part := b.buf.Slice(at, end, b.cols)
-		b.cols = part.Cols
-		if err := b.w.Append(part.Times, part.Cols); err != nil {
-			return b.fail(err)
-		}
-		b.text -= text
-		at = end
-	}
-	b.spare.Reset(b.types)
-	b.spare.AppendRange(&b.buf, at, n)
-	b.buf, b.spare = b.spare, b.buf
-	return nil
-}
-
-// end ends the present series.
-func (b *Builder) end() error {
-	if b.err != nil {
-		return b.err
-	}
-	if err := b.emit(1); err != nil || !b.begun {
+	if err := b.failed(); err != nil || len(b.kept) == 0 {
 		return err
 	}
-	b.begun = false
-	if b.w.Size() >= b.opt.MaxFile {
-		if err := b.endFile(); err != nil {
-			return err
+	from := b.from
+	if len(b.kept) < len(b.given) {
+		b.buf.Reset(b.types)
+		b.buf.Times = append(b.buf.Times, rows.Times...)
+		for c, i := range b.from {
+			b.buf.Cols[c].AppendVector(&rows.Cols[i], 0, rows.Len())
 		}
+		b.buf.Keep(func(int) bool { return true }, true)
+		rows, from = &b.buf, b.all[:len(b.kept)]
 	}
-	if b.opt.Series.PendingBytes() >= keyBytes {
-		if err := b.opt.Series.Sync(); err != nil {
-			return b.fail(err)
-		}
-	}
-	if b.index.MutableBytes() >= b.opt.IndexBytes {
-		return b.endIndex()
-	}
-	return nil
-}
-
-// endFile finishes the present TSM file.
-func (b *Builder) endFile() error {
-	if b.w == nil {
+	if rows.Len() == 0 {
 		return nil
 	}
-	info, err := b.w.Finish()
-	if err != nil {
-		return b.fail(err)
+	if !b.registered {
+		b.index.index.RegisterFields(&point.Layout{Measurement: b.measurement, Fields: b.kept})
+		b.registered = true
 	}
-	b.w = nil
-	b.files.TSM = append(b.files.TSM, manifest.File{Name: b.name, Size: info.Size, Checksum: info.Checksum, MinSequence: b.opt.Sequence, MaxSequence: b.opt.Sequence, Level: b.opt.Level})
-	return nil
-}
-
-// endIndex writes what the index has in memory to a file.
-func (b *Builder) endIndex() error {
-	snap := b.index.Freeze()
-	if snap.Empty() {
-		return nil
+	p := b.take(rows.Len() * len(b.kept))
+	if n := len(p.series); n == 0 || !b.begun {
+		p.series = append(p.series, part{key: b.key, measurement: b.measurement, fields: b.kept, types: b.types, begins: !b.begun})
 	}
-	name := manifest.TSIName(b.opt.Number())
-	info, err := snap.WriteFile(b.opt.FS, b.path(name))
-	if err != nil {
-		return b.fail(err)
-	}
-	b.parts = append(b.parts, manifest.File{Name: name, Size: info.Bytes, Checksum: info.Hash})
-	f, err := tsi.OpenFile(b.opt.FS, b.path(name))
-	if err != nil {
-		return b.fail(err)
-	}
-	b.index.Publish(snap, f)
+	b.begun = true
+	p.add(rows, from)
 	return nil
 }
 
 // Finish ends the files and makes them durable, but for their names in a manifest. After
 // an error only Abort makes sense.
 func (b *Builder) Finish() (*Files, error) {
-	if err := b.end(); err != nil {
+	if err := b.failed(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(b.endFile(), b.endIndex()); err != nil {
+	b.end()
+	b.stop()
+	if err := b.failed(); err != nil {
 		return nil, err
 	}
-	if b.files.TSI = b.parts; len(b.parts) > 1 {
-		if err := b.mergeIndex(); err != nil {
-			return nil, b.fail(err)
-		}
-	}
-	b.index.Close()
-	if err := b.opt.Series.Sync(); err != nil {
+	files := &b.tables.files
+	var work errgroup.Group
+	work.Go(b.tables.finish)
+	work.Go(func() (err error) {
+		files.TSI, err = b.index.finish()
+		return errors.Join(err, b.opt.Series.Sync())
+	})
+	if err := work.Wait(); err != nil {
 		return nil, b.fail(err)
 	}
+	b.index.index.Close()
+	files.Sets = b.index.sets
 	if err := b.opt.FS.SyncDir(b.opt.Dir); err != nil {
 		return nil, b.fail(err)
 	}
-	return &b.files, nil
-}
-
-// mergeIndex merges the parts of the index.
-func (b *Builder) mergeIndex() error {
-	name := manifest.TSIName(b.opt.Number())
-	info, err := tsi.MergeFiles(b.opt.FS, b.path(name), b.index.Files(), tsi.MergeOptions{Complete: true})
-	if err != nil {
-		return err
-	}
-	old := b.parts
-	b.files.TSI = []manifest.File{{Name: name, Size: info.Bytes, Checksum: info.Hash}}
-	b.parts = append(b.parts, b.files.TSI...)
-	for _, rec := range old {
-		if err := b.opt.FS.Remove(b.path(rec.Name)); err != nil {
-			return err
-		}
-	}
-	b.parts = b.files.TSI
-	return nil
+	return files, nil
 }
 
 // Abort removes the files, unless the shard has taken them.
 func (b *Builder) Abort() error {
-	b.index.Close()
+	_ = b.fail(errors.New("aborted"))
+	b.stop()
+	b.index.index.Close()
+	t, x := &b.tables, &b.index
 	var errs []error
-	if b.w != nil {
-		errs = append(errs, b.w.Abort())
-		b.w = nil
+	if t.w != nil {
+		errs = append(errs, t.w.Abort())
+		t.w = nil
 	}
-	if !b.files.taken {
-		for _, rec := range slices.Concat(b.files.TSM, b.parts) {
-			errs = append(errs, b.opt.FS.Remove(b.path(rec.Name)))
+	if !t.files.taken {
+		for _, rec := range slices.Concat(t.files.TSM, x.parts) {
+			errs = append(errs, b.opt.FS.Remove(b.opt.Dir+"/"+rec.Name))
 		}
 	}
-	b.files, b.parts = Files{}, nil
-	_ = b.fail(errors.New("aborted"))
+	t.files, x.parts = Files{}, nil
 	return errors.Join(errs...)
 }
 
-func (b *Builder) path(name string) string { return b.opt.Dir + "/" + name }
-
-// fail makes err the error of all later calls.
-func (b *Builder) fail(err error) error {
-	if b.err == nil {
-		b.err = fmt.Errorf("build files in %s: %w", b.opt.Dir, err)
+// failed returns the error of an earlier call, or of a goroutine.
+func (b *Builder) failed() error {
+	if err := b.failure.Load(); err != nil {
+		return *err
 	}
-	return b.err
+	return nil
+}
+
+// fail makes err the error of all later calls, unless there is one.
+func (b *Builder) fail(err error) error {
+	err = fmt.Errorf("build files in %s: %w", b.opt.Dir, err)
+	b.failure.CompareAndSwap(nil, &err)
+	return b.failed()
 }

@@ -1,7 +1,9 @@
 package build_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -347,5 +349,98 @@ func TestAbort(t *testing.T) {
 	b := builder(t, vfstest.New(), build.Options{})
 	if _, err := b.Series("m", []column.Field{{Key: "x", Type: model.Integer}, {Key: "x", Type: model.Float}}); err == nil || !strings.Contains(err.Error(), "not in order") {
 		t.Errorf("a field twice: %v", err)
+	}
+}
+
+// fill gives a builder series of one row and one series that is longer than a batch.
+func fill(b *build.Builder, n int) error {
+	fields := []column.Field{{Key: "x", Type: model.Integer}, {Key: "y", Type: model.Float}}
+	for i := range n {
+		if _, err := b.Series(fmt.Sprintf("m,host=h%05d", i), fields); err != nil {
+			return err
+		}
+		runs := 1
+		if i == n/2 {
+			runs = 60
+		}
+		for run := range runs {
+			var rows column.Rows
+			rows.Reset([]model.FieldType{model.Integer, model.Float})
+			for k := range 1 + (runs-1)*15 {
+				rows.Times = append(rows.Times, int64(run*1000+k))
+				rows.Cols[0].Ints = append(rows.Cols[0].Ints, int64(i*k))
+				rows.Cols[1].Floats = append(rows.Cols[1].Floats, float64(i)/8)
+			}
+			if err := b.Append(&rows); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// TestSame builds the same rows several times: the files are the same, byte by byte.
+func TestSame(t *testing.T) {
+	var want map[string]string
+	for range 3 {
+		fs := vfstest.New()
+		b := builder(t, fs, build.Options{MaxFile: 40 << 10, IndexBytes: 60 << 10})
+		if err := fill(b, 5000); err != nil {
+			t.Fatal(err)
+		}
+		files, err := b.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, name := range files.Names() {
+			got[name] = string(fs.Content(dir + "/" + name))
+		}
+		if set := files.Sets["m"]; len(files.Sets) != 1 || set.GetCardinality() != 5000 {
+			t.Fatalf("series %v", files.Sets)
+		}
+		if want == nil {
+			want = got
+		}
+		if len(files.TSM) < 2 || !maps.Equal(got, want) {
+			t.Errorf("files %v differ from those of the first time", files.Names())
+		}
+	}
+}
+
+// TestFails fails at each of many operations: the builder says so, and leaves nothing.
+func TestFails(t *testing.T) {
+	broken := errors.New("disk on fire")
+	done := false
+	for n := 1; !done; n += 3 {
+		fs := vfstest.New()
+		b := builder(t, fs, build.Options{MaxFile: 20 << 10, IndexBytes: 30 << 10})
+		ops := 0
+		fs.SetHook(func(op vfstest.Op) error {
+			if ops++; ops == n {
+				return broken
+			}
+			return nil
+		})
+		err := fill(b, 2500)
+		if err == nil {
+			_, err = b.Finish()
+		}
+		fs.SetHook(nil)
+		if done = ops < n; done {
+			if err != nil || n < 20 {
+				t.Errorf("after %d operations: %v", ops, err)
+			}
+			return
+		}
+		if err != nil && !errors.Is(err, broken) {
+			t.Errorf("operation %d: %v", n, err)
+		}
+		if err := b.Abort(); err != nil && !errors.Is(err, broken) {
+			t.Errorf("operation %d: %v", n, err)
+		}
+		if names, lerr := fs.List(dir); lerr != nil || err != nil && len(names) > 1 {
+			t.Errorf("operation %d, %v: left %v, %v", n, err, names, lerr)
+		}
 	}
 }

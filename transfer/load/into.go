@@ -197,6 +197,14 @@ func (c *counted) addSeries(key string, id model.SeriesID) {
 	}
 }
 
+// addSets counts series that have rows, by measurement.
+func (c *counted) addSets(sets map[string]*roaring.Bitmap) {
+	for measurement, set := range sets {
+		m := c.totals.Of(compare.Name{Database: c.j.database, Policy: c.j.policy, Measurement: measurement})
+		m.Set, m.Series = set, int64(set.GetCardinality())
+	}
+}
+
 // build writes the rows of a reader as finished files.
 func (s *state) build(ctx context.Context, r rows.Reader, b *build.Builder, st *store.Store, t *counted) (err error) {
 	defer func() {
@@ -235,9 +243,6 @@ func (s *state) build(ctx context.Context, r rows.Reader, b *build.Builder, st *
 		} else {
 			s.addKept(t, run, kept, refused)
 		}
-		if id := b.ID(); id != 0 {
-			t.addSeries(key, id)
-		}
 	}
 	if len(t.totals) == 0 {
 		return b.Abort()
@@ -246,6 +251,7 @@ func (s *state) build(ctx context.Context, r rows.Reader, b *build.Builder, st *
 	if err != nil {
 		return err
 	}
+	t.addSets(files.Sets)
 	s.change(func(r *Result) { r.Bytes += files.Bytes() })
 	return st.Adopt(t.j.shard, files)
 }
