@@ -214,8 +214,9 @@ func (x *exporter) shard(ctx context.Context, view scan.View, sh scan.Shard) (er
 	workers, ctx := errgroup.WithContext(ctx)
 	workers.SetLimit(x.opt.Workers)
 	defer func() { err = cmp.Or(workers.Wait(), err) }()
+	wanted := x.opt.Filter.Wanted()
 	for _, m := range sh.Measurements() {
-		if !x.opt.Filter.WantsMeasurement(m) {
+		if !wanted(m) {
 			continue
 		}
 		set, err := sh.Select(ctx, m, nil)

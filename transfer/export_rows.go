@@ -78,8 +78,9 @@ func (x *rowExporter) policy(src Source, d *meta.Database, rp *meta.RetentionPol
 		slices.Sort(names)
 		names = slices.Compact(names)
 	}
+	wanted := x.filter.Wanted()
 	for _, m := range names {
-		if !x.filter.WantsMeasurement(m) {
+		if !wanted(m) {
 			continue
 		}
 		all := rows.Table{Database: d.Name, Policy: rp.Name, Measurement: m}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -14,11 +15,13 @@ import (
 
 // Filter chooses data. The zero value is everything.
 type Filter struct {
-	Database        string          `json:"database,omitempty"`
-	RetentionPolicy string          `json:"retention_policy,omitempty"`
-	Shards          []uint64        `json:"shards,omitempty"`
-	Measurements    []string        `json:"measurements,omitempty"` // names; with * and ? as patterns
-	Range           model.TimeRange `json:"range"`
+	Database        string   `json:"database,omitempty"`
+	RetentionPolicy string   `json:"retention_policy,omitempty"`
+	Shards          []uint64 `json:"shards,omitempty"`
+	// Measurements are names, patterns with * and ?, and regular expressions between
+	// slashes.
+	Measurements []string        `json:"measurements,omitempty"`
+	Range        model.TimeRange `json:"range"`
 }
 
 // Times returns the filter's range; the zero Range is all time.
@@ -49,12 +52,29 @@ func (f *Filter) Check(data *meta.Data) error {
 			return fmt.Errorf("%w: %d", meta.ErrShardNotFound, id)
 		}
 	}
+	return f.CheckMeasurements()
+}
+
+// CheckMeasurements refuses patterns that are none.
+func (f *Filter) CheckMeasurements() error {
 	for _, m := range f.Measurements {
-		if _, err := path.Match(m, ""); err != nil {
+		_, err := path.Match(m, "")
+		if re, ok := expression(m); ok {
+			_, err = regexp.Compile(re)
+		}
+		if err != nil {
 			return fmt.Errorf("measurement pattern %q: %w", m, err)
 		}
 	}
 	return nil
+}
+
+// expression returns the regular expression of a pattern that is one: /.../.
+func expression(pattern string) (string, bool) {
+	if n := len(pattern); n > 2 && pattern[0] == '/' && pattern[n-1] == '/' {
+		return pattern[1 : n-1], true
+	}
+	return "", false
 }
 
 func (f *Filter) WantsPolicy(d *meta.Database, rp *meta.RetentionPolicy) bool {
@@ -67,14 +87,30 @@ func (f *Filter) WantsShard(d *meta.Database, rp *meta.RetentionPolicy, g *meta.
 }
 
 // WantsMeasurement reports whether the rows of a measurement may be chosen.
-func (f *Filter) WantsMeasurement(name string) bool {
+func (f *Filter) WantsMeasurement(name string) bool { return f.Wanted()(name) }
+
+// Wanted returns WantsMeasurement for many names: it reads the patterns once.
+func (f *Filter) Wanted() func(name string) bool {
 	if len(f.Measurements) == 0 {
-		return true
+		return func(string) bool { return true }
 	}
-	return slices.ContainsFunc(f.Measurements, func(p string) bool {
-		ok, _ := path.Match(p, name)
-		return ok || p == name
-	})
+	expressions := make([]*regexp.Regexp, len(f.Measurements))
+	for i, m := range f.Measurements {
+		if text, ok := expression(m); ok {
+			expressions[i], _ = regexp.Compile(text) // Check has refused those that are none
+		}
+	}
+	return func(name string) bool {
+		for i, p := range f.Measurements {
+			if p == name || expressions[i] != nil && expressions[i].MatchString(name) {
+				return true
+			}
+			if ok, _ := path.Match(p, name); ok {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // policies returns the chosen policies of a database, the default one first.

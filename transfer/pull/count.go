@@ -140,6 +140,7 @@ func (p *Pull) sample(ctx context.Context, m *measurement) (float64, error) {
 // to the source, that is what is older than the beginning of this Pull.
 func (p *Pull) Compare(ctx context.Context, c *Catalog) (source, target compare.Totals, err error) {
 	source, target = compare.Totals{}, compare.Totals{}
+	wanted := p.opt.Filter.Wanted()
 	for _, d := range c.Data.Databases {
 		for _, rp := range d.RetentionPolicies {
 			if !p.opt.Filter.WantsPolicy(d, rp) {
@@ -162,7 +163,7 @@ func (p *Pull) Compare(ctx context.Context, c *Catalog) (source, target compare.
 				return nil, nil, fmt.Errorf("ask the new server: %w", err)
 			}
 			for n, m := range there {
-				if p.opt.Filter.WantsMeasurement(n.Measurement) {
+				if wanted(n.Measurement) {
 					if !p.source.countsSeries() {
 						m.Series = -1
 					}
@@ -170,7 +171,7 @@ func (p *Pull) Compare(ctx context.Context, c *Catalog) (source, target compare.
 				}
 			}
 			for n, m := range here {
-				if p.opt.Filter.WantsMeasurement(n.Measurement) {
+				if wanted(n.Measurement) {
 					target[n] = m
 				}
 			}

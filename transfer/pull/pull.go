@@ -137,6 +137,7 @@ func (p *Pull) places(ctx context.Context, c *Catalog, f func(d *meta.Database, 
 		names []string
 	}
 	var all []work
+	wanted := p.opt.Filter.Wanted()
 	for _, d := range c.Data.Databases {
 		var names []string
 		asked := false
@@ -150,7 +151,7 @@ func (p *Pull) places(ctx context.Context, c *Catalog, f func(d *meta.Database, 
 				if names, err = retry(ctx, p, func() ([]string, error) { return p.source.measurements(ctx, place{d.Name, rp.Name}) }); err != nil {
 					return explain(err)
 				}
-				names = slices.DeleteFunc(names, func(m string) bool { return !p.opt.Filter.WantsMeasurement(m) })
+				names = slices.DeleteFunc(names, func(m string) bool { return !wanted(m) })
 				asked = true
 			}
 			all = append(all, work{d, rp, names})
