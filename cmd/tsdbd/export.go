@@ -51,7 +51,7 @@ Examples:
 			&cli.StringFlag{Name: "format", Destination: &format, Value: "line", Usage: "write `line|csv|parquet|prometheus|vm`"},
 			&cli.StringFlag{Name: "out", Destination: &out, Usage: "write to `FILE`, not to standard output; Parquet is written below this directory"},
 		}, filterFlags(&opt.Filter), []cli.Flag{
-			&cli.StringSliceFlag{Name: "measurement", Destination: &opt.Filter.Measurements, Usage: "only the measurement `NAME`, where * and ? match any text and any character; may be given several times"},
+			measurementFlag(&opt.Filter),
 			&cli.BoolFlag{Name: "gzip", Destination: &opt.Gzip, Usage: "compress"},
 			&cli.BoolFlag{Name: "lponly", Destination: &opt.LinesOnly, Usage: "write no headers, and no comments that name databases into CSV"},
 			&cli.IntFlag{Name: "workers", Destination: &opt.Workers, HideDefault: true, Usage: "read with `N` threads, not with one for each CPU; for line protocol"},

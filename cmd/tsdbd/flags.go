@@ -47,6 +47,21 @@ func filterFlags(to *transfer.Filter) []cli.Flag {
 	}
 }
 
+// textsFlag takes a text each time that it is given.
+type textsFlag struct{ to *[]string }
+
+func (f textsFlag) String() string { return "" }
+func (f textsFlag) Get() any       { return *f.to }
+func (f textsFlag) Set(s string) error {
+	*f.to = append(*f.to, s)
+	return nil
+}
+
+// measurementFlag chooses measurements. Its texts may have commas.
+func measurementFlag(to *transfer.Filter) cli.Flag {
+	return &cli.GenericFlag{Name: "measurement", Value: textsFlag{&to.Measurements}, Usage: "only the measurement `NAME`, where * and ? match any text and any character, or those that the regular expression /NAME/ matches; may be given several times"}
+}
+
 const settingsNote = `Every setting of the file can be given by the environment as well: TSDBD_HTTP_BIND_ADDRESS is bind-address in [http]. Flags win over the environment, the environment over the file.`
 
 // settingsFlags are the flags that say where settings come from.

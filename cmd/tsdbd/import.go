@@ -98,7 +98,7 @@ func (m *fileImport) flags() []cli.Flag {
 		&cli.BoolFlag{Name: "ordered", Destination: &m.opt.Ordered, Usage: "send one request at a time, so that of two lines for the same point the later one wins"},
 		&cli.StringFlag{Name: "format", Destination: &m.format, Usage: "the input is `line|csv|vm|mongo`; the default goes by the name of the file"},
 		&cli.StringFlag{Name: "columns", Destination: &m.tables.Columns, Usage: "the columns of CSV, or the fields of documents, as `NAME:TYPE,...`; types are float, integer, unsigned, boolean, string, tag, time, measurement, skip; needed for CSV without a header"},
-		&cli.StringFlag{Name: "measurement", Destination: &m.tables.Measurement, Usage: "rows of CSV, or documents, go into the measurement `NAME`, for documents by default that of the file; from a server: only this one, or those that a pattern with * and ? matches"},
+		&cli.StringFlag{Name: "measurement", Destination: &m.tables.Measurement, Usage: "rows of CSV, or documents, go into the measurement `NAME`, for documents by default that of the file; from a server: only this one, or those that a pattern with * and ? or a regular expression between slashes matches"},
 		&cli.StringFlag{Name: "time", Destination: &m.documents.Time, Usage: "the member `NAME` of documents has the time"},
 		&cli.StringFlag{Name: "meta", Destination: &m.documents.Meta, Usage: "the member `NAME` of documents has the tags"},
 		&cli.StringFlag{Name: "time-format", Destination: &m.tables.TimeFormat, Usage: "times of CSV are `rfc3339|ns|us|ms|s|m|h|LAYOUT`, such as \"02.01.2006 15:04\""},
@@ -153,6 +153,9 @@ func (m *fileImport) fromServer(ctx context.Context, c *cli.Command, rest []stri
 	f.Database, f.RetentionPolicy = m.opt.Database, m.opt.RetentionPolicy
 	if m.tables.Measurement != "" {
 		f.Measurements = []string{m.tables.Measurement}
+		if err := f.CheckMeasurements(); err != nil {
+			return usageError(c, "%v", err)
+		}
 	}
 	return m.from.run(ctx, c, &m.client, stdout, stderr)
 }

@@ -42,6 +42,7 @@ type influxImport struct {
 	begin           time.Time
 	refusals        *load.Refusals
 	damaged         map[string]bool
+	wrong           []string   // what is missing before anything is loaded
 	mu              sync.Mutex // for damaged
 }
 
@@ -64,7 +65,7 @@ func importInfluxCommand() *cli.Command {
 
 With -data it loads into the data directory of a stopped tsdbd, which may be new: a shard that has nothing there gets finished files, which is fast. Without -data it writes to a running server. Databases, retention policies, users with their passwords, grants, continuous queries and subscriptions come along; what is there already stays as it is.
 
-An import that ends early goes on where it stopped when it is repeated: with -data always, for a running server with the same -journal. At the end it compares series, counts and sums. The exit code is 1 when values were refused, the source is damaged, or something is missing at the end.
+An import that ends early goes on where it stopped when it is repeated: with -data always, for a running server with the same -journal. At the end it compares series, counts and sums. The exit code is 1 when values were refused, the source is damaged, the catalog does not name all shards, or something is missing at the end.
 
 Examples:
   tsdbd import influxdb -dry-run /var/lib/influxdb
@@ -75,6 +76,7 @@ Examples:
 		Flags: slices.Concat(clientFlags(&m.client, defaultHost), []cli.Flag{
 			&cli.StringFlag{Name: "data", Destination: &m.data, Usage: "load into the data directory `DATADIR` of a stopped tsdbd"},
 		}, filterFlags(&m.opt.Filter), []cli.Flag{
+			measurementFlag(&m.opt.Filter),
 			&cli.StringFlag{Name: "newdb", Destination: &m.opt.NewDatabase, Usage: "import the database of -db as `NAME`"},
 			&cli.StringFlag{Name: "waldir", Destination: &m.source.WALDir, Usage: "the log of InfluxDB is in `DIR`, not in DIR/wal"},
 			&cli.StringFlag{Name: "metadir", Destination: &m.source.MetaDir, Usage: "meta.db of InfluxDB is in `DIR`, not in DIR/meta"},
@@ -96,6 +98,12 @@ Examples:
 			}
 			if m.opt.Filter.Range.Empty() {
 				return usageError(c, "-end lies before -start")
+			}
+			if err := m.opt.Filter.CheckMeasurements(); err != nil {
+				return usageError(c, "%v", err)
+			}
+			if m.source.Shards = m.opt.Filter.Shards; len(m.opt.Filter.Measurements) > 0 {
+				m.source.Wanted = m.opt.Filter.Wanted()
 			}
 			m.source.Buckets = map[string]string{}
 			for _, b := range m.buckets {
@@ -136,6 +144,36 @@ func (m *influxImport) damage(path string, offset int64, err error) {
 	}
 }
 
+// doubt notes what the catalog of the source lacks.
+func (m *influxImport) doubt(opened *tsm1.Source) {
+	if opened.Stale() {
+		m.wrong = append(m.wrong, "the catalog is older than the data")
+	}
+	f, n := &m.opt.Filter, 0
+	var names, flags []string
+	for _, sh := range opened.Unnamed() {
+		if f.Database != "" && f.Database != sh.Database || f.RetentionPolicy != "" && f.RetentionPolicy != sh.Policy || len(f.Shards) > 0 {
+			continue
+		}
+		if n++; n <= maxNamed {
+			names = append(names, fmt.Sprintf("%s.%s/%d", sh.Database, sh.Policy, sh.ID))
+			flags = append(flags, fmt.Sprintf("-shard %d", sh.ID))
+		}
+	}
+	if n == 0 {
+		return
+	}
+	if n > maxNamed {
+		names, flags = append(names, "..."), append(flags, "...")
+	}
+	m.wrong = append(m.wrong, fmt.Sprintf("%d shards are left out", n))
+	m.note("%d shards are left out, because the catalog does not name them: %s. InfluxDB has dropped them, or the catalog is of another time. The same command with %s brings them, into the policies that their directories name",
+		n, strings.Join(names, " "), strings.Join(flags, " "))
+}
+
+// maxNamed bounds how many shards a note names.
+const maxNamed = 20
+
 func (m *influxImport) run(ctx context.Context) (err error) {
 	m.source.Damage = m.damage
 	m.source.Refused = func(sh *tsm1.Shard, _ tsm1.Refusal, reason string, run *rows.Run) {
@@ -148,6 +186,7 @@ func (m *influxImport) run(ctx context.Context) (err error) {
 	for _, text := range opened.Notes() {
 		m.note("%s", text)
 	}
+	m.doubt(opened)
 	src := load.InfluxDB(opened)
 	if m.dry {
 		return m.survey(src)
@@ -280,8 +319,12 @@ func (m *influxImport) survey(src *load.Source) error {
 		}
 	}
 	took := func(rate int64) time.Duration { return time.Duration(values/rate+1) * time.Second }
-	_, err = fmt.Fprintf(m.stdout, "%d users, %d continuous queries, %d subscriptions\n%d shards with about %d values: %s with -data, %s with -host, on two cores; about %s of disk\n",
-		len(src.Users), queries, subscriptions, shards, values, took(filesPerSecond), took(linesPerSecond), mib(bytes))
+	of := "values"
+	if m.source.Wanted != nil {
+		of = "values, those of other measurements included"
+	}
+	_, err = fmt.Fprintf(m.stdout, "%d users, %d continuous queries, %d subscriptions\n%d shards with about %d %s: %s with -data, %s with -host, on two cores; about %s of disk\n",
+		len(src.Users), queries, subscriptions, shards, values, of, took(filesPerSecond), took(linesPerSecond), mib(bytes))
 	if free, ferr := vfs.OS.Free(m.dataOrHere()); ferr == nil && m.data != "" && int64(free) < bytes {
 		m.note("the disk of %s has only %s left", m.data, mib(int64(free)))
 	}
@@ -330,7 +373,7 @@ func (m *influxImport) report(r *load.Result) error {
 	for _, reason := range reasons {
 		m.note("refused, %d values: %s", reason.Values, reason.Text)
 	}
-	var wrong []string
+	wrong := m.wrong
 	if n := max(refused, r.Refused); n > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d values were refused", n))
 	}

@@ -178,6 +178,58 @@ func TestImportInfluxFilters(t *testing.T) {
 	}
 }
 
+// TestImportInfluxMeasurements loads the measurements that are chosen, into files and into
+// a server.
+func TestImportInfluxMeasurements(t *testing.T) {
+	const want = "odd name.autogen.a b,c  1                   1         2                   2         equal\n"
+	args := []string{"import", "influxdb", "-measurement", "/^a .,c$/", "-measurement", "none*"}
+	if out := must(t, append(args, "-data", t.TempDir(), influxFiles)...); !strings.HasSuffix(out, want) || strings.Contains(out, "sales") {
+		t.Errorf("%s", out)
+	}
+	s := apptest.Start(t)
+	if out := must(t, append(args, "-host", s.URL, influxFiles)...); !strings.HasSuffix(out, want) || strings.Contains(out, "sales") {
+		t.Errorf("%s", out)
+	}
+	if out := must(t, append(args, "-dry-run", influxFiles)...); !strings.Contains(out, "values, those of other measurements included") {
+		t.Errorf("%s", out)
+	}
+}
+
+// TestImportInfluxOldCatalog loads the shards that the catalog has not given numbers to,
+// leaves others out that it does not name, and says so; -shard brings these.
+func TestImportInfluxOldCatalog(t *testing.T) {
+	from := copied(t)
+	shop := filepath.Join(from, "data", "shop")
+	for old, now := range map[string]string{filepath.Join("autogen", "2"): filepath.Join("later", "99"), filepath.Join("long", "5"): filepath.Join("long", "1")} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(shop, now)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(shop, old), filepath.Join(shop, now)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := t.TempDir()
+	out, errs, err := tsdbd(t, "import", "influxdb", "-data", to, from)
+	if err == nil || err.Error() != "the catalog is older than the data, 1 shards are left out" {
+		t.Errorf("%v", err)
+	}
+	for _, text := range []string{"the catalog is older than 1 shards: their points go to the policies that their directories name", "shop.later/99", "shop.long/1", "The same command with -shard 1 brings them"} {
+		if !strings.Contains(errs, text) {
+			t.Errorf("lacks %q:\n%s", text, errs)
+		}
+	}
+	if !strings.Contains(out, "shop.later.sales") {
+		t.Errorf("%s", out)
+	}
+	if out, _, err := tsdbd(t, "import", "influxdb", "-data", t.TempDir(), "-db", "odd name", from); !strings.HasSuffix(fmt.Sprint(err), "the catalog is older than the data") || !strings.Contains(out, "odd name.autogen.m") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, errs, err = tsdbd(t, "import", "influxdb", "-data", to, "-db", "shop", "-shard", "1", from)
+	if err == nil || !strings.Contains(out, "shop.long.sales") {
+		t.Errorf("%v\n%s%s", err, out, errs)
+	}
+}
+
 // TestImportInfluxExisting leaves what is there, and refuses what does not fit to it.
 func TestImportInfluxExisting(t *testing.T) {
 	data := t.TempDir()
@@ -242,6 +294,8 @@ func TestImportInfluxBad(t *testing.T) {
 		{[]string{"-data", data, empty}, "no data of InfluxDB"},
 		{[]string{"-data", data, "-db", "none", influxFiles}, `the source has no database "none"`},
 		{[]string{"-data", data, "-rp", "long", influxFiles}, "only together with its database"},
+		{[]string{"-data", data, "-measurement", "/(/", influxFiles}, "missing closing )"},
+		{[]string{"-data", data, "-shard", "77", influxFiles}, "the source has no shard 77"},
 		{[]string{"-data", foreign, influxFiles}, "holds no data of tsdbd"},
 		{[]string{"-data", influxFiles, influxFiles}, "InfluxDB"},
 		{[]string{"-data", data, "-journal", journal, influxFiles}, "journal"},

@@ -27,16 +27,19 @@ type Server interface {
 // fieldsPerQuery bounds the columns of one SELECT.
 const fieldsPerQuery = 100
 
-// Ask has a server count what a retention policy has within times. It counts series
-// only for all time, and -1 where the server cannot. A field that has two types is
-// counted as Unknown.
-func Ask(ctx context.Context, server Server, database, policy string, times model.TimeRange) (Totals, error) {
+// Ask has a server count what a retention policy has within times of the measurements that
+// are wanted; nil: all. It counts series only for all time, and -1 where the server cannot. A
+// field that has two types is counted as Unknown.
+func Ask(ctx context.Context, server Server, database, policy string, times model.TimeRange, wanted func(measurement string) bool) (Totals, error) {
 	fields, err := fieldsOf(ctx, server, database, policy)
 	if err != nil {
 		return nil, err
 	}
 	totals := Totals{}
 	for _, f := range fields {
+		if wanted != nil && !wanted(f.measurement) {
+			continue
+		}
 		name := Name{database, policy, f.measurement}
 		m := &Measurement{Series: -1, Fields: map[string]*Field{}}
 		if err := m.ask(ctx, server, name, f.fields, times); err != nil {

@@ -190,15 +190,41 @@ func TestCount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := Count(t.Context(), s, "d", "autogen", model.AllTime)
+	got, err := Count(t.Context(), s, "d", "autogen", model.AllTime, nil)
 	if d := Differences(want, got); err != nil || len(d) > 0 || len(got) != 1 {
 		t.Errorf("%v, %+v", err, d)
 	}
-	got, err = Count(t.Context(), s, "d", "autogen", model.TimeRange{Min: 0, Max: int64(3 * time.Hour)})
+	got, err = Count(t.Context(), s, "d", "autogen", model.AllTime, func(name string) bool { return name != "cpu" })
+	if err != nil || len(got) != 0 {
+		t.Errorf("unwanted: %v, %+v", err, got)
+	}
+	got = Totals{}
+	v, err := s.View("d", "autogen", model.AllTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Release()
+	for _, sh := range v.Shards() {
+		set, err := sh.Select(t.Context(), "cpu", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := countParts(t.Context(), sh, "cpu", set, model.AllTime, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range parts {
+			got.Merge(Totals{cpu: m})
+		}
+	}
+	if d := Differences(want, got); len(d) > 0 {
+		t.Errorf("in parts: %+v", d)
+	}
+	got, err = Count(t.Context(), s, "d", "autogen", model.TimeRange{Min: 0, Max: int64(3 * time.Hour)}, nil)
 	if err != nil || got[cpu].Fields["i"].Count != 6 || got[cpu].Fields["b"].Count != 3 || got[cpu].Fields["i"].Integer != math.MaxUint64-2 {
 		t.Errorf("two rows of each series: %v, %+v", err, got[cpu].Fields["i"])
 	}
-	got, err = Count(t.Context(), s, "d", "autogen", model.TimeRange{Min: 1, Max: 2})
+	got, err = Count(t.Context(), s, "d", "autogen", model.TimeRange{Min: 1, Max: 2}, nil)
 	if err != nil || len(got) != 0 {
 		t.Errorf("no rows: %v, %+v", err, got)
 	}
@@ -231,7 +257,7 @@ func TestAsk(t *testing.T) {
 		`SELECT count(x) AS c0, sum(x) AS s0 FROM "autogen".else`: `{"results":[{}]}`,
 		`SHOW SERIES EXACT CARDINALITY ON d FROM "autogen".cpu`:   `{"results":[{"series":[{"name":"cpu","columns":["count"],"values":[[2]]}]}]}`,
 	}
-	got, err := Ask(t.Context(), server, "d", "autogen", model.AllTime)
+	got, err := Ask(t.Context(), server, "d", "autogen", model.AllTime, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,10 +270,10 @@ func TestAsk(t *testing.T) {
 	}
 	// A server that counts no series, and a range of times.
 	delete(server, `SHOW SERIES EXACT CARDINALITY ON d FROM "autogen".cpu`)
-	if got, err = Ask(t.Context(), server, "d", "autogen", model.AllTime); err != nil || got[cpu].Series != -1 {
+	if got, err = Ask(t.Context(), server, "d", "autogen", model.AllTime, nil); err != nil || got[cpu].Series != -1 {
 		t.Errorf("%v, %+v", err, got[cpu])
 	}
-	_, err = Ask(t.Context(), server, "d", "autogen", model.TimeRange{Min: 1, Max: 2})
+	_, err = Ask(t.Context(), server, "d", "autogen", model.TimeRange{Min: 1, Max: 2}, nil)
 	if err == nil || !strings.Contains(err.Error(), `FROM 'autogen'.cpu WHERE time >= 1 AND time <= 2`) || !strings.HasPrefix(err.Error(), "count d.autogen.cpu: ") {
 		t.Errorf("%v", err)
 	}

@@ -3,8 +3,10 @@ package compare
 import (
 	"context"
 	"math"
+	"runtime"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/errgroup"
 
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
@@ -12,9 +14,9 @@ import (
 	"tsdbd/model/scan"
 )
 
-// Count counts what a retention policy of a store has within times. It reads a chunk
-// only where the chunk has no statistics.
-func Count(ctx context.Context, store scan.Storage, database, policy string, times model.TimeRange) (_ Totals, err error) {
+// Count counts what a retention policy of a store has within times of the measurements that
+// are wanted; nil: all. It reads a chunk only where the chunk has no statistics.
+func Count(ctx context.Context, store scan.Storage, database, policy string, times model.TimeRange, wanted func(measurement string) bool) (_ Totals, err error) {
 	defer vfs.CatchFault(&err)()
 	view, err := store.View(database, policy, times)
 	if err != nil {
@@ -24,12 +26,19 @@ func Count(ctx context.Context, store scan.Storage, database, policy string, tim
 	totals := Totals{}
 	for _, sh := range view.Shards() {
 		for _, name := range sh.Measurements() {
-			m := totals.Of(Name{database, policy, name})
-			if m.Set == nil {
-				m.Set = roaring.New()
+			if wanted != nil && !wanted(name) {
+				continue
 			}
-			if err := m.count(ctx, sh, name, times); err != nil {
+			set, err := sh.Select(ctx, name, nil)
+			if err != nil {
 				return nil, err
+			}
+			parts, err := countParts(ctx, sh, name, set, times, countedSeries)
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range parts {
+				totals.Merge(Totals{Name{database, policy, name}: m})
 			}
 		}
 	}
@@ -41,12 +50,43 @@ func Count(ctx context.Context, store scan.Storage, database, policy string, tim
 	return totals, nil
 }
 
-// count adds what a shard has of a measurement.
-func (m *Measurement) count(ctx context.Context, sh scan.Shard, name string, times model.TimeRange) error {
-	set, err := sh.Select(ctx, name, nil)
-	if err != nil {
-		return err
+// countedSeries is how many series of a measurement are counted by a goroutine of their
+// own.
+const countedSeries = 1 << 16
+
+// countParts counts what series of a measurement have in a shard, in parts of so many at
+// least.
+func countParts(ctx context.Context, sh scan.Shard, name string, set *roaring.Bitmap, times model.TimeRange, least int) ([]*Measurement, error) {
+	n := max(1, min(int(set.GetCardinality())/least, runtime.GOMAXPROCS(0)))
+	parts := make([]*Measurement, n)
+	it := set.ManyIterator()
+	ids := make([]uint32, 4096)
+	var work errgroup.Group
+	for i := range parts {
+		of := set
+		if n > 1 {
+			of = roaring.New()
+			left := set.GetCardinality()/uint64(n) + 1
+			for left > 0 {
+				k := it.NextMany(ids[:min(left, uint64(len(ids)))])
+				if k == 0 {
+					break
+				}
+				of.AddMany(ids[:k])
+				left -= uint64(k)
+			}
+		}
+		parts[i] = &Measurement{Set: roaring.New(), Fields: map[string]*Field{}}
+		work.Go(func() (err error) {
+			defer vfs.CatchFault(&err)()
+			return parts[i].count(ctx, sh, name, of, times)
+		})
 	}
+	return parts, work.Wait()
+}
+
+// count adds what series of a measurement have in a shard.
+func (m *Measurement) count(ctx context.Context, sh scan.Shard, name string, set *roaring.Bitmap, times model.TimeRange) error {
 	fields := sh.Fields(name)
 	keys := make([]string, len(fields))
 	for i, f := range fields {

@@ -105,7 +105,9 @@ func (s *state) run(ctx context.Context, j *job, st *store.Store) (err error) {
 	if err = errors.Join(err, r.Close()); err != nil || len(t.totals) == 0 {
 		return err
 	}
-	have, err := compare.Count(ctx, st, j.database, j.policy, j.times)
+	have, err := compare.Count(ctx, st, j.database, j.policy, j.times, func(measurement string) bool {
+		return t.totals[compare.Name{Database: j.database, Policy: j.policy, Measurement: measurement}] != nil
+	})
 	if err != nil {
 		return fmt.Errorf("compare: %w", err)
 	}
@@ -117,11 +119,6 @@ func (s *state) run(ctx context.Context, j *job, st *store.Store) (err error) {
 			r.Written++
 		}
 		r.Source.Merge(t.totals)
-		for name := range have {
-			if t.totals[name] == nil {
-				delete(have, name) // was there before
-			}
-		}
 		r.Target.Merge(have)
 		r.Values += t.totals.Values()
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"tsdbd/meta"
@@ -137,15 +138,13 @@ func (s *state) ask(ctx context.Context, c *transfer.Client) error {
 			continue
 		}
 		asked[at] = true
-		have, err := compare.Ask(ctx, c, name.Database, name.Policy, s.opt.Filter.Times())
+		have, err := compare.Ask(ctx, c, name.Database, name.Policy, s.opt.Filter.Times(), func(measurement string) bool {
+			return r.Source[compare.Name{Database: name.Database, Policy: name.Policy, Measurement: measurement}] != nil
+		})
 		if err != nil {
 			return fmt.Errorf("compare: %w", err)
 		}
-		for name := range have {
-			if r.Source[name] != nil {
-				r.Target[name] = have[name]
-			}
-		}
+		maps.Copy(r.Target, have)
 	}
 	return nil
 }

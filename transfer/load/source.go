@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -79,6 +80,11 @@ func (s *Source) choose(f *transfer.Filter) (*Source, error) {
 	shards := map[uint64]bool{}
 	for _, id := range f.Shards {
 		shards[id] = true
+	}
+	for _, id := range f.Shards {
+		if !slices.ContainsFunc(s.Parts, func(p *Part) bool { return p.ID == id && (f.Database == "" || f.Database == p.Database) }) {
+			return nil, fmt.Errorf("the source has no shard %d", id)
+		}
 	}
 	for _, p := range s.Parts {
 		if (f.Database == "" && p.Database != statistics || f.Database == p.Database) && (f.RetentionPolicy == "" || f.RetentionPolicy == p.Policy) && (len(shards) == 0 || shards[p.ID]) && p.Times.Overlaps(f.Times()) {

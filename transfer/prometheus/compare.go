@@ -23,7 +23,7 @@ func (r *Result) Compare(ctx context.Context, server *transfer.Client, times mod
 			continue
 		}
 		asked[policy] = true
-		all, err := compare.Ask(ctx, server, name.Database, name.Policy, times)
+		all, err := compare.Ask(ctx, server, name.Database, name.Policy, times, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -154,27 +154,21 @@ func (p *Pull) Compare(ctx context.Context, c *Catalog) (source, target compare.
 			if present := p.began.UnixNano(); p.Stats().newest >= present {
 				times.Max = min(times.Max, present-1)
 			}
-			there, err := compare.Ask(ctx, p.source.client, p.source.database(at), p.source.policy(at), times)
+			there, err := compare.Ask(ctx, p.source.client, p.source.database(at), p.source.policy(at), times, wanted)
 			if err != nil {
 				return nil, nil, fmt.Errorf("ask the old server: %w", err)
 			}
-			here, err := compare.Ask(ctx, p.client, d.Name, rp.Name, times)
+			here, err := compare.Ask(ctx, p.client, d.Name, rp.Name, times, wanted)
 			if err != nil {
 				return nil, nil, fmt.Errorf("ask the new server: %w", err)
 			}
 			for n, m := range there {
-				if wanted(n.Measurement) {
-					if !p.source.countsSeries() {
-						m.Series = -1
-					}
-					source[compare.Name{Database: d.Name, Policy: rp.Name, Measurement: n.Measurement}] = m
+				if !p.source.countsSeries() {
+					m.Series = -1
 				}
+				source[compare.Name{Database: d.Name, Policy: rp.Name, Measurement: n.Measurement}] = m
 			}
-			for n, m := range here {
-				if wanted(n.Measurement) {
-					target[n] = m
-				}
-			}
+			maps.Copy(target, here)
 		}
 	}
 	return source, target, nil

@@ -52,6 +52,7 @@ type manifest struct {
 }
 
 func (s *Source) openBackup(dir string, names []string) error {
+	s.backup = true
 	shards := map[shardKey]*Shard{}
 	catalog := ""
 	portable := slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".manifest") })

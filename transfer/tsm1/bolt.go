@@ -151,7 +151,7 @@ func (f *boltFile) places(names map[string]string) (map[string]place, error) {
 
 // renamed returns the catalog with buckets as databases and policies.
 func (f *boltFile) renamed(places map[string]place) *Catalog {
-	out := &Catalog{}
+	out := &Catalog{dropped: f.catalog.dropped, largest: f.catalog.largest}
 	for _, b := range f.buckets {
 		p := places[b.ID]
 		rp := &meta.RetentionPolicy{Name: p.policy, Duration: b.RetentionPeriod, ShardGroupDuration: b.ShardGroupDuration, ReplicaN: 1}

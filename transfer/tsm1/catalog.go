@@ -19,6 +19,9 @@ import (
 type Catalog struct {
 	Databases []*meta.Database
 	Users     []*meta.User
+
+	dropped map[uint64]bool // shards of groups that were dropped
+	largest uint64          // number of a shard that was given
 }
 
 // Database returns a database by its name, or nil.
@@ -84,12 +87,12 @@ func parseCatalog(b []byte) (*Catalog, error) {
 	whole := false
 	err = fields(b, func(n protowire.Number, f field) error {
 		switch n {
-		case 9:
-			whole = true // the largest id of a shard, which is always there, behind databases and users
+		case 9: // is always there, behind databases and users
+			whole, c.largest = true, f.number
 		case 5:
 			d := &meta.Database{}
 			c.Databases = append(c.Databases, d)
-			return parseDatabase(f.bytes, d)
+			return c.parseDatabase(f.bytes, d)
 		case 6:
 			u := &meta.User{}
 			c.Users = append(c.Users, u)
@@ -140,7 +143,7 @@ func fields(b []byte, fn func(n protowire.Number, f field) error) error {
 	return nil
 }
 
-func parseDatabase(b []byte, d *meta.Database) error {
+func (c *Catalog) parseDatabase(b []byte, d *meta.Database) error {
 	return fields(b, func(n protowire.Number, f field) error {
 		switch n {
 		case 1:
@@ -150,7 +153,7 @@ func parseDatabase(b []byte, d *meta.Database) error {
 		case 3:
 			rp := &meta.RetentionPolicy{}
 			d.RetentionPolicies = append(d.RetentionPolicies, rp)
-			return parsePolicy(f.bytes, rp)
+			return c.parsePolicy(f.bytes, rp)
 		case 4:
 			var q meta.ContinuousQuery
 			err := fields(f.bytes, func(n protowire.Number, f field) error {
@@ -169,7 +172,7 @@ func parseDatabase(b []byte, d *meta.Database) error {
 	})
 }
 
-func parsePolicy(b []byte, rp *meta.RetentionPolicy) error {
+func (c *Catalog) parsePolicy(b []byte, rp *meta.RetentionPolicy) error {
 	err := fields(b, func(n protowire.Number, f field) error {
 		switch n {
 		case 1:
@@ -184,6 +187,13 @@ func parsePolicy(b []byte, rp *meta.RetentionPolicy) error {
 			g, deleted, err := parseGroup(f.bytes)
 			if !deleted {
 				rp.ShardGroups = append(rp.ShardGroups, g)
+				return err
+			}
+			for _, sh := range g.Shards {
+				if c.dropped == nil {
+					c.dropped = map[uint64]bool{}
+				}
+				c.dropped[sh.ID] = true
 			}
 			return err
 		case 6:

@@ -42,11 +42,16 @@ func newKindTable(indexBytes int64) *kindTable {
 
 // fieldOf appends the measurement of a canonical key, escaped, and a field.
 func fieldOf(dst, key, field []byte) []byte {
+	return append(append(append(dst, key[:measurementEnd(key)]...), 0), field...)
+}
+
+// measurementEnd returns the length of the measurement that a key begins with.
+func measurementEnd(key []byte) int {
 	end := 0
 	for end < len(key) && (key[end] != ',' || end > 0 && key[end-1] == '\\') {
 		end++
 	}
-	return append(append(append(dst, key[:end]...), 0), field...)
+	return end
 }
 
 // add notes n values of a field.

@@ -163,8 +163,8 @@ func (s *Source) openTrees(data, wal, meta, bolt string) error {
 	return s.finish(shards, known)
 }
 
-// finish gives the shards the times of their groups. If the catalog is known, it leaves
-// out those that the catalog does not name: they were dropped.
+// finish gives the shards the times of their groups. If the catalog is known, it says which
+// shards are left out.
 func (s *Source) finish(shards map[shardKey]*Shard, known bool) error {
 	groups := map[shardKey]model.TimeRange{}
 	for _, d := range s.catalog.Databases {
@@ -176,13 +176,25 @@ func (s *Source) finish(shards map[shardKey]*Shard, known bool) error {
 			}
 		}
 	}
-	var dropped []string
-	for key, sh := range shards {
+	dropped, newer := map[shardKey]*Shard{}, map[shardKey]*Shard{}
+	for _, sh := range sorted(shards) {
+		key := shardKey{sh.Database, sh.Policy, sh.ID}
 		times, ok := groups[key]
 		if known && !ok {
-			dropped = append(dropped, fmt.Sprintf("%s.%s/%d", key.database, key.policy, key.id))
-			delete(shards, key)
-			continue
+			switch {
+			case slices.Contains(s.opt.Shards, key.id):
+			case s.catalog.dropped[key.id], s.backup && key.id <= s.catalog.largest: // an older backup has it
+				dropped[key] = sh
+			case key.id > s.catalog.largest:
+				newer[key] = sh
+			default:
+				s.unnamed = append(s.unnamed, sh)
+			}
+			if newer[key] == nil && !slices.Contains(s.opt.Shards, key.id) {
+				delete(shards, key)
+				continue
+			}
+			s.catalog.add(sh)
 		}
 		// InfluxDB writes the first group of all time with a start that has wrapped around.
 		if sh.Times = times; !ok || times.Empty() {
@@ -196,12 +208,28 @@ func (s *Source) finish(shards map[shardKey]*Shard, known bool) error {
 		s.catalog = catalogOf(shards)
 	}
 	if len(dropped) > 0 {
-		slices.Sort(dropped)
-		s.notes = append(s.notes, fmt.Sprintf("%d shards that the catalog does not name are left out, InfluxDB has dropped them or the catalog is older: %s",
-			len(dropped), strings.Join(dropped[:min(len(dropped), 5)], " ")))
+		s.notes = append(s.notes, fmt.Sprintf("%d shards are left out because InfluxDB has dropped them: %s", len(dropped), someShards(sorted(dropped))))
+	}
+	if len(newer) > 0 {
+		s.stale = true
+		s.notes = append(s.notes, fmt.Sprintf("the catalog is older than %d shards: their points go to the policies that their directories name; policies, users, continuous queries and subscriptions made since then are missing: %s",
+			len(newer), someShards(sorted(newer))))
 	}
 	s.shards = sorted(shards)
+	slices.SortFunc(s.unnamed, compareShards)
 	return nil
+}
+
+// someShards names the first shards.
+func someShards(shards []*Shard) string {
+	var names []string
+	for _, sh := range shards[:min(len(shards), 5)] {
+		names = append(names, fmt.Sprintf("%s.%s/%d", sh.Database, sh.Policy, sh.ID))
+	}
+	if len(shards) > 5 {
+		names = append(names, "...")
+	}
+	return strings.Join(names, " ")
 }
 
 // isBucketID reports whether a directory is named by the id of a bucket of 2.x.

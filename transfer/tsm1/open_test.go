@@ -267,12 +267,12 @@ func TestLayouts(t *testing.T) {
 	}
 	dir := t.TempDir()
 	put(dir, root)
-	s := f("root", dir, Options{}, true, grouped, "1 shards that the catalog does not name are left out")
+	s := f("root", dir, Options{}, true, grouped, "1 shards are left out because InfluxDB has dropped them: db.rp/8")
 	if v := s.Shards()[0].Values; v < 20 || v > 50 {
 		t.Errorf("an estimate of %d values for %d", v, len(want)+1)
 	}
-	wrapped := database("db", "rp", policy("rp", group(7, 9223371273709551616, -9223372036854775808+20, 0)))
-	put(dir, map[string][]byte{"meta/meta.db": message{}.with(5, wrapped).number(9, 7)})
+	wrapped := database("db", "rp", policy("rp", group(7, 9223371273709551616, -9223372036854775808+20, 0), group(8, 0, 1, 1)))
+	put(dir, map[string][]byte{"meta/meta.db": message{}.with(5, wrapped).number(9, 8)})
 	f("a group whose start has wrapped around", dir, Options{}, true, model.TimeRange{Min: 10, Max: 70}, "1 shards")
 	put(dir, map[string][]byte{"meta/meta.db": catalogBytes()})
 	f("elsewhere", filepath.Join(dir, "data"), Options{WALDir: filepath.Join(dir, "wal"), MetaDir: filepath.Join(dir, "meta")}, true, grouped, "1 shards")
@@ -433,4 +433,42 @@ func TestDamagedBolt(t *testing.T) {
 	if failed < 20 {
 		t.Errorf("%d errors", failed)
 	}
+}
+
+// TestOldCatalog opens directories whose catalog does not name all shards: those with
+// numbers that it has not given come by the names of their directories, others are left
+// out unless they are asked for.
+func TestOldCatalog(t *testing.T) {
+	d := newTree(t)
+	file, _ := sample()
+	d.tsm(t, 1, file.Bytes())
+	for _, at := range []string{"db/rp/8", "db/rp/5", "db/rp/6", "db/new/9", "other/autogen/10"} {
+		dir := filepath.Join(d.root, "data", filepath.FromSlash(at))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "000000001-000000001.tsm"), file.Bytes())
+	}
+	if err := os.MkdirAll(filepath.Join(d.root, "meta"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(d.root, "meta", "meta.db"), catalogBytes())
+	names := func(shards []*Shard) string { return someShards(shards) }
+	f := func(want, unnamed string, notes int, opt Options) {
+		t.Helper()
+		s, err := Open(d.root, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := names(s.Shards()); got != want || names(s.Unnamed()) != unnamed || !s.Stale() || len(s.Notes()) != notes {
+			t.Errorf("shards %s without %s, stale %v, %q", got, names(s.Unnamed()), s.Stale(), s.Notes())
+		}
+		for _, sh := range s.Shards() {
+			if rp := s.Catalog().Database(sh.Database).RetentionPolicy(sh.Policy); rp == nil || sh.Values == 0 || sh.ID != 7 && sh.Times != (model.TimeRange{Min: 10, Max: 63}) {
+				t.Errorf("%+v, policy %+v", sh, rp)
+			}
+		}
+	}
+	f("db.new/9 db.rp/7 other.autogen/10", "db.rp/5 db.rp/6", 2, Options{})
+	f("db.new/9 db.rp/7 db.rp/5 db.rp/8 other.autogen/10", "db.rp/6", 1, Options{Shards: []uint64{5, 8}})
 }

@@ -30,11 +30,13 @@ type reader struct {
 	pool    timePool
 
 	// The present series.
-	key     string // canonical
-	raw     string // in InfluxDB
-	reason  string // why it cannot be stored
-	found   []*source
-	columns []*columnCursor
+	measurement []byte // as its key begins
+	unwanted    bool   // the measurement is
+	key         string // canonical
+	raw         string // in InfluxDB
+	reason      string // why it cannot be stored
+	found       []*source
+	columns     []*columnCursor
 
 	run    rows.Run
 	out    []column.Vector // rows that are not views
@@ -165,14 +167,43 @@ func (r *reader) refuse(what Refusal, reason string) {
 	r.source.refuse(r.shard, what, reason, &run)
 }
 
-// nextSeries finds the columns of the next series.
-func (r *reader) nextSeries() bool {
-	key := r.log.next()
-	for _, h := range r.heads {
-		if k := h.next(); k != "" && (key == "" || k < key) {
-			key = k
+// nextKey returns the key of the next series that is wanted, "" at the end.
+func (r *reader) nextKey() string {
+	for {
+		key := r.log.next()
+		for _, h := range r.heads {
+			if k := h.next(); k != "" && (key == "" || k < key) {
+				key = k
+			}
+		}
+		if key == "" || r.source.opt.Wanted == nil || r.wanted(key) {
+			return key
+		}
+		key = strings.Clone(key)
+		for _, h := range r.heads {
+			if h.next() == key {
+				h.take(key, func(*seriesStream, *indexKey) {})
+			}
+		}
+		if r.log.next() == key {
+			r.log.take()
 		}
 	}
+}
+
+// wanted reports whether the measurement of a key is chosen.
+func (r *reader) wanted(key string) bool {
+	end := measurementEnd([]byte(key))
+	if r.measurement == nil || key[:end] != string(r.measurement) {
+		r.measurement = append(r.measurement[:0], key[:end]...)
+		r.unwanted = !r.source.opt.Wanted(model.SeriesMeasurement(key))
+	}
+	return !r.unwanted
+}
+
+// nextSeries finds the columns of the next series.
+func (r *reader) nextSeries() bool {
+	key := r.nextKey()
 	if key == "" {
 		return false
 	}
@@ -321,6 +352,13 @@ func (r *reader) group() {
 // fields makes the fields of the series' runs.
 func (r *reader) fields() {
 	r.run.Key = r.key
+	same := len(r.run.Fields) == len(r.columns)
+	for i := 0; i < len(r.columns) && same; i++ {
+		same = r.run.Fields[i] == r.columns[i].Field
+	}
+	if same { // as that of most neighbors
+		return
+	}
 	r.run.Fields = make([]column.Field, len(r.columns))
 	for i, c := range r.columns {
 		r.run.Fields[i] = c.Field

@@ -514,3 +514,48 @@ func TestCancel(t *testing.T) {
 		t.Errorf("Rows: %v", err)
 	}
 }
+
+// TestWanted reads the measurements that are chosen, from files, late ones, and the log.
+func TestWanted(t *testing.T) {
+	d := newTree(t)
+	var file tsm1test.File
+	row := rowsOf(model.Float, 1, 2)
+	for _, key := range []string{"cpu,h=a", "cpu,h=b", "disk\\,x,h=a", "mem,h=a", "\u00e4,h=a"} {
+		file.Add(key, "f", row)
+	}
+	d.tsm(t, 1, file.Bytes())
+	var log tsm1test.Segment
+	log.Write("mem,h=c", "f", row)
+	log.Write("cpu,h=c", "f", row)
+	write(t, filepath.Join(d.wal, "_00001.wal"), log.Bytes)
+	asked := map[string]int{}
+	s, err := Open(d.root, Options{Wanted: func(name string) bool {
+		asked[name]++
+		return name == "cpu" || name == "disk,x"
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var got []string
+	for {
+		run, err := r.Next(t.Context())
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, run.Key)
+	}
+	if want := "cpu,h=a cpu,h=b cpu,h=c disk\\,x,h=a"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %s", got, want)
+	}
+	if len(asked) != 4 || asked["cpu"] != 1 {
+		t.Errorf("asked for %v", asked)
+	}
+}

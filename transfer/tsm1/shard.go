@@ -16,6 +16,9 @@ import (
 // bounds returns the times of a shard's points, by its index and its log. Damage is left
 // to the reader of its rows.
 func (sh *Shard) bounds() model.TimeRange {
+	if sh.archive != "" {
+		return model.AllTime
+	}
 	b := boundsSink{model.TimeRange{Min: 1, Max: 0}}
 	for _, file := range sh.files {
 		f, closer, err := file.open()
@@ -127,21 +130,26 @@ const loggedBytes = 12
 func catalogOf(shards map[shardKey]*Shard) *Catalog {
 	c := &Catalog{}
 	for _, sh := range sorted(shards) {
-		d := c.Database(sh.Database)
-		if d == nil {
-			d = &meta.Database{Name: sh.Database, DefaultRetentionPolicy: sh.Policy}
-			c.Databases = append(c.Databases, d)
-		}
+		c.add(sh)
 		if sh.Policy == defaultPolicy {
-			d.DefaultRetentionPolicy = defaultPolicy
-		}
-		if d.RetentionPolicy(sh.Policy) == nil {
-			d.RetentionPolicies = append(d.RetentionPolicies, &meta.RetentionPolicy{
-				Name: sh.Policy, ShardGroupDuration: defaultGroup, ReplicaN: 1,
-			})
+			c.Database(sh.Database).DefaultRetentionPolicy = defaultPolicy
 		}
 	}
 	return c
+}
+
+// add makes the database and the policy of a shard as far as they are not there.
+func (c *Catalog) add(sh *Shard) {
+	d := c.Database(sh.Database)
+	if d == nil {
+		d = &meta.Database{Name: sh.Database, DefaultRetentionPolicy: sh.Policy}
+		c.Databases = append(c.Databases, d)
+	}
+	if d.RetentionPolicy(sh.Policy) == nil {
+		d.RetentionPolicies = append(d.RetentionPolicies, &meta.RetentionPolicy{
+			Name: sh.Policy, ShardGroupDuration: defaultGroup, ReplicaN: 1,
+		})
+	}
 }
 
 // defaultGroup is the duration of the shard groups of a policy that keeps points forever.

@@ -20,6 +20,12 @@ type Options struct {
 	// Buckets names buckets of InfluxDB 2.x by their ids: "database" or
 	// "database/policy".
 	Buckets map[string]string
+	// Shards are the numbers of shards that are read also if the catalog does not name
+	// them.
+	Shards []uint64
+	// Wanted, if set, chooses measurements by their names. The rows of others are not
+	// decoded. It may be called by several readers at a time.
+	Wanted func(measurement string) bool
 	// Damage is called for damage in the source, which is passed over. The offset is -1
 	// if it is not known. It may be called by several readers at a time.
 	Damage func(path string, offset int64, err error)
@@ -79,6 +85,9 @@ type Source struct {
 	catalog *Catalog
 	shards  []*Shard
 	notes   []string
+	unnamed []*Shard
+	stale   bool // the catalog is
+	backup  bool // it is the newest one of a backup
 	limits  limits
 }
 
@@ -102,6 +111,15 @@ func (s *Source) Shards() []*Shard { return s.shards }
 // out of it.
 func (s *Source) Notes() []string { return s.notes }
 
+// Unnamed returns the shards that are left out because the catalog does not name them. It
+// does not say that they were dropped either: it may be the catalog of another time.
+// Options.Shards brings them.
+func (s *Source) Unnamed() []*Shard { return s.unnamed }
+
+// Stale reports whether the catalog is older than the data. What was made since is
+// missing: policies, users, continuous queries, and subscriptions.
+func (s *Source) Stale() bool { return s.stale }
+
 func (s *Source) damage(path string, offset int64, err error) {
 	if s.opt.Damage != nil {
 		s.opt.Damage(path, offset, err)
@@ -116,9 +134,11 @@ func (s *Source) refuse(sh *Shard, what Refusal, reason string, run *rows.Run) {
 
 // sorted returns shards in the order of Shards.
 func sorted(shards map[shardKey]*Shard) []*Shard {
-	return slices.SortedFunc(maps.Values(shards), func(a, b *Shard) int {
-		return cmp.Or(cmp.Compare(a.Database, b.Database), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Times.Min, b.Times.Min), cmp.Compare(a.ID, b.ID))
-	})
+	return slices.SortedFunc(maps.Values(shards), compareShards)
+}
+
+func compareShards(a, b *Shard) int {
+	return cmp.Or(cmp.Compare(a.Database, b.Database), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Times.Min, b.Times.Min), cmp.Compare(a.ID, b.ID))
 }
 
 // openPath returns the file at a path of the file system.
