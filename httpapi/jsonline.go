@@ -63,6 +63,9 @@ func (h *Handler) exportLines(w *response, r *request) error {
 	if err := h.readForm(w, r); err != nil {
 		return err
 	}
+	if err := h.checkTexts(r); err != nil {
+		return err
+	}
 	return h.readSeries(w, r, func() ([]engine.Selection, answerSeries, error) {
 		e, err := jsonline.ParseExport(r.Form)
 		if err != nil {

@@ -80,6 +80,9 @@ func (h *Handler) promEndpoint(api *promapi.API, e promapi.Endpoint) handle {
 		if r.malformed != nil { // what is left out could be a selector or the database
 			return badRequest("error parsing form values: " + r.malformed.Error())
 		}
+		if err := h.checkTexts(r); err != nil {
+			return err
+		}
 		if e.Rights != promapi.Login && h.opt.Cluster != nil {
 			if forward, err := h.readElsewhere(w, r, query.AnyNode); err != nil {
 				return err
@@ -106,6 +109,19 @@ func (h *Handler) promEndpoint(api *promapi.API, e promapi.Endpoint) handle {
 		}
 		return err
 	}
+}
+
+// checkTexts refuses a query and selectors that are longer than a query may be.
+func (h *Handler) checkTexts(r *request) error {
+	most := h.limits.Load().MaxQuerySize
+	for _, name := range []string{"query", "match[]"} {
+		for _, text := range r.Form[name] {
+			if len(text) > most {
+				return errQueryTooLong
+			}
+		}
+	}
+	return nil
 }
 
 // promAccess sets the database of a call if the user may read it.

@@ -259,6 +259,40 @@ func TestPrometheusInACluster(t *testing.T) {
 	}
 }
 
+// TestPrometheusLongTexts refuses queries and selectors that are longer than a query may
+// be, and layouts that would take minutes.
+func TestPrometheusLongTexts(t *testing.T) {
+	h, s := promServer(t, httpapi.Options{}, admission.Limits{})
+	s.Create("prometheus", "autogen")
+	f := func(path, name, text string, status int, want string) {
+		t.Helper()
+		w := serve(h, "GET", path+"?start=0&end=1&step=1&"+name+"="+url.QueryEscape(text), nil)
+		if got := w.Body.String(); w.Code != status || !strings.Contains(got, want) {
+			t.Errorf("%s %.20s: %d %.300s", path, text, w.Code, got)
+		}
+	}
+	for text, status := range map[string]int{
+		strings.Repeat("sum(", 60) + "m" + strings.Repeat(")", 60):     200,
+		strings.Repeat("sum(", 3000) + "m" + strings.Repeat(")", 3000): 400,
+		"m" + strings.Repeat("+m", 100):                                200,
+		"m" + strings.Repeat("+m", 4000):                               400,
+		"m{" + strings.Repeat(`i!="1",`, 2000) + "}":                   200,
+	} {
+		want := map[int]string{200: `"status":"success"`, 400: "is too large to be formatted"}
+		f("/api/v1/format_query", "query", text, status, want[status])
+		f("/api/v1/parse_query", "query", text, 200, want[200])
+	}
+	h.SetLimits(httpapi.Limits{MaxQuerySize: 20})
+	for _, path := range []string{"query", "query_range", "query_exemplars", "format_query", "parse_query"} {
+		f("/api/v1/"+path, "query", `m{i="12345678901"}`, 200, `"status":"success"`)
+		f("/api/v1/"+path, "query", `m{i="1234567890123456"}`, 400, `"errorType":"bad_data","error":"error parsing query: query is too long"`)
+	}
+	for _, path := range []string{"series", "labels", "label/i/values", "export"} {
+		f("/api/v1/"+path, "match[]", `m{i="12345678901"}`, 200, "")
+		f("/api/v1/"+path, "match[]", `m{i="1234567890123456"}`, 400, "query is too long")
+	}
+}
+
 // FuzzPrometheus sends any parameters: the answer is a document, and never a failure
 // of ours.
 func FuzzPrometheus(f *testing.F) {

@@ -1,19 +1,39 @@
 package promapi
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
+// maxLayout bounds the length of a query that is laid out times the square of its depth.
+// Prometheus' parser writes an operand again for each expression around it and for each
+// part of it, and does not look at the context: this much takes a second or less.
+const maxLayout = 1 << 30
+
 // formatQuery answers with a query in its usual layout.
 func (a *API) formatQuery(c *Call) error {
-	expr, err := a.opt.Engine.Parse(c.Request.Context(), &c.Access, c.param("query"))
+	text := c.param("query")
+	expr, err := a.opt.Engine.Parse(c.Request.Context(), &c.Access, text)
 	if err != nil {
 		return parameterError(err, "query")
 	}
+	if d := depth(expr); int64(len(text))*int64(d)*int64(d) > maxLayout {
+		return invalid("query", fmt.Errorf("a query of %d bytes whose expressions are nested %d deep is too large to be formatted", len(text), d))
+	}
 	return c.answer(expr.Pretty(0), nil)
+}
+
+// depth returns how deep expressions are nested.
+func depth(expr parser.Expr) int {
+	most := 0
+	parser.Inspect(expr, func(_ parser.Node, path []parser.Node) error {
+		most = max(most, len(path)+1)
+		return nil
+	})
+	return most
 }
 
 // parseQuery answers with the tree of a query.
