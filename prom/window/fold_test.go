@@ -54,7 +54,7 @@ func TestFoldsEqualPromQL(t *testing.T) {
 			steps := make([]float64, spec.Steps())
 			for _, s := range m {
 				if s.labels.Get("g") == fmt.Sprint(g) {
-					k.Run(steps, s.t, s.v)
+					_, _ = k.Run(steps, s.t, s.v)
 					f.Add(steps)
 				}
 			}
@@ -103,7 +103,7 @@ func TestTopEqualsPromQL(t *testing.T) {
 			steps := make([]float64, spec.Steps())
 			for i, s := range m {
 				if s.labels.Get("g") == fmt.Sprint(g) {
-					k.Run(steps, s.t, s.v)
+					_, _ = k.Run(steps, s.t, s.v)
 					top.Add(i, steps)
 				}
 			}

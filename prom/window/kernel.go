@@ -38,7 +38,8 @@ func (s *spec) KeepsName() bool {
 // kernel computes a spec. It belongs to one goroutine.
 type kernel struct {
 	spec    spec
-	seconds float64 // of the range
+	seconds float64      // of the range
+	check   func() error // called once in a while in a long Run; nil: never
 	function
 
 	// Of the present series. A window is t[lo:hi].
@@ -115,24 +116,34 @@ func functionOf(name string) (f function, ok bool) {
 	return f, true
 }
 
+// checkedSamples is how many samples of windows are read between two calls of check: a
+// few milliseconds.
+const checkedSamples = 1 << 20
+
 // Run sets dst to the value at each time of the grid, Absent where there is none,
 // and returns how many there are. The samples t and v of the series ascend in
 // time, and hold the markers that end it. It reads them and keeps nothing. dst has
-// Steps elements.
-func (k *kernel) Run(dst []float64, t []int64, v []float64) int {
+// Steps elements. The error is that of check.
+func (k *kernel) Run(dst []float64, t []int64, v []float64) (int, error) {
 	if k.window == nil {
-		return k.newest(dst, t, v)
+		return k.newest(dst, t, v), nil
 	}
 	k.t, k.v = k.unmarked(t, v)
 	t = k.t
 	if k.prepare != nil && len(t) > 0 {
 		k.prepare(k)
 	}
-	lo, hi, found := 0, 0, 0
+	lo, hi, found, read := 0, 0, 0, 0
 	at := k.spec.Start - k.spec.Offset
 	for i := range dst {
 		hi = after(t, hi, at)
 		lo = after(t, lo, at-k.spec.Range)
+		if read += hi - lo; read >= checkedSamples && k.check != nil {
+			if err := k.check(); err != nil {
+				return 0, err
+			}
+			read = 0
+		}
 		if lo < hi {
 			v := k.window(k, lo, hi, at)
 			dst[i] = v
@@ -145,7 +156,7 @@ func (k *kernel) Run(dst []float64, t []int64, v []float64) int {
 		at += k.spec.Step
 	}
 	k.t, k.v = nil, nil
-	return found
+	return found, nil
 }
 
 // newest is Run for an instant vector selector: the newest sample that is not

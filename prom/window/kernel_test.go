@@ -233,7 +233,7 @@ func TestKernelsEqualPromQL(t *testing.T) {
 			s := randomSeries(r, start, span)
 			s.labels = labels.FromStrings("__name__", "m")
 			got := make([]float64, spec.Steps())
-			found := k.Run(got, slices.Clone(s.t), slices.Clone(s.v))
+			found, _ := k.Run(got, slices.Clone(s.t), slices.Clone(s.v))
 			want := reference(t, memory{s}, spec.query(), spec.Grid, spec.Lookback, false)
 			values[spec.Func] += found
 			if found == 0 && len(want) == 0 {

@@ -27,7 +27,8 @@ type Env struct {
 	// Charge is called before memory is taken, with its bytes, and with a negative
 	// number when it is given back. Its error ends the run.
 	Charge func(bytes int64) error
-	// Check is called for each series. Its error ends the run.
+	// Check is called for each series, and now and then where a series takes long. Its
+	// error ends the run.
 	Check func() error
 }
 
@@ -83,6 +84,7 @@ func (p *Plan) run(in Reader, env Env, yield Yield, live int64) (annotations.Ann
 func (p *Plan) begin(in Reader, env Env, yield Yield, live int64) *evaluation {
 	e := &evaluation{Plan: p, Env: env, in: in, yield: yield, live: live}
 	e.kernel, _ = newKernel(p.spec)
+	e.kernel.check = env.Check
 	return e
 }
 
@@ -166,7 +168,10 @@ func (e *evaluation) compute(i int) (bool, error) {
 		e.scratch += more
 		err = e.take(more)
 	}
-	if err != nil || e.kernel.Run(e.steps, t, v) == 0 {
+	if err != nil {
+		return false, err
+	}
+	if n, err := e.kernel.Run(e.steps, t, v); n == 0 || err != nil {
 		return false, err
 	}
 	if e.spec.Func == "rate" || e.spec.Func == "increase" {

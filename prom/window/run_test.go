@@ -296,3 +296,27 @@ func TestRunMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestRunChecks ends a run within a series whose windows are long.
+func TestRunChecks(t *testing.T) {
+	m := memory{{labels: labels.FromStrings("__name__", "m")}}
+	for i := range 10_000 {
+		m[0].t, m[0].v = append(m[0].t, int64(i)), append(m[0].v, 1)
+	}
+	expr, err := engineParser().ParseExpr("sum(deriv(m[10s]))")
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := errors.New("killed")
+	checks := 0
+	plan := NewPlan(expr, &Query{Start: time.UnixMilli(10_000), End: time.UnixMilli(11_000), Step: time.Millisecond})
+	_, err = plan.Run(m, Env{Charge: func(int64) error { return nil }, Check: func() error {
+		if checks++; checks == 3 { // the first is that of the series
+			return killed
+		}
+		return nil
+	}}, func(labels.Labels, []float64) error { return nil })
+	if err != killed || checks != 3 {
+		t.Errorf("%v after %d checks", err, checks)
+	}
+}
