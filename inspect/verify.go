@@ -28,6 +28,7 @@ import (
 	"tsdbd/store"
 	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
+	"tsdbd/store/touched"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 	"tsdbd/wal"
@@ -116,6 +117,9 @@ func (v *verifier) all() error {
 	}
 	v.lineage = data.Lineage
 	if err := v.readLedger(); err != nil {
+		return err
+	}
+	if err := v.touched(data); err != nil {
 		return err
 	}
 	if err := v.directories(data); err != nil {
@@ -252,6 +256,25 @@ func (v *verifier) readLedger() error {
 		v.ledger = l
 		if !whole {
 			v.notice(name, "records are damaged or not finished, a server will write it again")
+		}
+	}
+	return nil
+}
+
+// touched checks the marks of windows of downsamples.
+func (v *verifier) touched(data *meta.Data) error {
+	name := path.Join(v.dir, "meta", touched.Name)
+	if err := v.begin(name); err != nil {
+		return err
+	}
+	switch err := touched.Check(v.fs, path.Dir(name), v.lineage); {
+	case err == nil:
+	case !errors.Is(err, fs.ErrNotExist):
+		v.add(name, err)
+	default:
+		for range data.Downsamples() {
+			v.notice(name, "touched windows are missing, a server will compare all windows of downsamples")
+			break
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/retention"
+	"tsdbd/shard/repair"
 	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
 	"tsdbd/store/touched"
@@ -38,7 +39,9 @@ func (s *Store) openFiles() error {
 	if s.ledger, err = ledger.Open(s.fs, s.dir, s.catalog.Data().Lineage, s.logger); err != nil {
 		return err
 	}
-	s.touched = touched.Open(s.fs, path.Join(s.dir, "meta"), s.catalog.Data(), s.logger)
+	s.touched = touched.Open(s.fs, path.Join(s.dir, "meta"), s.catalog.Data(), s.logger, func(name string, why error) error {
+		return s.quarantine.SetAside(name, why, repair.LossNone, "The server compares all windows of downsamples with their sources.")
+	})
 	s.logAfter = head.After
 	if s.opt.OpenLog != nil {
 		s.logAfter = s.opt.LogAfter

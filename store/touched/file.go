@@ -144,26 +144,38 @@ func decodeSpans(d *binio.Decoder) spans {
 	return s
 }
 
-// read takes the marks of the file.
-func (m *Marks) read(lineage identity.Lineage) {
-	b, err := vfs.ReadFile(m.fs, m.name)
-	if err != nil && errors.Is(err, fs.ErrNotExist) {
-		return
+// Check reads the file in the directory of a catalog and checks it. A file of another
+// data directory is damage.
+func Check(fsys vfs.FS, dir string, lineage identity.Lineage) error {
+	_, err := readFile(fsys, path.Join(dir, Name), lineage)
+	return err
+}
+
+func readFile(fsys vfs.FS, name string, lineage identity.Lineage) (map[uint64]*tier, error) {
+	b, err := vfs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, err
 	}
-	var tiers map[uint64]*tier
-	var of identity.Lineage
-	if err == nil {
-		tiers, of, err = decode(m.name, b)
+	tiers, of, err := decode(name, b)
+	if err == nil && of != lineage {
+		err = binio.Corruptf(name, 12, "touched windows of data directory %s, the catalog is that of %s", of, lineage)
 	}
+	return tiers, err
+}
+
+// read takes the marks of the file, or sets it aside.
+func (m *Marks) read(lineage identity.Lineage, setAside func(name string, why error) error) {
+	tiers, err := readFile(m.fs, m.name, lineage)
 	switch {
-	case err != nil:
-		m.logger.Warn("touched windows not read, all windows of downsamples will be computed again", "path", m.name, "err", err)
-		m.dirty = true
-	case of != lineage:
-		m.logger.Warn("touched windows are of another data directory, all windows of downsamples will be computed again", "path", m.name)
-		m.dirty = true
-	default:
+	case errors.Is(err, fs.ErrNotExist):
+	case err == nil:
 		m.tiers = tiers
+	default:
+		m.logger.Warn("touched windows not read, all windows of downsamples will be compared", "path", m.name, "err", err)
+		m.dirty = true
+		if err := setAside(m.name, err); err != nil { // Save replaces it
+			m.logger.Error("damaged file not moved to quarantine", "path", m.name, "err", err)
+		}
 	}
 }
 

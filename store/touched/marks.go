@@ -76,10 +76,10 @@ type Span struct {
 
 // Open reads the marks in the directory of the catalog. What the file does not have, or
 // a file that is damaged or of another data directory, is made up for by marks for all
-// that there is.
-func Open(fs vfs.FS, dir string, data *meta.Data, logger *slog.Logger) *Marks {
+// that there is. Such a file goes to setAside.
+func Open(fs vfs.FS, dir string, data *meta.Data, logger *slog.Logger, setAside func(name string, why error) error) *Marks {
 	m := &Marks{fs: fs, name: path.Join(dir, Name), logger: logger, tiers: map[uint64]*tier{}}
-	m.read(data.Lineage)
+	m.read(data.Lineage, setAside)
 	m.After(0, data)
 	return m
 }

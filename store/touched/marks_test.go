@@ -69,7 +69,12 @@ func disk(t testing.TB) *vfstest.FS {
 }
 
 func open(fs vfs.FS, d *meta.Data) *Marks {
-	return Open(fs, "meta", d, slog.New(slog.DiscardHandler))
+	return Open(fs, "meta", d, slog.New(slog.DiscardHandler), func(name string, why error) error {
+		if damage := new(binio.CorruptError); !errors.As(why, &damage) && !strings.Contains(why.Error(), "version") || damage.Path != "" && damage.Path != name {
+			return fmt.Errorf("set aside for %w", why)
+		}
+		return fs.Rename(name, "meta/aside")
+	})
 }
 
 // rows are rows of measurements at hours.
@@ -468,6 +473,9 @@ func TestFile(t *testing.T) {
 		m := marks()
 		if got := waiting(m, id, 99*hour); got != all {
 			t.Errorf("%s: %q", what, got)
+		}
+		if err := fs.Remove("meta/aside"); (err == nil) != (what != "missing") {
+			t.Errorf("%s, set aside: %v", what, err)
 		}
 		if err := m.Save(d.Lineage); err != nil || !strings.Contains(waiting(open(fs, d), id, 99*hour), all) {
 			t.Errorf("%s, saved: %v", what, err)
