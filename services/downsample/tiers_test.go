@@ -54,7 +54,11 @@ func TestTiersModel(t *testing.T) {
 			}
 			fields := make([]string, 1+rnd.IntN(2))
 			for i := range fields {
-				fields[i] = pick("max(f)", "mean(f)", "count(i)", "sum(i)", "min(i)", "last(f)", "median(f)", "count(s)", "mean(f) * 2", "derivative(max(i), 1h)", "cumulative_sum(sum(i))", "abs(min(i))", "max(f) - min(f)")
+				if fields[i] = pick("max(f)", "count(i)", "sum(i)", "mean(f)", "min(i)"); rnd.IntN(3) > 0 {
+					continue
+				}
+				fields[i] = pick("max(f)", "mean(f)", "count(i)", "sum(i)", "min(i)", "last(f)", "median(f)", "count(s)", "mean(f) * 2", "derivative(max(i), 1h)", "cumulative_sum(sum(i))", "abs(min(i))", "max(f) - min(f)",
+					"mean(i)", "sum(f) / count(f)", "spread(f)", "percentile(f, 50)", "first(i)", "count(distinct(i))", "moving_average(max(f), 2)", "mean(f) + max(i)")
 			}
 			bound := func(at int) string {
 				return time.Unix(int64(at), 0).UTC().Format(time.RFC3339)
@@ -68,10 +72,11 @@ func TestTiersModel(t *testing.T) {
 			if rnd.IntN(4) > 0 {
 				where += " AND time < '" + bound(to) + "'"
 			}
-			where += pick("", "", " AND a = 'x'", " AND a != 'x' AND b = ''", " AND f > 10")
-			q := fmt.Sprintf("SELECT %s FROM m WHERE %s GROUP BY time(%s)%s%s%s%s", strings.Join(fields, ", "), where,
-				pick("1h", "2h", "6h", "12h", "1d", "30m", "6h, 1h", "1h, 30m"), pick("", ", a", ", *", ", a, b"),
-				pick("", " fill(none)", " fill(0)", " fill(previous)", " fill(linear)"), pick("", " ORDER BY time DESC"), pick("", "", " LIMIT 3", " SLIMIT 2"))
+			where += pick("", "", " AND a = 'x'", " AND a != 'x' AND b = ''", " AND a =~ /[xy]/", " AND (a = 'x' OR b = '1')", " AND f > 10")
+			source := pick("m", "m", "m", "m", "raw.m", "/m/", "(SELECT max(f) AS f, sum(i) AS i FROM m GROUP BY time(1h), a, b)", "m, nope")
+			q := fmt.Sprintf("SELECT %s FROM %s WHERE %s GROUP BY time(%s)%s%s%s%s%s", strings.Join(fields, ", "), source, where,
+				pick("1h", "2h", "6h", "12h", "1d", "1d, 6h", "30m", "6h, 1h", "1h, 30m"), pick("", ", a", ", *", ", a, b"),
+				pick("", " fill(none)", " fill(0)", " fill(previous)", " fill(linear)"), pick("", " ORDER BY time DESC"), pick("", "", " LIMIT 3", " SLIMIT 2", " LIMIT 2 OFFSET 1", " SLIMIT 1 SOFFSET 1"), pick("", "", "", " tz('Asia/Kathmandu')"))
 			want := rounded(h.ask(q))
 			h.tiers, h.notes = true, nil
 			got := rounded(h.ask(q))
