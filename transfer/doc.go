@@ -18,7 +18,8 @@
 // backup uses it as well.
 //
 // Invariants: Import reports each line as written or as failed, and passes the
-// failed lines on. An export that breaks off is an error for its reader.
+// failed lines on. Refused keeps such lines for imports that read a part again: its file has
+// each of them once. An export that breaks off is an error for its reader.
 //
 // A Client is safe for concurrent use.
 package transfer

@@ -6,7 +6,9 @@
 // each slice it asks a chunked SELECT of all fields by all tags, writes each row as line
 // protocol as it arrives, and hands the lines to transfer.Import. A slice that the server
 // cannot answer is halved. A journal notes the slices that are done. Pull.Follow takes
-// new rows until the writers have moved. Pull.Compare counts what both servers have.
+// new rows until the writers have moved, and late ones by the counts of the source: those of
+// the target say little as soon as writers write to it. Pull.Compare counts what both
+// servers have.
 //
 // Memory does not grow with the number of series or rows: an answer is read row by row,
 // and series are never listed. Numbers are never read as floats unless they are: answers
