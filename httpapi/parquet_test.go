@@ -63,7 +63,7 @@ func TestParquetAnswers(t *testing.T) {
 	}
 
 	s.execute = func(_ context.Context, emit func(*result.Result) error) error {
-		for range 300 {
+		for range 80 {
 			if err := emit(longAnswer()); err != nil {
 				return err
 			}

@@ -6,9 +6,14 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"tsdbd/internal/testkit/testseed"
 )
 
 func TestPassword(t *testing.T) {
+	if testseed.Race {
+		t.Skip("ten seconds of one goroutine in bcrypt")
+	}
 	hash, err := HashPassword("sécret")
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +45,9 @@ func TestPasswordVector(t *testing.T) {
 }
 
 func TestPasswordsThatBcryptConfuses(t *testing.T) {
+	if testseed.Race {
+		t.Skip("ten seconds of one goroutine in bcrypt")
+	}
 	long := strings.Repeat("a", 72)
 	if _, err := HashPassword(long + "b"); !errors.Is(err, ErrPasswordTooLong) {
 		t.Errorf("73 bytes: %v", err)

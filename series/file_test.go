@@ -14,6 +14,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/testkit/formats"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
@@ -414,11 +415,7 @@ func TestFileFlipEveryByte(t *testing.T) {
 				continue
 			}
 			size := len(fs.Content(name))
-			stride := 1
-			if testing.Short() {
-				stride = 7
-			}
-			for i := 0; i < size; i += stride {
+			for i := 0; i < size; i += testseed.Stride() {
 				c := fs.Clone()
 				if err := c.Flip(name, int64(i), 1<<(i%8)); err != nil {
 					t.Fatal(err)

@@ -51,7 +51,7 @@ func TestFirstRows(t *testing.T) {
 		}
 	}()
 	several := 0
-	for range 100 {
+	for range testseed.Rounds(100) {
 		pick := func(s ...string) string { return s[rnd.IntN(len(s))] }
 		q := fmt.Sprintf("SELECT %s FROM m %s %s %s", pick("f", "i", "f, i", "*", "f, b", "i + 1", "nobody, f"),
 			pick("", "", "WHERE time >= 45s", "WHERE time > 30s AND time <= 200s", "WHERE f > 5", "WHERE a != 'v03'",

@@ -465,7 +465,7 @@ func addStats(s scan.Stats, t model.FieldType, w uint64, row int) scan.Stats {
 // series, fields and times with a map; statistics with the chunk's values.
 func TestCursorAgainstModel(t *testing.T) {
 	seed := testseed.Of(t)
-	cursorModel(t, seed, *cursorRuns)
+	cursorModel(t, seed, testseed.Rounds(*cursorRuns))
 }
 
 // TestCursorAgainstModelSeeds repeats runs that once failed.

@@ -352,10 +352,7 @@ func crashScript(t *testing.T, seed uint64, every int, disk *vfstest.FS, fs vfs.
 // must agree, no file be left over, and the next write work.
 func TestCrash(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 3))
-	total, want := 0, *crashPoints
-	if testing.Short() {
-		want /= 4
-	}
+	total, want := 0, testseed.Rounds(*crashPoints)
 	for total < want {
 		seed := r.Uint64()
 		fs := vfstest.New()
@@ -408,10 +405,7 @@ func TestCrashControl(t *testing.T) {
 // reach what comes after it.
 func TestCrashRelaxed(t *testing.T) {
 	base := testseed.Of(t)
-	runs := *crashPoints / 4
-	if testing.Short() {
-		runs /= 4
-	}
+	runs := testseed.Rounds(*crashPoints / 4)
 	for run := range runs {
 		r := rand.New(rand.NewPCG(base, uint64(run)))
 		fs := vfstest.New()

@@ -22,7 +22,7 @@ import (
 // restarts, and compares every state with a map.
 func TestMovesAgainstModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 31))
-	for range 8 {
+	for range testseed.Rounds(8) {
 		fs := vfstest.New()
 		s := openTest(t, fs, testOptions(fs))
 		s.create("db")

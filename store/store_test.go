@@ -56,11 +56,7 @@ func TestAgainstModel(t *testing.T) {
 // there.
 func TestFaults(t *testing.T) {
 	base := testseed.Of(t)
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
-	for n := 1; n < 400; n += step {
+	for n := 1; n < 400; n += testseed.Stride() {
 		r := rand.New(rand.NewPCG(base, 11))
 		fs := vfstest.New()
 		s := openTest(t, fs, testOptions(fs))

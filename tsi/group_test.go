@@ -4,13 +4,15 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"tsdbd/internal/testkit/testseed"
 )
 
 // TestRanks compares the places of ids with a search, near and far apart. Ids
 // that are spread over a million series are not searched for one by one.
 func TestRanks(t *testing.T) {
 	r := newRand(t)
-	for range 300 {
+	for range testseed.Rounds(300) {
 		span := []uint32{100, 1 << 20, rankSpan - 1, rankSpan + 1, math.MaxUint32}[r.IntN(5)]
 		base := r.Uint32N(math.MaxUint32 - span + 1)
 		ids := []uint32{base}

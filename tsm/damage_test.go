@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -121,10 +122,7 @@ func TestEveryFlip(t *testing.T) {
 	path := tempFile(t)
 	writeSeries(t, path, WriterOptions{}, series)
 	data := readAll(t, path)
-	step := 1
-	if testing.Short() {
-		step = 17
-	}
+	step := testseed.Stride()
 	for at := 0; at < len(data); at += step {
 		for _, mask := range []byte{0xff, 1 << (at % 8)} {
 			data[at] ^= mask

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/wal/entry"
@@ -73,7 +74,7 @@ func TestTruncateEveryOffset(t *testing.T) {
 	last := segs[len(segs)-1]
 	size := len(fs.Content(last))
 	best := 0
-	for n := size; n >= 0; n -= stride() {
+	for n := size; n >= 0; n -= testseed.Stride() {
 		c := fs.Clone()
 		if err := c.Truncate(last, int64(n)); err != nil {
 			t.Fatal(err)
@@ -125,7 +126,7 @@ func TestFlipEveryByte(t *testing.T) {
 		for end > 0 && data[end-1] == 0 {
 			end--
 		}
-		for i := 0; i < min(end+recordHeaderSize, len(data)); i += stride() {
+		for i := 0; i < min(end+recordHeaderSize, len(data)); i += testseed.Stride() {
 			for _, mask := range []byte{0xff, 1 << (i % 8)} {
 				flips++
 				c := fs.Clone()

@@ -44,14 +44,6 @@ func put(t testing.TB, fs *vfstest.FS, name string, data []byte) {
 	}
 }
 
-// stride is how far tests of every byte go at once.
-func stride() int {
-	if testing.Short() {
-		return 7
-	}
-	return 1
-}
-
 // errShort stands for writes that stop in the middle, out of space.
 var errShort = errors.New("short write")
 

@@ -58,7 +58,7 @@ func TestDecide(t *testing.T) {
 	}
 	m.Write(t, "d", "", "s", lines.String())
 	decided, whole := 0, 0
-	for range 400 {
+	for range testseed.Rounds(400) {
 		where := randomPredicate(rnd, 2)
 		for _, q := range []string{"SELECT f, i, u, s FROM m WHERE " + where, "SELECT count(f), sum(i), max(u) FROM m WHERE " + where + " GROUP BY h"} {
 			answers := [2][]string{}

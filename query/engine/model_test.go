@@ -156,7 +156,7 @@ func TestSelectModel(t *testing.T) {
 		m.ChunkRows = 1 + rnd.IntN(40)
 		m.Stats, m.Steps = rnd.IntN(2) == 0, rnd.IntN(2) == 0
 		points := modelData(rnd, m, i%2 == 1)
-		for range 80 {
+		for range testseed.Rounds(80) {
 			modelQuery(t, rnd, m, points)
 			if t.Failed() {
 				return

@@ -176,7 +176,7 @@ func splitPoints(t testing.TB, rnd *rand.Rand, points, parts int) (one *scantest
 func TestStatesDoNotShowTheSplit(t *testing.T) {
 	seed := testseed.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 21))
-	for range 12 {
+	for range testseed.Rounds(12) {
 		one, split := splitPoints(t, rnd, 1+rnd.IntN(600), 1+rnd.IntN(5))
 		for _, q := range stateQueries {
 			want := encodedStates(t, one, q)

@@ -42,8 +42,8 @@ func TestSetsLikeComparisons(t *testing.T) {
 		}
 		return out
 	}
-	some := 0
-	for range 600 {
+	some, rounds := 0, testseed.Rounds(600)
+	for range rounds {
 		ref := []string{"f", "i", "u", "s", "b", "h", "missing"}[r.IntN(7)]
 		members := make([]string, 1+r.IntN(4))
 		for i := range members {
@@ -76,7 +76,7 @@ func TestSetsLikeComparisons(t *testing.T) {
 			}
 		}
 	}
-	if some < 500 {
+	if some < rounds {
 		t.Errorf("only %d of the conditions hold for some rows", some)
 	}
 }

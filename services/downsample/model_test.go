@@ -30,7 +30,7 @@ func (h *harness) expire(policy string) error {
 // server is killed, the target has what the aggregates over the source give.
 func TestModel(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(testseed.Of(t), 1))
-	for range 12 {
+	for range testseed.Rounds(12) {
 		h := newHarness(t)
 		h.rows = []int{0, 3, 50}[rnd.IntN(3)]
 		h.now = time.Unix(0, 0).Add(48 * time.Hour)

@@ -71,7 +71,7 @@ func contents(t testing.TB, fs *vfstest.FS, files *build.Files) (out []map[strin
 			if err := r.Load(i, &s); err != nil {
 				t.Fatal(err)
 			}
-			var text strings.Builder
+			var text []byte
 			for k := range s.Chunks {
 				if err := r.Chunk(&s, k, &c); err != nil {
 					t.Fatal(err)
@@ -87,10 +87,10 @@ func contents(t testing.TB, fs *vfstest.FS, files *build.Files) (out []map[strin
 					}
 				}
 				for row, at := range times {
-					text.WriteString(rowText(at, s.Fields, row, cols))
+					text = appendRow(text, at, s.Fields, row, cols)
 				}
 			}
-			got[key] = text.String()
+			got[key] = string(text)
 		}
 		out = append(out, got)
 		if err := r.Release(); err != nil {
@@ -100,21 +100,21 @@ func contents(t testing.TB, fs *vfstest.FS, files *build.Files) (out []map[strin
 	return out
 }
 
-func rowText(at int64, fields []column.Field, row int, cols []*column.Vector) string {
-	text := fmt.Sprint(at)
+func appendRow(text []byte, at int64, fields []column.Field, row int, cols []*column.Vector) []byte {
+	text = fmt.Append(text, at)
 	for f, v := range cols {
 		if v.IsValid(row) {
 			switch v.Type {
 			case model.Float:
-				text += fmt.Sprintf(" %s=%v", fields[f].Key, v.Floats[row])
+				text = fmt.Appendf(text, " %s=%v", fields[f].Key, v.Floats[row])
 			case model.Integer:
-				text += fmt.Sprintf(" %s=%di", fields[f].Key, v.Ints[row])
+				text = fmt.Appendf(text, " %s=%di", fields[f].Key, v.Ints[row])
 			case model.String:
-				text += fmt.Sprintf(" %s=%q", fields[f].Key, v.Strings[row])
+				text = fmt.Appendf(text, " %s=%q", fields[f].Key, v.Strings[row])
 			}
 		}
 	}
-	return text + "\n"
+	return append(text, '\n')
 }
 
 // index returns the keys of the series in the index, by measurement and host.
@@ -154,13 +154,13 @@ func TestBuilder(t *testing.T) {
 		most                int // rows of a series
 		files               int
 	}{
-		{"one file", 1 << 30, 1 << 20, 3000, 1},
+		{"one file", 1 << 30, 1 << 20, testseed.Rounds(3000), 1},
 		{"several files and parts", 40 << 10, 4 << 10, 300, 2},
 		{"a row each", 1 << 30, 1 << 10, 1, 1},
 	} {
 		fs := vfstest.New()
 		b := builder(t, fs, build.Options{MaxFile: c.maxFile, IndexBytes: c.indexBytes})
-		want := map[string]string{}
+		want := map[string][]byte{}
 		var names []string
 		fields := []column.Field{{Key: "f", Type: model.Float}, {Key: "i", Type: model.Integer}, {Key: "s", Type: model.String}}
 		var rows column.Rows
@@ -198,7 +198,7 @@ func TestBuilder(t *testing.T) {
 				}
 				cols := []*column.Vector{&rows.Cols[0], &rows.Cols[1], &rows.Cols[2]}
 				for row, at := range rows.Times {
-					want[key] += rowText(at, fields, row, cols)
+					want[key] = appendRow(want[key], at, fields, row, cols)
 				}
 				if err := b.Append(&rows); err != nil {
 					t.Fatal(err)
@@ -222,7 +222,7 @@ func TestBuilder(t *testing.T) {
 			}
 		}
 		for key, text := range want {
-			if got[key] != text {
+			if got[key] != string(text) {
 				t.Fatalf("%s: %s\n%.300s\nwant\n%.300s", c.name, key, got[key], text)
 			}
 		}

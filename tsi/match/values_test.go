@@ -152,6 +152,9 @@ func mustParse(t *testing.T, e string) *syntax.Regexp {
 
 // TestDFAMemory runs an expression whose states have very many counters.
 func TestDFAMemory(t *testing.T) {
+	if testseed.Race {
+		t.Skip("ten seconds of one goroutine")
+	}
 	m := matcherOf(t, regexp.MustCompile("^"+strings.Repeat("(a?){1000}", 60)+"b$"))
 	if m.Match([]byte(strings.Repeat("a", 120)), 0) {
 		t.Error("a match without b")

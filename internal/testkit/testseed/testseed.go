@@ -1,5 +1,6 @@
 // Package testseed gives random tests their seed: the same in every run, so
-// that a green suite stays green, unless the environment asks for others.
+// that a green suite stays green, unless the environment asks for others. It
+// also says how long they run.
 package testseed
 
 import (
