@@ -101,13 +101,13 @@ func Shard(fsys vfs.FS, dir string) (*ShardReport, error) {
 		}
 		r.TSI = append(r.TSI, x)
 	}
-	r.Strays, err = strays(fsys, dir, m.Manifest)
+	r.Strays, err = unnamed(fsys, dir, m.Manifest)
 	return r, err
 }
 
-// strays lists the files of a shard's directory that its manifest does not
+// unnamed lists the files of a shard's directory that its manifest does not
 // name: what a crash left, removed when a server opens the shard.
-func strays(fsys vfs.FS, dir string, m *manifest.Manifest) ([]string, error) {
+func unnamed(fsys vfs.FS, dir string, m *manifest.Manifest) ([]string, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return nil, err

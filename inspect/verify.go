@@ -21,10 +21,10 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/series"
-	"tsdbd/shard"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/moves"
 	"tsdbd/shard/repair"
+	"tsdbd/shard/strays"
 	"tsdbd/store"
 	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
@@ -484,13 +484,13 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *seri
 			}
 			return err
 		}
-		left, err := strays(v.fs, dir, m)
+		left, err := unnamed(v.fs, dir, m)
 		if err != nil {
 			return err
 		}
 		for _, n := range left {
 			what := "not in the manifest, a server leaves it alone"
-			if shard.Leftover(n) {
+			if strays.Leftover(n) {
 				what = "not in the manifest, a server will remove it or set it aside"
 			}
 			v.notice(path.Join(dir, n), "%s", what)

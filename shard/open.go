@@ -1,15 +1,11 @@
 package shard
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"path"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -23,6 +19,7 @@ import (
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/plan"
 	"tsdbd/shard/repair"
+	"tsdbd/shard/strays"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )
@@ -39,7 +36,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 			err = fmt.Errorf("open shard %d: %w", id, err)
 		}
 	}()
-	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, flushed: opt.Flushed, logAfter: opt.LogAfter, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: plan.MaxFileBytes, cells: cacheCells}
+	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: plan.MaxFileBytes, cells: cacheCells}
 	s.compacting.SetRank(ordered.ShardCompacting)
 	s.flushing.SetRank(ordered.ShardFlushing)
 	s.writing.SetRank(ordered.ShardWriting)
@@ -57,10 +54,12 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 	if err := s.quarantine.Read(); err != nil {
 		return nil, err
 	}
-	m, stale, lost, err := s.loadManifest()
+	found, err := repair.Load(s.fs, dir, manifest.New(s.id, s.lineage), opt.Flushed, s.readCopy(manifest.Names[0]), s.readCopy(manifest.Names[1]), s.quarantine)
 	if err != nil {
 		return nil, err
 	}
+	m := found.Manifest
+	s.mu.saved = found.Saved
 	files, changed, err := s.openFiles(m)
 	if err != nil {
 		return nil, err
@@ -72,7 +71,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 			}
 		}
 	}()
-	index, rebuilt, err := s.openIndex(m, files, lost)
+	index, rebuilt, err := s.openIndex(m, files, found.Lost)
 	if err != nil {
 		return nil, err
 	}
@@ -81,13 +80,14 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 			index.Close()
 		}
 	}()
-	if stale || changed || rebuilt {
+	if found.Stale || changed || rebuilt {
 		if err := s.save(m); err != nil {
 			return nil, err
 		}
 		s.mu.saved = true
 	}
-	if err := s.removeStrays(m, changed); err != nil {
+	left := strays.Dir{FS: s.fs, Path: dir, LogAfter: opt.LogAfter, Quarantine: s.quarantine, Logger: s.logger}
+	if err := left.Remove(m, changed); err != nil {
 		return nil, err
 	}
 	s.index = index
@@ -113,59 +113,6 @@ func (s *Shard) readCopy(name string) manifest.Copy {
 		s.edition = max(s.edition, m.Edition)
 	}
 	return c
-}
-
-// loadManifest reads the manifest. stale says that it must be saved again. lost
-// says that both copies were damaged, or gone while there are TSM files, and
-// that the manifest was rebuilt from these. A manifest of another shard or data
-// directory is an identity.ErrForeign, unless the other copy is sound.
-func (s *Shard) loadManifest() (m *manifest.Manifest, stale, lost bool, err error) {
-	best, other := s.readCopy(manifest.Names[0]), s.readCopy(manifest.Names[1])
-	s.mu.saved = best.Err == nil || other.Err == nil
-	for _, err := range []error{best.Err, other.Err} {
-		if err != nil && !binio.Damaged(err) && !(errors.Is(err, identity.ErrForeign) && s.mu.saved) {
-			return nil, false, false, err
-		}
-	}
-	gone := func(c manifest.Copy) bool { return errors.Is(c.Err, fs.ErrNotExist) }
-	if s.mu.saved {
-		if best.Err != nil || other.Err == nil && other.Manifest.Edition > best.Manifest.Edition {
-			best, other = other, best
-		}
-		// A crash may cut the first manifest off between the two names.
-		if other.Err != nil && !gone(other) {
-			err = s.quarantine.SetAside(path.Base(other.Path), other.Err, repair.LossNone, fmt.Sprintf("The other copy of the manifest of shard %d was used: nothing is lost.", s.id))
-		}
-		return best.Manifest, !bytes.Equal(best.Bytes, other.Bytes), false, err
-	}
-	m = manifest.New(s.id, s.lineage)
-	if gone(best) && gone(other) {
-		// The first manifest is written before the first file: without any the
-		// shard is new.
-		names, err := s.fs.List(s.dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, false, false, err
-		}
-		if !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".tsm") }) {
-			if err := errors.Join(s.fs.MkdirAll(s.dir), s.fs.SyncDir(path.Dir(s.dir))); err != nil {
-				return nil, false, false, err
-			}
-			if !s.flushed {
-				return m, false, false, nil
-			}
-			effect := fmt.Sprintf("The files of shard %d are gone. Its points are missing from answers, but for those that the log still has.", s.id)
-			return m, true, false, s.quarantine.SetAside(manifest.Name, fmt.Errorf("the files of shard %d are gone: %w", s.id, best.Err), repair.LossPoints, effect)
-		}
-	}
-	effect := fmt.Sprintf("The manifest of shard %d was rebuilt from its TSM files. Tombstones and moves are lost: rows that were deleted and not yet merged away are back, and rows of renamed series that were not yet merged have their old names, unless the log still has the delete or move.", s.id)
-	for _, c := range []manifest.Copy{best, other} {
-		if c.Path == best.Path || !gone(c) {
-			if err := s.quarantine.SetAside(path.Base(c.Path), c.Err, repair.LossDeletes, effect); err != nil {
-				return nil, false, false, err
-			}
-		}
-	}
-	return m, true, true, repair.Manifest(s.fs, s.dir, m, s.quarantine)
 }
 
 // openFiles opens the TSM files that m names. It moves damaged ones to quarantine
@@ -288,79 +235,4 @@ func (s *Shard) rebuildIndex(v *View, name string) (*manifest.File, error) {
 		err = s.fs.SyncDir(s.dir)
 	}
 	return &manifest.File{Name: name, Size: info.Bytes, Checksum: info.Hash}, err
-}
-
-// Leftover reports whether a file that the manifest does not name has a name
-// that flushes, merges and changes of the manifest give: Open removes it, or sets
-// it aside. It leaves all other files alone.
-func Leftover(name string) bool {
-	if name == manifest.Names[0]+".tmp" || name == manifest.Names[1]+".tmp" {
-		return true
-	}
-	if _, ok := manifest.Number(name); !ok {
-		return false
-	}
-	base, ext, _ := strings.Cut(name, ".")
-	return ext == "tsm" || ext == "tsi" || strings.HasSuffix(ext, ".tmp") || slices.Contains(tsm.ScratchNames(base+".tsm"), name)
-}
-
-// removeStrays removes what a crash left: files with our names that the
-// manifest does not list, and temporary files. TSM files that keepStray names go
-// to quarantine. incomplete says that files which m names are lost.
-func (s *Shard) removeStrays(m *manifest.Manifest, incomplete bool) error {
-	names, err := s.fs.List(s.dir)
-	if err != nil {
-		return err
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return m.Has(name) || !Leftover(name) })
-	if len(names) > 0 {
-		// A server that was killed may have renamed the manifest and not synced
-		// its name: a power cut would bring the one back that lists the strays.
-		if err := s.fs.SyncDir(s.dir); err != nil {
-			return err
-		}
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, ".tsm") {
-			kept, err := s.keepStray(name, m, incomplete)
-			if err != nil {
-				return err
-			}
-			if kept {
-				continue
-			}
-		}
-		if err := s.fs.Remove(s.path(name)); err != nil {
-			return fmt.Errorf("remove stray %s: %w", s.path(name), err)
-		}
-		s.logger.Info("stray file removed", "shard", s.id, "path", s.path(name))
-	}
-	return nil
-}
-
-// keepStray sets a TSM file that the manifest m does not name aside, unless it
-// is certain that nothing is lost with it. A merge leaves files of sequences
-// that m has in other files. A flush that was cut off leaves a file of entries
-// that the log still has, or one that was not finished. Any other file was once
-// in a manifest, newer than m, that somebody has replaced.
-func (s *Shard) keepStray(name string, m *manifest.Manifest, incomplete bool) (kept bool, err error) {
-	r, err := tsm.Open(s.fs, s.path(name))
-	if err != nil {
-		if binio.Damaged(err) {
-			return false, nil
-		}
-		return false, err
-	}
-	i := r.Info()
-	if err := r.Release(); err != nil {
-		return false, err
-	}
-	merged := i.MaxSequence <= m.Flushed && !incomplete
-	logged := i.MinSequence > m.Flushed && i.MinSequence > s.logAfter
-	if merged || logged {
-		return false, nil
-	}
-	why := fmt.Errorf("no manifest names %s, which has rows of the log's entries %d to %d", s.path(name), i.MinSequence, i.MaxSequence)
-	effect := fmt.Sprintf("The manifest of shard %d is older than this file. The rows of the file are missing from answers.", s.id)
-	return true, s.quarantine.SetAside(name, why, repair.LossPoints, effect)
 }

@@ -45,15 +45,13 @@ type Options struct {
 
 // Shard is one time range of a retention policy. See the package comment.
 type Shard struct {
-	id       uint64
-	dir      string
-	lineage  identity.Lineage
-	flushed  bool   // see Options.Flushed
-	logAfter uint64 // see Options.LogAfter
-	fs       vfs.FS
-	series   *series.File
-	times    model.TimeRange
-	logger   *slog.Logger
+	id      uint64
+	dir     string
+	lineage identity.Lineage
+	fs      vfs.FS
+	series  *series.File
+	times   model.TimeRange
+	logger  *slog.Logger
 
 	counters *Counters
 	pace     func(ctx context.Context, bytes int) error
