@@ -20,45 +20,58 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 	c := cur.(*cursor)
 	defer c.Close()
 	touched := map[*file]bool{}
+	chunks := func(s *source) (bool, error) {
+		if !s.project(c.fields) {
+			return true, nil
+		}
+		columns := int64(0)
+		for _, p := range s.fields {
+			if p >= 0 {
+				columns++
+			}
+		}
+		for k := range s.series.Chunks {
+			if e := &s.series.Chunks[k]; e.Max >= c.times.Min && e.Min <= c.times.Max {
+				touched[s.file] = true
+				out.Blocks += columns
+				out.Bytes += int64(e.Bytes)
+			}
+		}
+		return true, nil
+	}
+	cached := func(s *cacheSource) (bool, error) {
+		for k := range c.cached(s, c.cells) {
+			s.gather.Gather(&c.gathered, s.id, s.fields, s.parts[k].times)
+			for col := range c.gathered.Cols {
+				if c.absent[col] {
+					continue
+				}
+				for r := range c.gathered.Times {
+					if c.gathered.Cols[col].IsValid(r) {
+						out.CachedValues++
+					}
+				}
+			}
+		}
+		return true, nil
+	}
 	for it := req.Series.Iterator(); it.HasNext(); {
 		if err := c.find(model.SeriesID(it.Next())); err != nil {
 			return out, err
 		}
+		if c.crowded {
+			if err := c.visit(chunks, cached); err != nil {
+				return out, err
+			}
+			continue
+		}
 		for i := c.firstSource; i < len(c.sources); i++ {
-			s := &c.sources[i]
-			if !s.loaded || !s.project(c.fields) {
-				continue
-			}
-			columns := int64(0)
-			for _, p := range s.fields {
-				if p >= 0 {
-					columns++
-				}
-			}
-			for k := range s.series.Chunks {
-				if e := &s.series.Chunks[k]; e.Max >= c.times.Min && e.Min <= c.times.Max {
-					touched[s.file] = true
-					out.Blocks += columns
-					out.Bytes += int64(e.Bytes)
-				}
+			if s := &c.sources[i]; s.loaded {
+				_, _ = chunks(s)
 			}
 		}
 		for i := c.firstCache; i < len(c.caches); i++ {
-			s := &c.caches[i]
-			for k := range c.cached(s) {
-				times := s.parts[k].times
-				rows := c.gather(piece{min: times.Min, max: times.Max, source: len(c.sources) + i, chunk: k}, times)
-				for col := range rows.Cols {
-					if c.absent[col] {
-						continue
-					}
-					for r := range rows.Times {
-						if rows.Cols[col].IsValid(r) {
-							out.CachedValues++
-						}
-					}
-				}
-			}
+			_, _ = cached(&c.caches[i])
 		}
 	}
 	out.Files = int64(len(touched))

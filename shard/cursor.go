@@ -34,7 +34,8 @@ func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) 
 	c := &cursor{ctx: ctx, view: v}
 	c.pieces = v.pieces(req.Range)
 	c.measurement = req.Measurement
-	c.texts.charge, c.descending = req.Charge, req.Descending
+	c.texts.charge, c.charge, c.descending = req.Charge, req.Hold, req.Descending
+	c.asked = func(int) error { return ctx.Err() }
 	have := v.index.Fields(req.Measurement)
 	var fields []column.Field
 	for _, key := range req.Fields {
@@ -81,7 +82,7 @@ func (c *cursor) NextSeries() (model.SeriesID, bool) {
 			return c.id, true
 		}
 	}
-	c.clusters, c.at, c.ahead = c.clusters[:0], 0, nil
+	c.clusters, c.at, c.ahead, c.crowded = c.clusters[:0], 0, nil, false
 	return 0, false
 }
 
@@ -96,6 +97,12 @@ func (c *cursor) NextChunk() scan.Chunk {
 
 func (c *cursor) nextChunk() (out scan.Chunk) {
 	c.texts.giveBack()
+	for c.err == nil && out == nil && c.crowded && !c.rest.Empty() {
+		var rows *column.Rows
+		if rows, c.err = c.pass(); c.err == nil {
+			out = c.memory(rows)
+		}
+	}
 	for c.err == nil && out == nil && c.at < len(c.clusters) {
 		if c.err = c.ctx.Err(); c.err != nil {
 			return nil
@@ -165,4 +172,5 @@ func (c *cursor) Close() {
 	for i := range c.caches {
 		c.caches[i].gather.Release()
 	}
+	c.letGo()
 }

@@ -17,6 +17,12 @@ type merging struct {
 	ptrs   []*column.Rows
 	slices []column.Rows // of gathered rows, that ptrs points to
 	ranked []piece       // of a cluster, older ranks first
+
+	// Of crowded series.
+	fold     column.Fold
+	gathered column.Rows
+	charge   func(bytes int64) error // for the memory of fold; nil: nobody is charged
+	held     int64                   // and not given back
 }
 
 // textCharge charges a reader for the texts of a chunk before they are decoded

@@ -56,6 +56,10 @@ func newMerger(ctx context.Context, s *Shard, v *View, lo, hi, until int, rec ma
 	if m.c.pending != nil {
 		m.c.concern(until)
 	}
+	m.c.asked = func(bytes int) error {
+		m.debt += bytes
+		return m.pace()
+	}
 	return m
 }
 
@@ -243,13 +247,24 @@ func (s *Shard) waitPace(ctx context.Context, bytes int) error {
 // series merges the present series.
 func (m *merger) series() error {
 	c := &m.c
-	m.union()
+	if err := m.union(); err != nil {
+		return err
+	}
 	m.rows = tsm.FullChunk(len(c.fields))
 	m.open = false
 	m.buf.Reset(c.types)
 	m.text = 0
 	if !c.collect() {
 		return nil
+	}
+	for c.crowded && !c.rest.Empty() {
+		rows, err := c.pass()
+		if err != nil {
+			return err
+		}
+		if err := m.add(rows); err != nil {
+			return err
+		}
 	}
 	for _, cl := range c.clusters {
 		for _, p := range c.list[cl.lo:cl.hi] {
@@ -260,7 +275,6 @@ func (m *merger) series() error {
 				return err
 			}
 		}
-		from := m.buf.Len()
 		if p := c.list[cl.lo]; c.alone(cl) && !p.masked {
 			s := &c.sources[p.source]
 			e := s.series.Chunks[p.chunk]
@@ -277,29 +291,50 @@ func (m *merger) series() error {
 				}
 				continue
 			}
+			from := m.buf.Len()
 			if err := c.read(p.source, p.chunk, model.AllTime, &m.buf); err != nil {
 				return err
 			}
-		} else {
-			rows, err := c.merge(cl)
-			if err != nil {
+			if err := m.added(from); err != nil {
 				return err
 			}
-			m.buf.AppendRange(rows, 0, rows.Len())
+			continue
 		}
-		if m.text += tsm.TextBytes(&m.buf, from); m.buf.Len() >= 2*m.rows || m.text >= 2*tsm.ChunkText {
-			if err := m.emit(m.rows); err != nil {
-				return err
-			}
+		rows, err := c.merge(cl)
+		if err != nil {
+			return err
+		}
+		if err := m.add(rows); err != nil {
+			return err
 		}
 	}
 	return m.emit(0)
 }
 
+// add takes rows over from merged ones.
+func (m *merger) add(rows *column.Rows) error {
+	from := m.buf.Len()
+	m.buf.AppendRange(rows, 0, rows.Len())
+	return m.added(from)
+}
+
+// added writes chunks if the buffer has become long by its rows from one on.
+func (m *merger) added(from int) error {
+	if m.text += tsm.TextBytes(&m.buf, from); m.buf.Len() >= 2*m.rows || m.text >= 2*tsm.ChunkText {
+		return m.emit(m.rows)
+	}
+	return nil
+}
+
 // union makes the present series' fields, sorted by key, the cursor's columns.
 // Where files disagree on a type the newest counts: the older was deleted
 // whole before another type could be written, or its tombstone was lost.
-func (m *merger) union() {
+func (m *merger) union() error {
+	if m.c.crowded {
+		fields, err := m.c.crowdFields()
+		m.want(fields)
+		return err
+	}
 	sources := m.c.sources[m.c.firstSource:]
 	var newest, fields []column.Field
 	for i := len(sources) - 1; i >= 0; i-- {
@@ -312,7 +347,13 @@ func (m *merger) union() {
 			fields = append(fields, f...)
 		}
 	}
-	if fields = column.UnionFields(fields); !slices.Equal(fields, m.c.fields) {
+	m.want(column.UnionFields(fields))
+	return nil
+}
+
+// want makes fields the columns.
+func (m *merger) want(fields []column.Field) {
+	if !slices.Equal(fields, m.c.fields) {
 		m.c.want(fields)
 	}
 }

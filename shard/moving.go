@@ -27,6 +27,7 @@ type moving struct {
 	next        []int  // per file and cache: the place of the first move that concerns it
 
 	firstSource, firstCache int
+	crowd
 }
 
 // concern takes until as the number of moves to make, and finds out which series they
@@ -82,7 +83,7 @@ func renamed(fields []column.Field, renames moves.Renames) []column.Field {
 
 // settle makes a series the present one that is in each file and cache by its own id.
 func (p *pieces) settle(id model.SeriesID) {
-	p.id = id
+	p.id, p.crowded = id, false
 	if p.firstSource > 0 || p.firstCache > 0 {
 		p.sources, p.caches = p.sources[:p.nfiles], p.caches[:p.ncaches]
 		p.firstSource, p.firstCache = 0, 0
@@ -93,39 +94,60 @@ func (p *pieces) settle(id model.SeriesID) {
 }
 
 // places makes a moved series the present one: its sources are where its rows are, the
-// oldest first.
+// oldest first. If these are very many, the series is crowded and has no sources.
 func (p *pieces) places(id model.SeriesID) (err error) {
-	p.id = id
-	rank := 0
+	p.id, p.crowded = id, false
+	n := 0
 	p.sources, p.caches = p.sources[:p.nfiles], p.caches[:p.ncaches]
 	p.firstSource, p.firstCache = p.nfiles, p.ncaches
-	p.pending.Places(id, p.measurement, p.until, p.next, func(at moves.Place) {
-		if err != nil {
-			return
-		}
-		if at.Part >= p.nfiles {
-			of := &p.caches[at.Part-p.nfiles]
-			if _, _, ok := of.gather.Range(at.ID); ok {
-				s := extend(&p.caches)
-				s.gather, s.next = p.caches[at.Part-p.nfiles].gather, of.next
-				s.id, s.fields, s.rank = at.ID, renamed(p.fields, at.Renames), rank
-				rank++
-			}
-			return
-		}
-		s := extend(&p.sources)
-		of := &p.sources[at.Part]
-		s.file, s.next, s.all = of.file, of.next, of.all
+	p.pending.Places(id, p.measurement, p.until, p.next, func(at moves.Place) bool {
 		var found bool
-		if found, err = s.find(at.ID); err != nil || !found {
-			p.sources = p.sources[:len(p.sources)-1]
-			return
+		if at.Part >= p.nfiles {
+			s := extend(&p.caches)
+			if s.rank = n; !p.inCache(s, at) {
+				p.caches = p.caches[:len(p.caches)-1]
+				return true
+			}
+		} else {
+			s := extend(&p.sources)
+			s.rank, s.mapped = n, nil
+			if found, err = p.inFile(s, at); !found {
+				p.sources = p.sources[:len(p.sources)-1]
+				return err == nil
+			}
 		}
-		s.renames, s.mapped, s.rank = at.Renames, nil, rank
-		rank++
-		s.mask(p.pending)
+		n++
+		p.crowded = n > p.few
+		return !p.crowded
 	})
+	if p.crowded {
+		p.sources, p.caches = p.sources[:p.nfiles], p.caches[:p.ncaches]
+	}
 	return err
+}
+
+// inFile makes s the source of a place in a file, and returns false if the file has no
+// rows of the series.
+func (p *pieces) inFile(s *source, at moves.Place) (bool, error) {
+	of := &p.sources[at.Part]
+	s.file, s.next, s.all = of.file, of.next, of.all
+	if found, err := s.find(at.ID); err != nil || !found {
+		return false, err
+	}
+	s.renames = at.Renames
+	s.mask(p.pending)
+	return true, nil
+}
+
+// inCache makes s the source of a place in a cache, and returns false if the cache has no
+// rows of the series.
+func (p *pieces) inCache(s *cacheSource, at moves.Place) bool {
+	of := &p.caches[at.Part-p.nfiles]
+	if _, _, ok := of.gather.Range(at.ID); !ok {
+		return false
+	}
+	s.gather, s.next, s.id, s.fields = of.gather, of.next, at.ID, renamed(p.fields, at.Renames)
+	return true
 }
 
 // extend makes a list one longer and returns the last, with the memory it had.

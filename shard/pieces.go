@@ -85,6 +85,7 @@ type cachePart struct {
 // times.
 func (v *View) pieces(times model.TimeRange) pieces {
 	p := pieces{times: times, cells: v.shard.cells}
+	p.few = v.shard.few
 	l := v.set.Moves
 	p.sources = make([]source, 0, len(v.set.files))
 	for i, f := range v.set.files {
@@ -157,6 +158,10 @@ func (p *pieces) unload() {
 // whether there are any.
 func (p *pieces) collect() bool {
 	p.list, p.clusters = p.list[:0], p.clusters[:0]
+	if p.crowded {
+		p.rest = p.times
+		return !p.rest.Empty()
+	}
 	used := 0
 	for i := p.firstSource; i < len(p.sources); i++ {
 		s := &p.sources[i]
@@ -183,7 +188,7 @@ func (p *pieces) collect() bool {
 	}
 	for i := p.firstCache; i < len(p.caches); i++ {
 		s := &p.caches[i]
-		if n := p.cached(s); n > 0 {
+		if n := p.cached(s, p.cells); n > 0 {
 			for k := range n {
 				part := &s.parts[k]
 				p.list = append(p.list, piece{part.times.Min, part.times.Max, len(p.sources) + i, s.rank, k, false, 0, part.count})
@@ -223,7 +228,7 @@ func (p *pieces) collect() bool {
 // later, and returns their number. They are more than one where a walk from
 // the newest row may stop early, and where rows of many fields would take much
 // memory.
-func (p *pieces) cached(s *cacheSource) int {
+func (p *pieces) cached(s *cacheSource, cells int) int {
 	t, rows, ok := s.gather.Range(s.id)
 	if t = t.Intersect(p.times); !ok || t.Empty() {
 		return 0
@@ -245,7 +250,7 @@ func (p *pieces) cached(s *cacheSource) int {
 			}
 		}
 	}
-	if most := max(p.cells/max(len(p.fields), 1), 1); rows > most {
+	if most := max(cells/max(len(p.fields), 1), 1); rows > most {
 		s.cuts = s.gather.Cuts(s.id, t, most, s.cuts[:0])
 		for _, cut := range s.cuts {
 			add(model.TimeRange{Min: t.Min, Max: cut - 1}, most)
@@ -294,7 +299,8 @@ func (p *pieces) alone(cl cluster) bool {
 	return cl.hi-cl.lo == 1 && p.list[cl.lo].min >= cl.times.Min && p.list[cl.lo].max <= cl.times.Max
 }
 
-// bounds returns a range that holds the rows of one series.
+// bounds returns a range that holds the rows of one series. It knows none of a crowded
+// series.
 func (p *pieces) bounds(id model.SeriesID) (model.TimeRange, bool, error) {
 	r := model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
 	if err := p.find(id); err != nil {
@@ -324,35 +330,26 @@ func (p *pieces) hasRows(id model.SeriesID) (bool, error) {
 	if err := p.find(id); err != nil {
 		return false, err
 	}
+	if p.crowded {
+		has := false
+		err := p.visit(func(s *source) (more bool, err error) {
+			has, err = s.hasRows()
+			return !has, err
+		}, func(s *cacheSource) (bool, error) {
+			has = s.gather.HasRows(s.id)
+			return !has, nil
+		})
+		return has, err
+	}
 	for i := p.firstCache; i < len(p.caches); i++ {
 		if p.caches[i].gather.HasRows(p.caches[i].id) {
 			return true, nil
 		}
 	}
 	for i := p.firstSource; i < len(p.sources); i++ {
-		s := &p.sources[i]
-		if !s.loaded {
-			continue
-		}
-		for k, e := range s.series.Chunks {
-			partly, wholly := s.masked(e.Min, e.Max)
-			if wholly {
-				continue
-			}
-			if !partly {
-				return true, nil
-			}
-			if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
-				return false, err
-			}
-			times, err := s.chunk.Times()
-			if err != nil {
-				return false, err
-			}
-			for _, t := range times {
-				if !s.hidden(t) {
-					return true, nil
-				}
+		if s := &p.sources[i]; s.loaded {
+			if has, err := s.hasRows(); has || err != nil {
+				return has, err
 			}
 		}
 	}

@@ -57,6 +57,7 @@ type Shard struct {
 	pace     func(ctx context.Context, bytes int) error
 	maxFile  int64 // plan.MaxFileBytes, less in tests
 	cells    int   // cacheCells, less in tests
+	few      int   // maxPlaces, less in tests
 
 	index   *tsi.Index
 	writing ordered.Mutex // held by Flush's and Compact's changes of the manifest

@@ -111,6 +111,32 @@ func (s *source) hidden(time int64) bool {
 	return false
 }
 
+// hasRows reports whether the loaded series has a living row.
+func (s *source) hasRows() (bool, error) {
+	for k, e := range s.series.Chunks {
+		partly, wholly := s.masked(e.Min, e.Max)
+		if wholly {
+			continue
+		}
+		if !partly {
+			return true, nil
+		}
+		if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
+			return false, err
+		}
+		times, err := s.chunk.Times()
+		if err != nil {
+			return false, err
+		}
+		for _, t := range times {
+			if !s.hidden(t) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
 // countHidden returns how many rows of the loaded series are hidden.
 func (s *source) countHidden() (n int64, err error) {
 	for k, e := range s.series.Chunks {

@@ -110,16 +110,10 @@ const manySeries = 256
 
 // TimeBounds returns a range that holds all rows of the series in set.
 func (v *View) TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool) {
-	r := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
 	if set == nil || set.GetCardinality() > manySeries {
-		r = v.set.bounds()
-		for _, c := range v.caches {
-			if t := c.TimeRange(); !t.Empty() {
-				r = r.Union(t)
-			}
-		}
-		return r, !r.Empty()
+		return v.bounds()
 	}
+	r := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
 	p := v.pieces(model.AllTime)
 	it := set.Iterator()
 	for it.HasNext() {
@@ -128,7 +122,21 @@ func (v *View) TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool) {
 			// The damage is reported by the scan that follows.
 			return v.shard.times, true
 		}
+		if p.crowded {
+			return v.bounds()
+		}
 		if ok {
+			r = r.Union(t)
+		}
+	}
+	return r, !r.Empty()
+}
+
+// bounds returns a range that holds all rows of the shard.
+func (v *View) bounds() (model.TimeRange, bool) {
+	r := v.set.bounds()
+	for _, c := range v.caches {
+		if t := c.TimeRange(); !t.Empty() {
 			r = r.Union(t)
 		}
 	}

@@ -87,3 +87,54 @@ func countRows(b *testing.B, s *testStore) (n int) {
 	}
 	return n
 }
+
+// BenchmarkMoveToOne drops a tag with a value for each of very many series with a row each,
+// so that they become one, and reads that before and after a merge.
+func BenchmarkMoveToOne(b *testing.B) {
+	const series = 300_000
+	for b.Loop() {
+		b.StopTimer()
+		fs := vfstest.New()
+		opt := testOptions(fs)
+		opt.CacheBytes = 2 << 30
+		s := openTest(b, fs, opt)
+		s.create("db")
+		var lines strings.Builder
+		for i := range series {
+			fmt.Fprintf(&lines, "requests,region=eu-central-1,id=%07d usage=%d %d\n", i, i, i*7%series)
+			if i%10_000 == 9_999 {
+				s.must(s.write("db", lines.String()))
+				lines.Reset()
+			}
+		}
+		e := s.entries()[0]
+		s.flush(context.Background(), e)
+		_, err := s.Move(context.Background(), scan.MoveRequest{Database: "db", Change: model.Change{Measurement: "requests", To: "requests", Drop: []string{"id"}}})
+		s.must(err)
+		measured := func(what string, do func()) {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			b.StartTimer()
+			do()
+			b.StopTimer()
+			b.ReportMetric(float64(time.Since(start).Milliseconds()), what+"-ms")
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/1e6, what+"-MB")
+		}
+		measured("read-moved", func() {
+			if n := countRows(b, s); n != series {
+				b.Fatalf("%d rows", n)
+			}
+		})
+		measured("merge", s.makeMoves)
+		measured("read-merged", func() {
+			if n := countRows(b, s); n != series {
+				b.Fatalf("%d rows", n)
+			}
+		})
+		s.must(s.Close())
+		b.StartTimer()
+	}
+}

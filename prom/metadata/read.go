@@ -72,7 +72,7 @@ func (r *reader) shard(ctx context.Context, sh scan.Shard) error {
 	if ids.IsEmpty() {
 		return nil
 	}
-	c, err := sh.Scan(ctx, scan.Request{Measurement: Measurement, Series: ids, Fields: fields, Range: model.AllTime, Charge: r.opt.Charge, Descending: true})
+	c, err := sh.Scan(ctx, scan.Request{Measurement: Measurement, Series: ids, Fields: fields, Range: model.AllTime, Charge: r.opt.Charge, Hold: r.opt.Charge, Descending: true})
 	if err != nil {
 		return err
 	}

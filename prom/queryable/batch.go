@@ -222,7 +222,7 @@ func (s *selection) readTable(b *batch, t *table, slots []slot) error {
 		if ids != nil {
 			set = roaring.And(set, ids)
 		}
-		req := scan.Request{Measurement: t.measurement, Series: set, Range: s.times, Charge: s.q.budget.take}
+		req := scan.Request{Measurement: t.measurement, Series: set, Range: s.times, Charge: s.q.budget.take, Hold: s.q.budget.take}
 		of := make([]columns, len(t.metrics))
 		for _, f := range p.fields {
 			if asked[f.metric] {
@@ -254,7 +254,7 @@ func (s *selection) readBefore(b *batch, t *table, slots []slot) error {
 	}
 	times := model.TimeRange{Min: max(s.times.Min, model.MinTime+chunkSpan) - chunkSpan, Max: s.times.Min - 1}
 	for _, p := range slices.Backward(t.parts) {
-		req := scan.Request{Measurement: t.measurement, Series: roaring.New(), Range: times, Descending: true, Charge: s.q.budget.take}
+		req := scan.Request{Measurement: t.measurement, Series: roaring.New(), Range: times, Descending: true, Charge: s.q.budget.take, Hold: s.q.budget.take}
 		for id := range wanted {
 			req.Series.Add(uint32(id))
 		}

@@ -30,7 +30,7 @@ func (q *querier) present(ctx context.Context, t *table, parts []part, times mod
 		}
 	}
 	for _, part := range parts {
-		req := scan.Request{Measurement: t.measurement, Series: part.ids, Range: times, Charge: q.budget.take}
+		req := scan.Request{Measurement: t.measurement, Series: part.ids, Range: times, Charge: q.budget.take, Hold: q.budget.take}
 		var fields []field
 		for _, f := range part.fields {
 			if f.role != startRole {

@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/scan"
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/admission"
 	"tsdbd/query/engine/read"
@@ -143,3 +144,73 @@ func TestFewTextsAreCopied(t *testing.T) {
 }
 
 func stringStart(s string) *byte { return unsafe.StringData(s) }
+
+// holdView has shards whose cursors take memory from Scan to Close.
+type holdView struct{ scan.View }
+
+type holdStorage struct{ scan.Storage }
+
+func (s holdStorage) View(db, rp string, r model.TimeRange) (scan.View, error) {
+	v, err := s.Storage.View(db, rp, r)
+	return holdView{v}, err
+}
+
+func (v holdView) Shards() []scan.Shard {
+	shards := v.View.Shards()
+	for i, s := range shards {
+		shards[i] = holdShard{s}
+	}
+	return shards
+}
+
+type holdShard struct{ scan.Shard }
+
+const holdBytes = 1 << 20
+
+func (s holdShard) Charged(charge func(int64) error) scan.Shard {
+	return holdShard{s.Shard.Charged(charge)}
+}
+
+func (s holdShard) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
+	if err := req.Hold(holdBytes); err != nil {
+		_ = req.Hold(-holdBytes)
+		return nil, err
+	}
+	cur, err := s.Shard.Scan(ctx, req)
+	return holdCursor{cur, req}, err
+}
+
+type holdCursor struct {
+	scan.Cursor
+	req scan.Request
+}
+
+func (c holdCursor) Close() {
+	_ = c.req.Hold(-holdBytes)
+	c.Cursor.Close()
+}
+
+// TestCursorsAreCharged has cursors that take much memory for themselves, as those of
+// series that very many have become: every kind of statement is charged for it, and only
+// while a cursor is open.
+func TestCursorsAreCharged(t *testing.T) {
+	m := textStore(t, 40, 10)
+	run := func(q string, opt Options) error {
+		stmt, err := parseSelect(m, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Select(t.Context(), stmt, holdStorage{m}, opt, func(*result.Result) error { return nil })
+	}
+	for _, q := range []string{
+		"SELECT n FROM m", "SELECT n FROM m ORDER BY time DESC LIMIT 1", "SELECT mean(n) FROM m", "SELECT last(n) FROM m GROUP BY h", "SELECT s FROM m WHERE n > 3",
+		"SELECT count(s) FROM m WHERE time >= 0s AND time < 400s GROUP BY time(1s)", "SELECT max(n) FROM (SELECT n FROM m)",
+	} {
+		if err := run(q, Options{MemoryBytes: holdBytes}); !errors.Is(err, admission.ErrMemory) {
+			t.Errorf("%s in what a cursor takes: %v", q, err)
+		}
+		if err := run(q, Options{MemoryBytes: 3 * holdBytes, Workers: 1}); err != nil {
+			t.Errorf("%s: %v", q, err)
+		}
+	}
+}

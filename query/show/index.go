@@ -438,7 +438,7 @@ func (s *Statement) withRows(shard scan.Shard, name string, set *roaring.Bitmap,
 	for i, f := range fields {
 		keys[i] = f.Key
 	}
-	cursor, err := shard.Scan(s.Ctx, scan.Request{Measurement: name, Series: set, Fields: keys, Range: r})
+	cursor, err := shard.Scan(s.Ctx, scan.Request{Measurement: name, Series: set, Fields: keys, Range: r, Hold: s.Keep})
 	if err != nil {
 		return nil, err
 	}

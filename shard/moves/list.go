@@ -113,10 +113,10 @@ type Place struct {
 }
 
 // Places calls fn with the places of the rows of a series, older rows first, as the
-// moves before the until-th have left them. next says of each part, older parts first,
-// the place of the first move that concerns it, see After. measurement is that of the
-// series.
-func (l *List) Places(id model.SeriesID, measurement string, until int, next []int, fn func(Place)) {
+// moves before the until-th have left them, until fn returns false. next says of each
+// part, older parts first, the place of the first move that concerns it, see After.
+// measurement is that of the series.
+func (l *List) Places(id model.SeriesID, measurement string, until int, next []int, fn func(Place) bool) {
 	w := placing{l.All(), next, fn}
 	w.walk(id, measurement, until, nil)
 }
@@ -124,13 +124,14 @@ func (l *List) Places(id model.SeriesID, measurement string, until int, next []i
 type placing struct {
 	moves []*Move
 	next  []int
-	fn    func(Place)
+	fn    func(Place) bool
 }
 
-// walk calls fn with the places of the rows that id has before the i-th move.
-func (w *placing) walk(id model.SeriesID, measurement string, i int, renames Renames) {
+// walk calls fn with the places of the rows that id has before the i-th move, and returns
+// false after fn has.
+func (w *placing) walk(id model.SeriesID, measurement string, i int, renames Renames) bool {
 	if len(w.next) == 0 || i < w.next[0] {
-		return // no part is as old
+		return true // no part is as old
 	}
 	if i > 0 {
 		m := w.moves[i-1]
@@ -139,20 +140,26 @@ func (w *placing) walk(id model.SeriesID, measurement string, i int, renames Ren
 			if m.Change.Measurement == measurement {
 				before = append(slices.Clip(renames), m.Change.RenameField)
 			}
-			w.walk(id, measurement, i-1, before)
-		} else {
-			if !m.Pairs.sources.Contains(uint32(id)) {
-				w.walk(id, measurement, i-1, renames)
+			if !w.walk(id, measurement, i-1, before) {
+				return false
 			}
-			if m.Pairs.involved.Contains(uint32(id)) {
-				m.Pairs.From(id, func(from model.SeriesID) { w.walk(from, m.Change.Measurement, i-1, renames) })
+		} else {
+			if !m.Pairs.sources.Contains(uint32(id)) && !w.walk(id, measurement, i-1, renames) {
+				return false
+			}
+			if m.Pairs.involved.Contains(uint32(id)) &&
+				!m.Pairs.From(id, func(from model.SeriesID) bool { return w.walk(from, m.Change.Measurement, i-1, renames) }) {
+				return false
 			}
 		}
 	}
 	part, _ := slices.BinarySearch(w.next, i)
 	for ; part < len(w.next) && w.next[part] == i; part++ {
-		w.fn(Place{part, id, renames})
+		if !w.fn(Place{part, id, renames}) {
+			return false
+		}
 	}
+	return true
 }
 
 // Keys calls fn with the series that have had the rows of id in turn, id first, and the

@@ -109,7 +109,10 @@ func TestPairs(t *testing.T) {
 					t.Fatalf("%d to %d of %s", id, to, c.p.text())
 				}
 				var from []model.SeriesID
-				c.p.From(id, func(id model.SeriesID) { from = append(from, id) })
+				c.p.From(id, func(id model.SeriesID) bool { from = append(from, id); return true })
+				if n := 0; len(from) > 0 && (c.p.From(id, func(model.SeriesID) bool { n++; return n < len(from) }) || n != len(from)) {
+					t.Fatalf("%d of %d sources of %d before the end", n, len(from), id)
+				}
 				var sources []model.SeriesID
 				for a, b := range c.want {
 					if b == id {
@@ -224,7 +227,7 @@ func TestPlaces(t *testing.T) {
 		}
 		for id := model.SeriesID(1); id < n; id++ {
 			var got, want []string
-			l.Places(id, measurement, l.Len(), next, func(at Place) {
+			l.Places(id, measurement, l.Len(), next, func(at Place) bool {
 				name := at.Renames.Current("f")
 				if at.Renames.Original(name) != "f" {
 					t.Fatalf("%q is %q", name, at.Renames.Original(name))
@@ -246,7 +249,14 @@ func TestPlaces(t *testing.T) {
 				if f := rest.Fields(at.ID, measurement, []column.Field{{Key: "f"}}); len(f) != 1 || f[0].Key != name {
 					t.Fatalf("fields %v, want %s", f, name)
 				}
+				return true
 			})
+			most := 1 + r.IntN(4)
+			calls := 0
+			l.Places(id, measurement, l.Len(), next, func(Place) bool { calls++; return calls < most })
+			if calls > most {
+				t.Fatalf("%d places after the end at %d", calls, most)
+			}
 			for _, x := range rows[id] {
 				want = append(want, fmt.Sprint(x.part, x.id, fields[x]))
 			}

@@ -68,19 +68,25 @@ func (p *Pairs) To(from model.SeriesID) (model.SeriesID, bool) {
 	return model.SeriesID(r.to + r.step*d), true
 }
 
-// From calls fn with the sources of a target, in the order of their keys.
-func (p *Pairs) From(to model.SeriesID, fn func(from model.SeriesID)) {
+// From calls fn with the sources of a target, in the order of their keys, until fn returns
+// false. It then returns false.
+func (p *Pairs) From(to model.SeriesID, fn func(from model.SeriesID) bool) bool {
 	i := sort.Search(len(p.runs), func(i int) bool { return p.runs[i].last() >= uint32(to) })
 	for ; i < len(p.runs) && p.runs[i].to <= uint32(to); i++ {
 		r := &p.runs[i]
 		if r.step == 1 {
-			fn(model.SeriesID(r.from + uint32(to) - r.to))
+			if !fn(model.SeriesID(r.from + uint32(to) - r.to)) {
+				return false
+			}
 			continue
 		}
 		for k := range r.n {
-			fn(model.SeriesID(r.from + k))
+			if !fn(model.SeriesID(r.from + k)) {
+				return false
+			}
 		}
 	}
+	return true
 }
 
 // All calls fn with each pair, ascending by source.

@@ -27,7 +27,7 @@ type Budget struct {
 
 	Used    atomic.Int64 // bytes of intermediate data, given back group by group
 	Kept    atomic.Int64 // bytes of rows kept to the end of a level
-	decoded atomic.Int64 // bytes of the texts in chunks that are being read
+	decoded atomic.Int64 // bytes of the texts in chunks that are being read, and of cursors
 	Points  atomic.Int64 // rows read
 	series  int
 
@@ -58,8 +58,8 @@ func (b *Budget) Keep(n int64) error {
 	return b.Claim.Set(b.Used.Load() + b.Kept.Add(n) + b.decoded.Load())
 }
 
-// decode accounts for n bytes that a chunk's texts take until the next chunk, or
-// gives them back.
+// decode accounts for n bytes that a chunk's texts take until the next chunk, or a cursor
+// until it is closed, or gives them back.
 func (b *Budget) decode(n int64) error {
 	total := b.Used.Load() + b.Kept.Load() + b.decoded.Add(n)
 	if n < 0 {

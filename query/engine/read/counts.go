@@ -51,9 +51,10 @@ func (p *StorageCounts) shard(s scan.Shard) *Counts {
 	return &sp.Counts
 }
 
-// Open opens a cursor. Under EXPLAIN ANALYZE it counts for an operator, and for the
-// shard.
+// Open opens a cursor, which charges the statement for the memory of its merges. Under
+// EXPLAIN ANALYZE it counts for an operator, and for the shard.
 func (b *Budget) Open(s scan.Shard, req scan.Request, of *Counts) (scan.Cursor, error) {
+	req.Hold = b.decode
 	if b.Counts == nil {
 		return s.Scan(b.Ctx, req)
 	}
