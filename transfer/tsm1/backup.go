@@ -90,7 +90,7 @@ func (s *Source) openPortable(dir string, names []string, shards map[shardKey]*S
 			return "", fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
 		}
 		if m.KV != nil {
-			return "", fmt.Errorf("%s is a backup of InfluxDB 2.x, which is not read: give the directory that has engine and influxd.bolt below it", dir)
+			return "", fmt.Errorf("%s is a backup of InfluxDB 2.x, which is not read: give the directory of the stopped server, which has engine and influxd.bolt below it, or write line protocol by influxd inspect export-lp and give that to tsdbd import", dir)
 		}
 		catalog = cmp.Or(catalog, m.Meta.FileName)
 		for _, f := range m.Files {

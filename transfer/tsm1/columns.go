@@ -79,7 +79,8 @@ type source struct {
 	field   string
 	kind    model.FieldType
 	file    *tsmFile          // nil: of the log
-	refs    []blockRef        // not yet decoded
+	refs    []blockRef        // not yet decoded, the first one maybe in part
+	skip    int               // rows of the first of refs that were decoded
 	deletes []model.TimeRange // sorted by their beginning
 	list    *timeList         // of the present block; nil: none
 	values  column.Vector
@@ -125,7 +126,7 @@ func (c *columnCursor) fill(r *reader) bool {
 	c.list = nil
 	m := r.pool.empty()
 	c.merged.Reset(c.Type)
-	for len(m.times) < rows.MaxRows {
+	for len(m.times) < r.rows {
 		first, limit, tied := c.first(r)
 		if first == nil {
 			break
@@ -220,18 +221,47 @@ func (r *reader) advance(s *source, at int) {
 func (r *reader) load(s *source) {
 	for len(s.refs) > 0 && s.list == nil {
 		ref := s.refs[0]
-		s.refs = s.refs[1:]
 		if r.hidden(s, ref.times) {
+			s.refs, s.skip = s.refs[1:], 0
 			continue
 		}
-		if err := r.decode(s, ref); err != nil {
+		if err := r.decodePart(s, ref); err != nil {
 			r.damage(s.file.path, ref.offset, err)
 			r.pool.release(s.list)
-			s.list = nil
+			s.list, s.refs, s.skip = nil, s.refs[1:], 0
 			continue
 		}
 		r.narrow(s)
 	}
+}
+
+// decodePart decodes the next rows of a block, as many as a source may hold.
+func (r *reader) decodePart(s *source, ref blockRef) error {
+	var own column.Vector // small memory of the source, while a whole block is decoded
+	if r.most < rows.MaxRows {
+		own, s.values = s.values, r.whole
+	}
+	err := r.decode(s, ref)
+	if r.most < rows.MaxRows {
+		r.whole, s.values = s.values, own
+	}
+	if err != nil {
+		return err
+	}
+	n := len(s.list.times)
+	end := min(n, s.skip+r.most)
+	if r.most < rows.MaxRows {
+		list := r.pool.empty()
+		list.times = append(list.times, s.list.times[s.skip:end]...)
+		r.pool.release(s.list)
+		s.list = list
+		s.values.Reset(s.kind)
+		s.values.AppendVector(&r.whole, s.skip, end)
+	}
+	if s.skip = end; end == n {
+		s.refs, s.skip = s.refs[1:], 0
+	}
+	return nil
 }
 
 // hidden reports whether no row of a block is wanted.

@@ -13,8 +13,9 @@
 // file. Deletes of the log hide what the log has before them.
 //
 // Invariants: no file of the source is changed. Memory does not grow with the number of
-// series, nor with the size of the log and of tombstones. It grows with the fields of one
-// series: a reader holds one decoded block of each. Blocks have checksums; damage is
+// series, nor with the size of the log and of tombstones. A reader holds one decoded block
+// of each field of a series, and of very many fields a part of a block. The log of one
+// series, and the index entries of its blocks, are in memory as a whole. Blocks have checksums; damage is
 // reported with file and offset, and the rest is read. The index, tombstones, the log and
 // the catalog have no checksums in InfluxDB: what can be read of them is taken as it is.
 package tsm1

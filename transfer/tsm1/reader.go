@@ -38,6 +38,11 @@ type reader struct {
 	found       []*source
 	columns     []*columnCursor
 
+	// most is how many rows of a block a source holds, all of a block if it is not below
+	// rows.MaxRows. rows is the largest number of rows of a run.
+	most, rows int
+	whole      column.Vector // a block, where sources hold parts
+
 	run    rows.Run
 	out    []column.Vector // rows that are not views
 	union  []int64
@@ -317,8 +322,19 @@ func (r *reader) addLogged(c *walColumn, i int) {
 	}
 }
 
+// bound sets how many rows sources and runs have, so that a series of very many fields
+// takes no more memory. Its blocks are decoded several times.
+func (r *reader) bound() {
+	r.most = max(r.source.limits.cells/max(len(r.found), 1), 1)
+	if r.most >= rows.MaxRows {
+		r.most = math.MaxInt32
+	}
+	r.rows = min(r.most, rows.MaxRows)
+}
+
 // group makes columns of the sources that were found.
 func (r *reader) group() {
+	r.bound()
 	slices.SortStableFunc(r.found, func(a, b *source) int {
 		return cmp.Or(strings.Compare(a.field, b.field), cmp.Compare(a.kind, b.kind))
 	})
@@ -388,7 +404,7 @@ func (r *reader) refuseColumn(c *columnCursor, what Refusal, reason string) {
 func (r *reader) join(columns []*columnCursor) bool {
 	r.union = r.union[:0]
 	var first *columnCursor
-	n, limit, aligned := rows.MaxRows, int64(math.MaxInt64), true
+	n, limit, aligned := r.rows, int64(math.MaxInt64), true
 	for _, c := range columns {
 		if !c.fill(r) {
 			aligned = false
@@ -420,7 +436,7 @@ func (r *reader) join(columns []*columnCursor) bool {
 	return true
 }
 
-// unite makes the ascending times of the views up to a limit, at most rows.MaxRows.
+// unite makes the ascending times of the views up to a limit, at most r.rows.
 func (r *reader) unite(columns []*columnCursor, limit int64) {
 	var latest *columnCursor
 	for _, c := range columns {
@@ -428,7 +444,7 @@ func (r *reader) unite(columns []*columnCursor, limit int64) {
 			continue
 		}
 		latest = c
-		n := min(rows.MaxRows, c.end-c.at)
+		n := min(r.rows, c.end-c.at)
 		end, _ := slices.BinarySearch(c.list.times[c.at:c.at+n], limit)
 		if end < n && c.list.times[c.at+end] == limit {
 			end++
@@ -437,7 +453,7 @@ func (r *reader) unite(columns []*columnCursor, limit int64) {
 	}
 	slices.Sort(r.union)
 	r.union = slices.Compact(r.union)
-	r.union = r.union[:min(len(r.union), rows.MaxRows)]
+	r.union = r.union[:min(len(r.union), r.rows)]
 	r.run.Times = r.union
 }
 

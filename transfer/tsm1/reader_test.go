@@ -344,7 +344,7 @@ func TestRows(t *testing.T) {
 		var f found
 		s := d.open(t, &f)
 		if round%2 == 1 {
-			s.limits = limits{log: 8000, tombstones: 3000, late: 64 << 20}
+			s.limits = limits{log: 8000, tombstones: 3000, late: 64 << 20, cells: 1 + r.IntN(200)}
 			windows++
 		}
 		times := model.AllTime

@@ -91,15 +91,18 @@ type Source struct {
 	limits  limits
 }
 
-// limits bound the memory of a reader, in bytes.
+// limits bound the memory of a reader, in bytes but for cells.
 type limits struct {
 	log        int // of the WAL at a time
 	tombstones int // of all tombstones at a time
 	late       int // of the series of a file that are out of order
+	// cells bounds the values that the sources of a series hold, and those of a run, each
+	// with its time.
+	cells int
 }
 
 // defaultLimits leave room for a loader below 512 MiB.
-var defaultLimits = limits{log: 96 << 20, tombstones: 64 << 20, late: 64 << 20}
+var defaultLimits = limits{log: 96 << 20, tombstones: 64 << 20, late: 64 << 20, cells: 1 << 21}
 
 // Catalog returns what InfluxDB knows besides points.
 func (s *Source) Catalog() *Catalog { return s.catalog }
