@@ -71,6 +71,23 @@ test("continuous queries and subscriptions", async () => {
   await page.done();
 });
 
+test("a downsample is created, shows how far it is, and goes", async () => {
+  await query("CREATE RETENTION POLICY hours ON demo DURATION INF REPLICATION 1");
+  const page = await open("#/admin?part=downsamples");
+  await page.getByLabel("From policy").fill("autogen");
+  await page.getByLabel("Into policy").fill("hours");
+  await page.getByLabel("Every").fill("1h");
+  await page.getByLabel("Where").fill("host = 'ash'");
+  await page.getByRole("button", { name: "Create downsample" }).click();
+  await page.getByRole("row", { name: /demo autogen hours 1h mean, min, max, count host = 'ash' .* \d+ %/ }).waitFor();
+  await page.getByRole("button", { name: "Drop", exact: true }).click();
+  await page.getByRole("dialog").getByText("Its rows stay.").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Drop downsample" }).click();
+  await page.getByText("None.").waitFor();
+  await query("DROP RETENTION POLICY hours ON demo");
+  await page.done();
+});
+
 test("users and grants", async () => {
   const page = await open("#/admin?part=users");
   await page.getByLabel("User", { exact: true }).fill("ann");

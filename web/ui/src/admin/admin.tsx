@@ -1,14 +1,14 @@
-// Databases, policies, users, continuous queries, subscriptions, and deletes.
+// Databases, policies, users, downsamples, continuous queries, subscriptions, and deletes.
 
 import { column } from "../api/influxql";
 import { go, place } from "../location";
 import { useLoad } from "../parts/load";
-import { Continuous, Subscriptions } from "./copies";
+import { Continuous, Downsamples, Subscriptions } from "./copies";
 import { Databases, Policies } from "./databases";
 import { Deletes } from "./deletes";
 import { Users } from "./users";
 
-const parts = ["databases", "users", "continuous queries", "subscriptions", "deletes"] as const;
+const parts = ["databases", "users", "downsamples", "continuous queries", "subscriptions", "deletes"] as const;
 
 export function Admin() {
   const shown = parts.find((p) => p === place.value.params.get("part")) ?? "databases";
@@ -43,6 +43,7 @@ export function Admin() {
         </>
       )}
       {shown === "users" && <Users databases={names} />}
+      {shown === "downsamples" && <Downsamples databases={names} />}
       {shown === "continuous queries" && <Continuous databases={names} />}
       {shown === "subscriptions" && <Subscriptions databases={names} />}
       {shown === "deletes" && <Deletes databases={names} />}

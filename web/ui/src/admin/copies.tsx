@@ -1,4 +1,4 @@
-// What writes copies: continuous queries and subscriptions.
+// What writes copies: downsamples, continuous queries and subscriptions.
 
 import { identifier, literal, select } from "../api/influxql";
 import type { Cell } from "../parts/rows";
@@ -8,6 +8,44 @@ import { fieldsOf, Section } from "./section";
 /** The rows of all databases, each with its database before it. */
 async function byDatabase(statement: string, signal: AbortSignal): Promise<Cell[][]> {
   return (await select(statement, { signal })).flatMap((s) => (s.values ?? []).map((row) => [s.name ?? "", ...row.map((v) => (Array.isArray(v) ? v.join(", ") : v))]));
+}
+
+/** The share of the rows of the past that a downsample has, as a percentage. */
+const share = (v: Cell) => (typeof v === "number" ? `${Math.floor(100 * v)} %` : "");
+
+export function Downsamples({ databases }: { databases: string[] }) {
+  return (
+    <Section
+      title="Downsamples"
+      columns={["database", "from", "into", "every", "functions", "where", "complete until", "waiting", "back-filled", "failing", "error"]}
+      load={async (signal) =>
+        (await byDatabase("SHOW DOWNSAMPLES", signal)).map(([db, from, into, every, functions, where, until, waiting, filled, , failing, error]) => [
+          db!, from!, into!, every!, functions!, where!, until!, waiting!, share(filled!), failing!, error!,
+        ])
+      }
+      actions={([db, from, into], act) => (
+        <button type="button" class="danger" onClick={() => act(() => takeAway("Drop downsample?", `DROP DOWNSAMPLE ON ${identifier(String(db))} FROM ${identifier(String(from))} INTO ${identifier(String(into))}`, "", "Its rows stay."))}>Drop</button>
+      )}
+      form={(act) => (
+        <form
+          class="bar"
+          onSubmit={(e) => {
+            const f = fieldsOf(e);
+            const where = f.where === "" ? "" : ` WHERE ${f.where}`;
+            act(() => change(`CREATE DOWNSAMPLE ON ${identifier(f.db!)} FROM ${identifier(f.from!)} INTO ${identifier(f.into!)} EVERY ${f.every} AS ${f.functions}${where}`));
+          }}
+        >
+          <label>Database <select name="db">{databases.map((db) => <option key={db}>{db}</option>)}</select></label>
+          <label>From policy <input name="from" required size={10} /></label>
+          <label>Into policy <input name="into" required size={10} /></label>
+          <label>Every <input name="every" required size={6} placeholder="1h" pattern="(\d+(w|d|h|m|s))+" /></label>
+          <label>Functions <input name="functions" required size={24} value="mean, min, max, count" /></label>
+          <label>Where <input name="where" size={20} placeholder="all rows" /></label>
+          <button type="submit">Create downsample</button>
+        </form>
+      )}
+    />
+  );
 }
 
 export function Continuous({ databases }: { databases: string[] }) {
