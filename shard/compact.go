@@ -153,9 +153,9 @@ func hiddenRows(ctx context.Context, f *file, masks []*manifest.Tombstone, l *mo
 // change of the manifest while the shard is warm.
 const warmTombstones = 16
 
-// markTombstonesApplied counts what tombstones hide. It notes in the manifest that
-// tombstones are applied to the files of which they hide nothing. So tombstones do
-// not grow in number where they delete nothing.
+// markTombstonesApplied counts what tombstones hide. If they hide nothing of a
+// file, it notes in the manifest that they are applied to the file. So the number of
+// tombstones does not grow where they delete nothing.
 func (s *Shard) markTombstonesApplied(ctx context.Context, cold bool) error {
 	s.mu.RLock()
 	none := len(s.mu.set.Tombstones) == 0

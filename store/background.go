@@ -243,7 +243,7 @@ func (s *Store) writeFiles(ctx context.Context, sh *shard.Shard, snap *shard.Sna
 }
 
 // saveCatalog writes changes that only the log has, so that a start need not make
-// them again. A failure is told by Health, and the next round tries again.
+// them again. Health reports a failure, and the next round tries again.
 func (s *Store) saveCatalog() {
 	before := s.catalog.Err()
 	if err := s.catalog.Save(); err != nil {

@@ -113,7 +113,7 @@ func (s *Store) awaitRoom(ctx context.Context) error {
 
 // followNow applies an entry with the locks that its writer would hold: a delete, a move
 // or a change of the catalog has the gate for itself. What a change has dropped is
-// removed beside the log.
+// removed in another goroutine.
 func (f *follower) followNow(e *entry.Entry) error {
 	s := f.s
 	if len(e.Deletes) > 0 || e.Move != nil {

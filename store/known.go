@@ -38,8 +38,8 @@ func (s *Store) saveTouched() error {
 }
 
 // beforeTrim makes sure of what the log gives up (W3): the catalog has the changes, the
-// marks of touched windows are saved, and the manifests have their names. The ledger notes which shards have files, and
-// that entries up to covered are in them. A full disk does not keep the log from a
+// marks of touched windows are saved, and the manifests have their names. The ledger
+// notes which shards have files, and that entries up to covered are in them. A full disk does not keep the log from a
 // trim for the ledger's sake: a trim makes room, and the ledger is only there to
 // notice what is lost.
 func (s *Store) beforeTrim(covered uint64) error {

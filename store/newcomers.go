@@ -45,7 +45,7 @@ func (r *router) release() {
 // register drops the rows whose fields or series have no place, holds the new
 // fields and series of the others, and gives ids to their series. It waits for
 // other writes that are giving one of the fields another type: only their entry
-// tells which type the field gets.
+// decides which type the field gets.
 func (r *router) register(ctx context.Context) error {
 	for r.fresh || r.bringsSeries() {
 		tally := r.tally

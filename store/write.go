@@ -133,7 +133,7 @@ type router struct {
 	taken     []point.Row // of Store.rows
 }
 
-// tally is what a write tells of its dropped rows.
+// tally is what a write reports of its dropped rows.
 type tally struct {
 	reason  string // the first
 	dropped int

@@ -70,7 +70,7 @@ With -format vm, the input is what VictoriaMetrics' /api/v1/export has written: 
 
 With -format mongo the input is what mongoexport has written of a time-series collection, in lines or as an array. -time and -meta name the timeField and the metaField of the collection. Members of the metaField become tags, other members fields, and names of members of documents in documents have a dot. Types come from the first documents, or from -columns.
 
-With -from, tsdbd import takes everything out of a running InfluxDB 1.x, 2.x or 3.x, or another tsdbd: databases, retention policies, rows, and continuous queries. It prints the statements that create users and subscriptions, and compares both servers at the end. With -journal, the same command goes on where it stopped. With -follow, it takes new rows until the writers have moved.
+With -from, tsdbd import takes everything out of a running InfluxDB 1.x, 2.x or 3.x, or another tsdbd: databases, retention policies, rows, and continuous queries. It prints the statements that create users and subscriptions, and compares both servers at the end. With -journal, the same command continues where it stopped. With -follow, it takes new rows until the writers have moved.
 
 It reports how many points were processed and refused; the exit code is 1 when some were refused.
 

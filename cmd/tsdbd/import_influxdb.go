@@ -65,7 +65,7 @@ func importInfluxCommand() *cli.Command {
 
 With -data it loads into the data directory of a stopped tsdbd, which may be new: a shard that has nothing there gets finished files, which is fast. Without -data it writes to a running server. Databases, retention policies, users with their passwords, grants, continuous queries and subscriptions come along; what is there already stays as it is.
 
-An import that ends early goes on where it stopped when it is repeated: with -data always, for a running server with the same -journal. At the end it compares series, counts and sums. The exit code is 1 when values were refused, the source is damaged, the catalog does not name all shards, or something is missing at the end.
+An import that ends early continues where it stopped when it is repeated: with -data always, for a running server with the same -journal. At the end it compares series, counts and sums. The exit code is 1 when values were refused, the source is damaged, the catalog does not name all shards, or something is missing at the end.
 
 Examples:
   tsdbd import influxdb -dry-run /var/lib/influxdb
@@ -83,7 +83,7 @@ Examples:
 			&cli.StringSliceFlag{Name: "bucket", Destination: &m.buckets, Usage: "of InfluxDB 2.x: a bucket as `ID=DATABASE[/POLICY]`; may be given several times"},
 			&cli.StringFlag{Name: "journal", Destination: &m.journal, Usage: "note finished shards in `FILE`, and skip those that it has; with -data the default is import.journal in the data directory"},
 			&cli.StringFlag{Name: "failed", Destination: &m.failed, Usage: "write the values that were refused to `FILE`, as line protocol"},
-			&cli.BoolFlag{Name: "dry-run", Destination: &m.dry, Usage: "tell what is there, and load nothing"},
+			&cli.BoolFlag{Name: "dry-run", Destination: &m.dry, Usage: "list what is there, and load nothing"},
 		}),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
 			switch {
@@ -123,13 +123,13 @@ Examples:
 	}
 }
 
-// note tells something beside the progress.
+// note prints a line above the progress.
 func (m *influxImport) note(format string, args ...any) {
 	m.p.clear()
 	fmt.Fprintln(m.stderr, printable(fmt.Sprintf(format, args...)))
 }
 
-// damage tells damage of the source, each once.
+// damage prints damage of the source, once for each place.
 func (m *influxImport) damage(path string, offset int64, err error) {
 	text := fmt.Sprintf("damaged: %s: %v", path, err)
 	if offset >= 0 {
@@ -285,12 +285,12 @@ func (m *influxImport) journaled(to string, run func() (*load.Result, error)) (*
 		return r, errors.Join(err, j.Remove())
 	}
 	if err != nil {
-		return r, errors.Join(fmt.Errorf("%w; the same command goes on behind the finished shards", err), j.Close())
+		return r, errors.Join(fmt.Errorf("%w; repeat the same command to continue after the finished shards", err), j.Close())
 	}
 	return r, j.Remove()
 }
 
-// survey tells what the source has.
+// survey prints what the source has.
 func (m *influxImport) survey(src *load.Source) error {
 	amounts, err := src.Survey(&m.opt.Filter)
 	if err != nil {

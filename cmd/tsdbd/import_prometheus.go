@@ -62,7 +62,7 @@ const importPrometheusDescription = `tsdbd import prometheus reads the blocks of
 
 From a URL, it asks a running Prometheus by remote read: metric by metric, a day at a time, from -start on.
 
-An import that ends early goes on where it stopped when it is repeated with the same -journal. At the end the server is asked for counts and sums of every metric, and what differs is named. The exit code is 1 when samples were refused or damaged, or when the server has fewer of a metric than were read.
+An import that ends early continues where it stopped when it is repeated with the same -journal. At the end the server is asked for counts and sums of every metric, and what differs is named. The exit code is 1 when samples were refused or damaged, or when the server has fewer of a metric than were read.
 
 Examples:
   curl -X POST http://127.0.0.1:9090/api/v1/admin/tsdb/snapshot   # needs --web.enable-admin-api
@@ -131,7 +131,7 @@ func (m *prometheusImport) run(ctx context.Context, c *cli.Command, place string
 	}
 	if err != nil {
 		if m.opt.Journal != "" {
-			err = fmt.Errorf("%w; the same command goes on behind the finished parts", err)
+			err = fmt.Errorf("%w; repeat the same command to continue after the finished parts", err)
 		}
 		return err
 	}

@@ -43,10 +43,10 @@ func (s *serverImport) flags() []cli.Flag {
 		&cli.GenericFlag{Name: "start", Value: timeFlag{&s.opt.Filter.Range.Min}, Usage: "from a server: only from `TIME` on: RFC 3339, a date, or nanoseconds"},
 		&cli.GenericFlag{Name: "end", Value: timeFlag{&s.opt.Filter.Range.Max}, Usage: "from a server: only up to `TIME`, which is included"},
 		&cli.DurationFlag{Name: "slice", Destination: &s.opt.Slice, Usage: "from a server: ask for at most `DURATION` at once; the default goes by what the server can"},
-		&cli.BoolFlag{Name: "follow", Destination: &s.follow, Usage: "from a server: go on with new rows until the writers have moved"},
+		&cli.BoolFlag{Name: "follow", Destination: &s.follow, Usage: "from a server: continue with new rows until the writers have moved"},
 		&cli.DurationFlag{Name: "idle", Destination: &s.idle, Value: 5 * time.Minute, Usage: "the writers have moved when there was nothing new for `DURATION`; 0: follow until Ctrl-C"},
-		&cli.StringFlag{Name: "journal", Destination: &s.journal, Usage: "from a server: note in `FILE` what is done; the same command then goes on where it stopped"},
-		&cli.BoolFlag{Name: "dry-run", Destination: &s.dryRun, Usage: "from a server: only tell what there is, and how long it would take"},
+		&cli.StringFlag{Name: "journal", Destination: &s.journal, Usage: "from a server: note in `FILE` what is done; the same command then continues where it stopped"},
+		&cli.BoolFlag{Name: "dry-run", Destination: &s.dryRun, Usage: "from a server: only list what there is, and how long it would take"},
 	}
 }
 
@@ -187,9 +187,9 @@ func (s *serverImport) transfer(ctx context.Context, p *pull.Pull, catalog *pull
 	show.clear()
 	stats := p.Stats()
 	if err != nil {
-		hint := "The same command begins again; with -journal FILE it would go on where it stopped."
+		hint := "The same command begins again; with -journal FILE it would continue where it stopped."
 		if s.opt.Journal != nil {
-			hint = "The same command goes on where this one stopped."
+			hint = "The same command continues where this one stopped."
 		}
 		fmt.Fprintf(stderr, "The import broke off after %d points. %s\n", stats.Lines+stats.Underway, hint)
 		return &brokenOff{err}

@@ -6,7 +6,7 @@
 // Reader holds of a block, however many series there are. Blocks do not change once they
 // are written, so that the number of a series in its block is always the same.
 //
-// Damage of a chunk is told with its file and offset, and the other chunks are read.
+// A Reader reports a damaged chunk with its file and offset, and reads the other chunks.
 //
 // The package uses the readers that Prometheus has of the files of a block, but not its
 // storage. It never writes to the directory.

@@ -20,7 +20,7 @@ import (
 	"tsdbd/transfer/rows"
 )
 
-// Options say what a Reader yields and whom it tells of what it leaves out.
+// Options say what a Reader yields and what it calls for samples that it leaves out.
 type Options struct {
 	Range model.TimeRange // of the rows, in nanoseconds
 	Match []Selector      // of the series; none: all series
@@ -31,7 +31,7 @@ type Options struct {
 }
 
 // Reader yields the rows of a block. Series come in the order of the block, not in that
-// of their keys. All series have the same three fields, of which most rows have one.
+// of their keys. All series have the same three fields; most rows have one of them.
 type Reader struct {
 	block    Block
 	opt      Options

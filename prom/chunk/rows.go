@@ -15,15 +15,15 @@ import (
 	"tsdbd/transfer/rows"
 )
 
-// Options say which samples become rows, and who is told of the others.
+// Options say which samples become rows, and what is called for the others.
 type Options struct {
 	Range model.TimeRange // of the rows, in nanoseconds
 	// Refused is called with a series and how many of its samples cannot be stored.
 	Refused func(series string, samples int, reason string)
 }
 
-// Rows turns one chunk after the other into runs. All series have the same three fields,
-// of which most rows have one. It belongs to one goroutine.
+// Rows turns one chunk after the other into runs. All series have the same three fields;
+// most rows have one of them. It belongs to one goroutine.
 type Rows struct {
 	opt  Options
 	tags model.Tags

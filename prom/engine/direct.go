@@ -93,8 +93,8 @@ type part struct {
 	set     *window.Set // nil until the engine has asked for it
 }
 
-// parts puts selectors in the place of the parts of an expression that prom/window
-// has a plan for. The caller closes them.
+// parts replaces the parts of an expression that prom/window has a plan for by
+// selectors. The caller closes them.
 func (r *run) parts(req *Request, expr parser.Expr) (*parts, error) {
 	all := &parts{run: r}
 	q, ok := r.planned(req)

@@ -60,7 +60,7 @@ func clip(s string) string {
 }
 
 // Lost counts data points that were translated and then not stored. rows is how many
-// rows were not. A row is a sample, of which a histogram has several. Without rows why
+// rows were not. A row is a sample; a histogram has several. Without rows why
 // is about something else, such as metadata.
 func (r *Result) Lost(rows int, why string) {
 	if rows == 0 {

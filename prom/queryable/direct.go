@@ -104,7 +104,7 @@ func (s *selection) floats() (histograms bool) {
 	return histograms
 }
 
-// Warnings tells what the store has lost of the times.
+// Warnings returns what the store has lost of the times.
 func (f *Found) Warnings() annotations.Annotations {
 	return f.selection.q.warnings(f.selection.times)
 }

@@ -219,5 +219,5 @@ func (s *seriesSet) At() storage.Series { return &s.selection.series[s.next-1] }
 // Err returns nil: what can fail comes from Select or from an iterator.
 func (s *seriesSet) Err() error { return nil }
 
-// Warnings tells what the store has lost of the times.
+// Warnings returns what the store has lost of the times.
 func (s *seriesSet) Warnings() annotations.Annotations { return s.warnings }

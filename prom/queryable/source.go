@@ -72,10 +72,10 @@ func (q *querier) shards(times model.TimeRange) []scan.Shard {
 	return out
 }
 
-// maxWarnings is how many losses an answer tells one by one.
+// maxWarnings is how many losses an answer lists one by one.
 const maxWarnings = 8
 
-// warnings tells what damage has taken from the samples: a short answer must not look
+// warnings returns what damage has taken from the samples: a short answer must not look
 // like a whole one.
 func (q *querier) warnings(times model.TimeRange) annotations.Annotations {
 	var out annotations.Annotations

@@ -20,11 +20,11 @@ import (
 )
 
 // maxForeignFrame bounds a frame of another server, which has the chunks of one series:
-// Prometheus makes frames of 1 MiB unless it is told otherwise.
+// Prometheus makes frames of 1 MiB by default.
 const maxForeignFrame = 64 << 20
 
-// NewQuery returns the query of a metric within times, in milliseconds, of which the other
-// matchers choose series.
+// NewQuery returns the query of the series of a metric that match also, within times in
+// milliseconds.
 func NewQuery(metric string, start, end int64, also []*labels.Matcher) Query {
 	name := labels.MustNewMatcher(labels.MatchEqual, prom.NameLabel, metric) // only regexes fail
 	return Query{Start: start, End: end, Matchers: append([]*labels.Matcher{name}, also...)}

@@ -18,8 +18,8 @@
 //
 // # Parts
 //
-// Parts finds the parts of a larger expression that have a plan, and puts a selector in
-// the place of each. For such a selector the engine gets a Set: series with a sample at
+// Parts finds the parts of a larger expression that have a plan, and replaces
+// each by a selector. For such a selector the engine gets a Set: series with a sample at
 // each step. Where a step has no value the sample is the marker, so that the engine
 // does not look for an older one.
 //

@@ -9,7 +9,7 @@ import (
 // Part is a part of an expression that has a plan.
 type Part struct {
 	*Plan
-	// Selector stands in the place of the part. Its only matcher matches no series.
+	// Selector replaces the part. Its only matcher matches no series.
 	Selector *parser.VectorSelector
 }
 

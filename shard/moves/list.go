@@ -247,7 +247,7 @@ func (r Renames) Original(key string) string {
 	return key
 }
 
-// Current returns the key of a field, given that which rows have, "" if it is gone: a
+// Current returns the present key of a field that rows have under key, "" if it is gone: a
 // field takes the key of another one only when no row has that.
 func (r Renames) Current(key string) string {
 	for _, x := range slices.Backward(r) {

@@ -16,7 +16,7 @@ import (
 	export "tsdbd/transfer/rows"
 )
 
-// The comments by which a Writer tells a Reader where tables belong.
+// The comments that name the place of a table, for a Reader.
 const (
 	statementComment = "# TSDBD STATEMENT: "
 	databaseComment  = "# CONTEXT-DATABASE:"

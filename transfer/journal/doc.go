@@ -1,5 +1,5 @@
 // Package journal keeps a list of the finished parts of an import in a file, so that an
-// import that was killed goes on where it stopped.
+// import that was killed continues where it stopped.
 //
 // The file is text. Its first line says which import it belongs to. Each other line is a
 // finished part:

@@ -74,7 +74,7 @@ type state struct {
 	mu struct {
 		sync.Mutex
 		result Result
-		told   map[string]bool
+		noted  map[string]bool
 		flawed bool // a shard differs from its source
 	}
 }
@@ -87,18 +87,18 @@ func newState(opt Options) *state {
 		opt.Now = time.Now
 	}
 	s := &state{opt: opt}
-	s.mu.told = map[string]bool{}
+	s.mu.noted = map[string]bool{}
 	s.mu.result.EarlierFlaws = s.finished(flaws)
 	s.mu.result.Source, s.mu.result.Target = compare.Totals{}, compare.Totals{}
 	return s
 }
 
-// note tells the user something, once.
+// note calls Options.Note, once for each text.
 func (s *state) note(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.opt.Note != nil && !s.mu.told[text] {
-		s.mu.told[text] = true
+	if s.opt.Note != nil && !s.mu.noted[text] {
+		s.mu.noted[text] = true
 		s.opt.Note(text)
 	}
 }

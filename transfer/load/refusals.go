@@ -76,8 +76,8 @@ func (r *Refusals) Write(lines []byte) (int, error) {
 	return r.mu.w.Write(lines)
 }
 
-// Add takes rows, which are valid during the call. A reason is told for each measurement
-// and field once.
+// Add takes rows, which are valid during the call. Each reason is
+// reported once for a measurement and a field.
 func (r *Refusals) Add(database, policy, reason string, run *rows.Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

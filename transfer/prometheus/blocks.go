@@ -12,7 +12,7 @@ import (
 const partSeries = 10_000
 
 // Blocks sends the samples of all blocks of a directory. An import that has a journal
-// goes on behind the parts that it has finished. Blocks removes the journal at the end.
+// continues after the parts that it has finished. Blocks removes the journal at the end.
 func Blocks(ctx context.Context, to *transfer.Client, d *block.Directory, opt Options) (Result, error) {
 	return move(ctx, to, "blocks of "+d.Path, opt, func(m *mover) error {
 		for i := range d.Blocks {
@@ -33,7 +33,7 @@ func (m *mover) block(ctx context.Context, b *block.Block) error {
 		Refused: m.refused,
 		Damaged: func(err error) {
 			m.add(func(r *Result) { r.Damaged++ })
-			m.tell(err.Error(), "damaged: "+err.Error())
+			m.report(err.Error(), "damaged: "+err.Error())
 		},
 	})
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // TestBlocks sends blocks that promtool has made of blocks.txt. An import that breaks off
-// goes on behind the parts that its journal has.
+// continues after the parts that its journal has.
 func TestBlocks(t *testing.T) {
 	want := []string{
 		`requests_total,__name__=requests_total,code=200,path=/a\ b value=10 1767614400000000000`,

@@ -57,7 +57,7 @@ type mover struct {
 	to      *transfer.Client
 	opt     Options
 	journal *journal.Journal
-	reasons map[string]bool // that Note has told
+	reasons map[string]bool // that Note was called with
 	totals  compare.Totals  // of the result at its end
 
 	mu struct {
@@ -117,17 +117,17 @@ func move(ctx context.Context, to *transfer.Client, source string, opt Options, 
 	return r, m.journal.Remove()
 }
 
-// refused counts and tells samples that cannot be stored.
+// refused counts and reports samples that cannot be stored.
 func (m *mover) refused(series string, samples int, reason string) {
 	m.add(func(r *Result) { r.Refused += int64(samples) })
-	m.tell(reason, fmt.Sprintf("refused: series %s: %s", series, reason))
+	m.report(reason, fmt.Sprintf("refused: series %s: %s", series, reason))
 }
 
-// maxReasons is how many different reasons are told.
+// maxReasons is how many different reasons are reported.
 const maxReasons = 20
 
-// tell tells what was left out: each reason once.
-func (m *mover) tell(reason, text string) {
+// report reports what was left out, each reason once.
+func (m *mover) report(reason, text string) {
 	if m.reasons[reason] || len(m.reasons) == maxReasons {
 		return
 	}

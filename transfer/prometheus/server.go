@@ -28,7 +28,7 @@ const slice = 24 * time.Hour
 
 // Server sends the samples that a running Prometheus answers to remote read: metric by
 // metric, a day at a time. opt.Range begins where the past of the server does. An import
-// that has a journal goes on behind the requests that it has finished.
+// that has a journal continues after the requests that it has finished.
 func Server(ctx context.Context, to, from *transfer.Client, opt Options) (Result, error) {
 	return move(ctx, to, "Prometheus at "+from.URL, opt, func(m *mover) error {
 		for begin := opt.Range.Min; begin <= opt.Range.Max; {

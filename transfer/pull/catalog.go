@@ -21,10 +21,10 @@ type Catalog struct {
 	Data    *meta.Data
 	Queries []transfer.Continuous
 	// Statements are what an administrator has to run by hand at the target: users,
-	// because no server tells passwords, and subscriptions, because one of them may lead
+	// because no server shows passwords, and subscriptions, because one of them may lead
 	// to the target itself.
 	Statements []string
-	// Notes say what the server does not tell.
+	// Notes say what the server does not show.
 	Notes []string
 
 	groups map[place][]model.TimeRange // nil: the server does not tell shard groups
@@ -307,7 +307,7 @@ func (s *Server) subscriptions(ctx context.Context, c *Catalog) error {
 }
 
 // users adds the statements that create users with the rights that they have. No server
-// tells passwords.
+// shows passwords.
 func (s *Server) users(ctx context.Context, c *Catalog) error {
 	tables, err := s.ask(ctx, place{}, "SHOW USERS")
 	if err != nil {

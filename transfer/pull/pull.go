@@ -77,7 +77,7 @@ func New(source *Server, target *transfer.Client, opt Options) *Pull {
 	return p
 }
 
-// report tells the user something.
+// report calls Options.Report.
 func (p *Pull) report(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

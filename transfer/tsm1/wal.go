@@ -344,5 +344,5 @@ func (c *walColumn) order() {
 	c.times, c.values = times, values
 }
 
-// isNotExist tells a file that is gone from a damaged one.
+// isNotExist reports whether a file is gone, and not damaged.
 func isNotExist(err error) bool { return errors.Is(err, os.ErrNotExist) }
