@@ -1,8 +1,8 @@
 // Package store is the engine of one node: it owns the catalog, the log, the
 // series files and the shards, and keeps them in step.
 //
-// A write (Write) is checked and routed first: retention policy, shard groups,
-// field types, limits, series ids, memory. Then its accepted points become one
+// A write (Write) is checked and routed first (package route): retention policy, shard
+// groups, field types, limits, series ids, memory. Then its accepted points become one
 // entry of the log. When the entry is durable the log's applier calls apply,
 // strictly in sequence order, and the shards' caches take the rows; then the
 // writer is answered (W1, W2). The write holds its new fields and the ids of its new

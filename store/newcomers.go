@@ -8,6 +8,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/point"
 	"tsdbd/store/cardinality"
+	"tsdbd/store/route"
 	"tsdbd/tsi"
 )
 
@@ -32,9 +33,9 @@ func (r *router) release() {
 		}
 	}
 	if a := r.newcomers.room; a != nil {
-		shards := make([]cardinality.Shard, len(r.targets))
-		for i := range r.targets {
-			shards[i] = r.targets[i].shard
+		shards := make([]cardinality.Shard, len(r.Targets))
+		for i := range r.Targets {
+			shards[i] = r.Targets[i].Shard
 		}
 		a.Release(shards)
 	}
@@ -47,8 +48,8 @@ func (r *router) release() {
 // other writes that are giving one of the fields another type: only their entry
 // decides which type the field gets.
 func (r *router) register(ctx context.Context) error {
-	for r.fresh || r.bringsSeries() {
-		tally := r.tally
+	for r.Fresh || r.bringsSeries() {
+		tally := r.Tally
 		undecided, err := r.place()
 		if err != nil {
 			return err
@@ -57,7 +58,7 @@ func (r *router) register(ctx context.Context) error {
 			break
 		}
 		r.release()
-		r.tally = tally
+		r.Tally = tally
 		select {
 		case <-undecided:
 		case <-ctx.Done():
@@ -73,10 +74,10 @@ func (r *router) bringsSeries() bool {
 	if !r.db.cardinality.Limited() {
 		return false
 	}
-	for i := range r.targets {
-		t := &r.targets[i]
-		for k := range t.rows {
-			if !t.shard.Contains(t.rows[k].Series.ID()) {
+	for i := range r.Targets {
+		t := &r.Targets[i]
+		for k := range t.Rows {
+			if !t.Shard.Contains(t.Rows[k].Series.ID()) {
 				return true
 			}
 		}
@@ -88,20 +89,20 @@ func (r *router) bringsSeries() bool {
 // series agree with the rows kept before. If that depends on another write, place
 // returns a channel to wait for, and the targets are unchanged.
 func (r *router) place() (undecided <-chan struct{}, err error) {
-	r.newcomers.fields = make([]*tsi.FieldClaim, len(r.targets))
+	r.newcomers.fields = make([]*tsi.FieldClaim, len(r.Targets))
 	if r.db.cardinality.Limited() {
 		r.newcomers.room = r.newAdmission()
 		defer r.newcomers.room.Begin()()
 	}
-	placed := make([][]point.Row, len(r.targets))
-	for i := range r.targets {
-		p := placer{r: r, target: i, refused: map[*checked]string{}, claimed: map[*checked]bool{}}
-		if placed[i], undecided, err = p.rows(r.targets[i].rows); undecided != nil || err != nil {
+	placed := make([][]point.Row, len(r.Targets))
+	for i := range r.Targets {
+		p := placer{r: r, target: i, refused: map[*route.Layout]string{}, claimed: map[*route.Layout]bool{}}
+		if placed[i], undecided, err = p.rows(r.Targets[i].Rows); undecided != nil || err != nil {
 			return undecided, err
 		}
 	}
 	for i := range placed {
-		r.targets[i].rows = placed[i]
+		r.Targets[i].Rows = placed[i]
 	}
 	return nil, nil
 }
@@ -110,22 +111,22 @@ func (r *router) place() (undecided <-chan struct{}, err error) {
 type placer struct {
 	r       *router
 	target  int
-	refused map[*checked]string // new layouts that conflict with what was claimed before
-	claimed map[*checked]bool   // new layouts whose fields are claimed
+	refused map[*route.Layout]string // new layouts that conflict with what was claimed before
+	claimed map[*route.Layout]bool   // new layouts whose fields are claimed
 }
 
 // rows returns the rows that are kept.
 func (p *placer) rows(rows []point.Row) (kept []point.Row, undecided <-chan struct{}, err error) {
-	sh := p.r.targets[p.target].shard
-	var last *checked
+	sh := p.r.Targets[p.target].Shard
+	var last *route.Layout
 	kept = make([]point.Row, 0, len(rows))
 	for i := range rows {
 		row := &rows[i]
-		if last == nil || last.layout != row.Layout {
-			last = p.r.check(row.Layout, p.target)
+		if last == nil || last.Layout != row.Layout {
+			last = p.r.Check(row.Layout, p.target)
 		}
 		ok := true
-		if last.use == nil || last.fresh && !p.claimed[last] || p.r.newcomers.room != nil && !sh.Contains(row.Series.ID()) {
+		if last.Use == nil || last.Fresh && !p.claimed[last] || p.r.newcomers.room != nil && !sh.Contains(row.Series.ID()) {
 			if ok, undecided, err = p.row(row, last, sh); undecided != nil || err != nil {
 				return nil, undecided, err
 			}
@@ -138,31 +139,31 @@ func (p *placer) rows(rows []point.Row) (kept []point.Row, undecided <-chan stru
 }
 
 // row finds a place for a row with new fields or a new series, or drops it.
-func (p *placer) row(row *point.Row, c *checked, sh *shardEntry) (ok bool, undecided <-chan struct{}, err error) {
-	if c.use == nil { // a field got its type since the first look
-		p.r.drop(c.reason)
+func (p *placer) row(row *point.Row, c *route.Layout, sh *shardEntry) (ok bool, undecided <-chan struct{}, err error) {
+	if c.Use == nil { // a field got its type since the first look
+		p.r.Drop(c.Reason)
 		return false, nil, nil
 	}
 	if reason := p.refused[c]; reason != "" {
-		p.r.drop(reason)
+		p.r.Drop(reason)
 		return false, nil, nil
 	}
 	n := &p.r.newcomers
 	claim, before := n.fields[p.target], 0
-	fresh := c.fresh && !p.claimed[c]
+	fresh := c.Fresh && !p.claimed[c]
 	if fresh {
 		if claim == nil {
 			claim = sh.ClaimFields()
 			n.fields[p.target] = claim
 		}
 		before = claim.Len()
-		conflicts, undecided := claim.Add(c.layout)
+		conflicts, undecided := claim.Add(c.Layout)
 		if undecided != nil {
 			return false, undecided, nil
 		}
 		if len(conflicts) > 0 {
-			p.refused[c] = conflicts[0].Reason(c.layout.Measurement)
-			p.r.drop(p.refused[c])
+			p.refused[c] = conflicts[0].Reason(c.Layout.Measurement)
+			p.r.Drop(p.refused[c])
 			return false, nil, nil
 		}
 	}
@@ -175,8 +176,8 @@ func (p *placer) row(row *point.Row, c *checked, sh *shardEntry) (ok bool, undec
 			if fresh {
 				claim.TakeBack(before)
 			}
-			p.r.over++
-			p.r.drop(reason)
+			p.r.Over++
+			p.r.Drop(reason)
 			return false, nil, nil
 		}
 	}
@@ -191,8 +192,8 @@ func (p *placer) row(row *point.Row, c *checked, sh *shardEntry) (ok bool, undec
 // shard copy; known series cost nothing.
 func (r *router) identify() error {
 	var fresh []*point.Series
-	for i := range r.targets {
-		rows := r.targets[i].rows
+	for i := range r.Targets {
+		rows := r.Targets[i].Rows
 		for k := range rows {
 			if sr := rows[k].Series; sr.ID() == 0 && (len(fresh) == 0 || fresh[len(fresh)-1] != sr) {
 				fresh = append(fresh, sr)

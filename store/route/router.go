@@ -1,0 +1,299 @@
+package route
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/point"
+	"tsdbd/tsi"
+)
+
+// Shard is what a Router asks of a shard.
+type Shard interface {
+	// CheckFields reports whether a layout has fields that the shard does not know, and
+	// returns the conflicts that forbid its points.
+	CheckFields(l *point.Layout) (fresh bool, conflicts []tsi.FieldConflict)
+}
+
+// Router splits a batch by shard and drops what may not be stored. All fields above
+// Targets are required, except Refuse.
+type Router[S Shard] struct {
+	Batch  *point.Batch
+	Policy *meta.RetentionPolicy
+	Now    int64
+	Pool   *point.RowPool
+	Table  func() *point.Table // of the database
+	// Shard returns the shard of a group, made if needed.
+	Shard func(g *meta.ShardGroup) (S, error)
+	// MakeGroups makes the shard groups that hold some times, and returns the policy with
+	// them.
+	MakeGroups func(times []int64) (*meta.RetentionPolicy, error)
+	// Refuse returns why the rows of a series have no room, or "". nil: all have room.
+	Refuse func(sr *point.Series) string
+
+	Targets []Target[S]
+	Fresh   bool // some layout has fields that its shard does not know
+	Tally
+
+	first   []*Layout            // layouts seen, the first few
+	checked map[layoutIn]*Layout // and the others
+	late    []int                // rows outside of the policy's times, by place in the batch
+	again   bool                 // the second pass: all targets are known
+	taken   []point.Row          // of Pool
+}
+
+// Release gives the rows of the targets back to the pool.
+func (r *Router[S]) Release() { r.Pool.Give(r.taken) }
+
+// Tally is what a write reports of its dropped rows.
+type Tally struct {
+	Reason  string // the first
+	Dropped int
+	Over    int // of Dropped, those of new series for which there is no room
+}
+
+// layoutIn is a layout in a target.
+type layoutIn struct {
+	layout *point.Layout
+	target int
+}
+
+// Target is the part of the batch that goes to one shard.
+type Target[S Shard] struct {
+	Shard  S
+	Rows   []point.Row
+	bounds model.TimeRange
+}
+
+// Layout is what is known of a layout in the shard of a target.
+type Layout struct {
+	*point.Layout
+	Use    *point.Layout // without the field "time", nil: drop
+	Fresh  bool          // the shard does not know all its fields
+	Reason string        // to drop rows, or for the field "time"
+
+	target  int
+	strings bool
+	stripAt int // position of the field "time", -1
+}
+
+// Drop refuses one row for good.
+func (t *Tally) Drop(reason string) {
+	if t.Reason == "" {
+		t.Reason = reason
+	}
+	t.Dropped++
+}
+
+// Route fills Targets.
+func (r *Router[S]) Route() error {
+	if err := r.pass(); err != nil {
+		return err
+	}
+	if !r.Policy.Limited() && slices.ContainsFunc(r.late, func(i int) bool { return r.find(r.Batch.Rows[i].Time) >= 0 }) {
+		// A row that is too old is stored after all, as InfluxDB does, where
+		// rows of the same batch have opened its shard group. It must keep its
+		// place among them, for the last of equal times wins, so the rows are
+		// gone through again.
+		for i := range r.Targets {
+			r.Targets[i].Rows = r.Targets[i].Rows[:0]
+		}
+		r.again, r.late, r.Tally = true, nil, Tally{}
+		if err := r.pass(); err != nil {
+			return err
+		}
+	}
+	for range r.late {
+		r.Drop("points beyond retention policy")
+	}
+	return nil
+}
+
+// pass sends every row to its target, to late, or drops it.
+func (r *Router[S]) pass() error {
+	rows := r.Batch.Rows
+	floor, ceiling := r.Policy.Window(r.Now)
+	cur := -1
+	var last *Layout
+	for i := range rows {
+		row := &rows[i]
+		inside := cur >= 0 && r.Targets[cur].bounds.Contains(row.Time)
+		if row.Time < floor || row.Time > ceiling {
+			if r.again && !inside {
+				if cur = r.find(row.Time); cur >= 0 {
+					inside, last = true, nil
+				}
+			}
+			if !r.again || !inside {
+				r.late = append(r.late, i)
+				continue
+			}
+		}
+		if !inside {
+			next, err := r.target(i, floor, ceiling)
+			if err != nil {
+				return err
+			}
+			cur, last = next, nil
+		}
+		if r.Refuse != nil {
+			if reason := r.Refuse(row.Series); reason != "" {
+				r.Over++
+				r.Drop(reason)
+				continue
+			}
+		}
+		if last == nil || last.Layout != row.Layout {
+			last = r.Check(row.Layout, cur)
+		}
+		if last.Use != last.Layout || last.strings || row.Series.ID() == 0 {
+			var ok bool
+			if row, ok = r.inspect(row, last); !ok {
+				continue
+			}
+		}
+		t := &r.Targets[cur]
+		t.Rows = append(t.Rows, *row)
+	}
+	return nil
+}
+
+// find returns the place of the target that holds time, or -1.
+func (r *Router[S]) find(t int64) int {
+	return slices.IndexFunc(r.Targets, func(g Target[S]) bool { return g.bounds.Contains(t) })
+}
+
+// target returns the place of the shard that holds the time of row i, making
+// the shard group if there is none.
+func (r *Router[S]) target(i int, floor, ceiling int64) (int, error) {
+	t := r.Batch.Rows[i].Time
+	if n := r.find(t); n >= 0 {
+		return n, nil
+	}
+	g := r.Policy.ShardGroupAt(t)
+	if g == nil {
+		if err := r.makeGroups(i, floor, ceiling); err != nil {
+			return 0, err
+		}
+		if g = r.Policy.ShardGroupAt(t); g == nil {
+			return 0, fmt.Errorf("create shard group for %s: none holds the time", time.Unix(0, t).UTC())
+		}
+	}
+	e, err := r.Shard(g)
+	if err != nil {
+		return 0, err
+	}
+	next := Target[S]{Shard: e, bounds: g.TimeRange()}
+	if len(r.Targets) == 0 {
+		next.Rows = r.Pool.Take(len(r.Batch.Rows) - i) // most batches are for one shard
+		r.taken = next.Rows
+	}
+	r.Targets = append(r.Targets, next)
+	return len(r.Targets) - 1, nil
+}
+
+// makeGroups has the shard groups made that the rows from the i-th on lack, in
+// one change of the catalog: each is an entry of the log, and a batch of old data
+// may need hundreds.
+func (r *Router[S]) makeGroups(i int, floor, ceiling int64) error {
+	times := r.Policy.GroupsMissing(func(yield func(int64) bool) {
+		for _, row := range r.Batch.Rows[i:] {
+			if row.Time >= floor && row.Time <= ceiling && !yield(row.Time) {
+				return
+			}
+		}
+	})
+	policy, err := r.MakeGroups(times)
+	if err == nil {
+		r.Policy = policy
+	}
+	return err
+}
+
+// Check looks a layout up in the shard of a target, and leaves no trace there.
+func (r *Router[S]) Check(l *point.Layout, target int) *Layout {
+	for _, c := range r.first {
+		if c.Layout == l && c.target == target {
+			return c
+		}
+	}
+	if c := r.checked[layoutIn{l, target}]; c != nil {
+		return c
+	}
+	c := &Layout{Layout: l, target: target, Use: l, stripAt: -1}
+	for i, f := range l.Fields {
+		if f.Type == model.String {
+			c.strings = true
+		}
+		if f.Key == "time" {
+			c.stripAt = i
+			c.Reason = fmt.Sprintf("invalid field name: input field %q on measurement %q is invalid", "time", l.Measurement)
+			if len(l.Fields) == 1 {
+				c.Use = nil
+				break
+			}
+			c.Reason += `. Field "time" has been stripped from point.`
+			c.Use = r.Table().Layout(l.Measurement, slices.Delete(slices.Clone(l.Fields), i, i+1))
+		}
+	}
+	if c.Use != nil {
+		fresh, conflicts := r.Targets[target].Shard.CheckFields(c.Use)
+		c.Fresh = fresh
+		r.Fresh = r.Fresh || fresh
+		if len(conflicts) > 0 {
+			c.Use, c.Reason = nil, conflicts[0].Reason(l.Measurement)
+		}
+	}
+	if len(r.first) < 16 {
+		r.first = append(r.first, c)
+		return c
+	}
+	if r.checked == nil {
+		r.checked = map[layoutIn]*Layout{}
+	}
+	r.checked[layoutIn{l, target}] = c
+	return c
+}
+
+// inspect handles rows outside the common case. It returns the row to store,
+// or false when it was dropped.
+func (r *Router[S]) inspect(row *point.Row, c *Layout) (*point.Row, bool) {
+	if row.Series.ID() == 0 {
+		if problem := model.ReservedTag(row.Series.Key(), row.Layout.Measurement); problem != "" {
+			r.Drop(problem)
+			return nil, false
+		}
+	}
+	if c.Use == nil {
+		r.Drop(c.Reason)
+		return nil, false
+	}
+	if c.strings {
+		for i, f := range c.Layout.Fields {
+			if f.Type != model.String {
+				continue
+			}
+			if n := len(column.StringAt(r.Batch.Values[int(row.First)+i], r.Batch.Strings)); n > column.MaxStringLength {
+				r.Drop(fmt.Sprintf("input field %q on measurement %q is too long, %d > %d", f.Key, c.Layout.Measurement, n, column.MaxStringLength))
+				return nil, false
+			}
+		}
+	}
+	if c.stripAt < 0 {
+		return row, true
+	}
+	if r.Reason == "" {
+		r.Reason = c.Reason
+	}
+	out := point.Row{Series: row.Series, Layout: c.Use, Time: row.Time, First: uint32(len(r.Batch.Values))}
+	for i := range c.Layout.Fields {
+		if i != c.stripAt {
+			r.Batch.Values = append(r.Batch.Values, r.Batch.Values[int(row.First)+i])
+		}
+	}
+	return &out, true
+}
