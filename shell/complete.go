@@ -92,7 +92,7 @@ func (c *completer) look(statement, column string) []string {
 
 var (
 	lastWord  = regexp.MustCompile(`(?s)("[^"]*|'[^']*|\\?[\p{L}\p{N}_$-]*)$`)
-	source    = regexp.MustCompile(`(?is)\bFROM\s+((?:"(?:[^"\\]|\\.)*"|\w+)(?:\.(?:"(?:[^"\\]|\\.)*"|\w*))*)`)
+	source    = regexp.MustCompile(`(?is)\b(?:FROM|UPDATE)\s+((?:"(?:[^"\\]|\\.)*"|\w+)(?:\.(?:"(?:[^"\\]|\\.)*"|\w*))*)`)
 	valueOf   = regexp.MustCompile(`(?s)(?:"((?:[^"\\]|\\.)*)"|(\w+))\s*(?:!=|=)\s*$`)
 	beforeTag = regexp.MustCompile(`(?is)\b(?:WHERE|AND|OR|BY)\s*(?:[^;]*,\s*)?\(?$`)
 )
@@ -116,7 +116,7 @@ func (c *completer) complete(line string) (word string, candidates []string) {
 		candidates = append(commandNames(), statements...)
 	case last == "USE" || last == "ON" || last == `\U`:
 		candidates = quoted(word, c.look("SHOW DATABASES", "name"))
-	case last == "FROM" || last == "INTO" || last == "MEASUREMENT" || last == `\D`:
+	case last == "FROM" || last == "INTO" || last == "MEASUREMENT" || last == "UPDATE" || last == `\D`:
 		candidates = quoted(word, c.look("SHOW MEASUREMENTS"+limited, "name"))
 	case last == "FORMAT" || last == `\F`:
 		candidates = formats
@@ -178,7 +178,7 @@ func commandNames() (names []string) {
 }
 
 var (
-	statements = strings.Fields("ALTER CREATE DELETE DROP EXPLAIN GRANT KILL REVOKE SELECT SET SHOW")
-	keywords   = strings.Fields("ALL ANALYZE AND ASC BEGIN BY CARDINALITY CONTINUOUS DATABASE DATABASES DEFAULT DESC DESTINATIONS DIAGNOSTICS DISTINCT DURATION END EVERY EXACT FIELD FOR FROM GRANTS GROUP IN INTO KEY KEYS LIMIT MEASUREMENT MEASUREMENTS OFFSET ON OR ORDER PASSWORD POLICIES POLICY PRIVILEGES QUERIES QUERY READ REPLICATION RESAMPLE RETENTION SERIES SHARD SHARDS SLIMIT SOFFSET STATS SUBSCRIPTION SUBSCRIPTIONS TAG TO USER USERS VALUES WHERE WITH WRITE")
+	statements = strings.Fields("ALTER CREATE DELETE DROP EXPLAIN GRANT KILL REVOKE SELECT SET SHOW UPDATE")
+	keywords   = strings.Fields("ALL ANALYZE AND ASC BEGIN BY CARDINALITY CONTINUOUS DATABASE DATABASES DEFAULT DESC DESTINATIONS DIAGNOSTICS DISTINCT DOWNSAMPLE DOWNSAMPLES DROP DURATION END EVERY EXACT FIELD FOR FROM GRANTS GROUP IN INTO KEY KEYS LIMIT MEASUREMENT MEASUREMENTS OFFSET ON OR ORDER PASSWORD POLICIES POLICY PRIVILEGES QUERIES QUERY READ RENAME REPLICATION RESAMPLE RETENTION SERIES SET SHARD SHARDS SLIMIT SOFFSET STATS SUBSCRIPTION SUBSCRIPTIONS TAG TO USER USERS VALUES WHERE WITH WRITE")
 	functions  = strings.Fields("abs( bottom( ceil( count( cumulative_sum( derivative( difference( distinct( elapsed( exp( first( floor( holt_winters( integral( last( ln( log( max( mean( median( min( mode( moving_average( non_negative_derivative( non_negative_difference( percentile( pow( round( sample( spread( sqrt( stddev( sum( top(")
 )
