@@ -187,11 +187,14 @@ func (d *driver) beside(op operation) operation {
 		op.run = func() error {
 			entries := d.s.entries()
 			for _, e := range entries {
-				if snap := d.s.freeze(e); snap != nil {
+				d.s.flushing.Lock() // the store flushes by itself too
+				if e.tries.pending == nil {
+					snap := d.s.freeze(e)
 					d.s.mu.Lock()
 					e.tries.pending = snap
 					d.s.mu.Unlock()
 				}
+				d.s.flushing.Unlock()
 			}
 			err := run()
 			for _, e := range entries {
