@@ -122,6 +122,65 @@ func TestMoveLimits(t *testing.T) {
 	s.must(s.Close())
 }
 
+// TestMoveOfGoneSeries deletes or moves series after they were selected to be moved. They
+// are not moved then: no shard lists a series that it has no rows of.
+func TestMoveOfGoneSeries(t *testing.T) {
+	const late = 2_000_000_000_000_000_000 // in a shard of its own
+	for _, c := range []struct {
+		meanwhile string
+		series    int
+		want      []string // in both shards
+	}{
+		{"DELETE m 1", 2, []string{"m,h=b,t=x", "m,h=a,t=x"}},
+		{fmt.Sprint("DELETE m ", late), 2, []string{"m,h=a,t=x m,h=b,t=x", ""}},
+		{"UPDATE m SET h = 'c' WHERE h = 'a'", 2, []string{"m,h=b,t=x m,h=c,t=x", "m,h=c,t=x"}},
+		{"ALTER MEASUREMENT m RENAME TO n", 0, []string{"n,h=a n,h=b", "n,h=a"}},
+	} {
+		fs := vfstest.New()
+		s := openTest(t, fs, testOptions(fs))
+		s.create("db")
+		s.must(s.write("db", fmt.Sprintf("m,h=a v=1 1\nm,h=b v=1 2\nm,h=a v=1 %d", late)))
+		asked := 0
+		moved, err := s.Move(t.Context(), scan.MoveRequest{
+			Database: "db",
+			Change:   model.Change{Measurement: "m", To: "m", Set: model.Tags{{Key: "t", Value: "x"}}},
+			Where: func(string, []column.Field) (*model.TagExpr, error) {
+				if asked++; asked == 2 { // the series of both shards are looked at as they were before
+					s.statement(c.meanwhile)
+				}
+				return nil, nil
+			},
+		})
+		s.must(err)
+		if got := s.listed("m", "n"); moved.Series != c.series || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %d series moved, shards list %q, want %d and %q", c.meanwhile, moved.Series, got, c.series, c.want)
+		}
+		s.must(s.Close())
+	}
+}
+
+// listed returns the series that the index of each shard has of some measurements.
+func (s *testStore) listed(measurements ...string) (out []string) {
+	v, err := s.View("db", "", model.AllTime)
+	s.must(err)
+	defer v.Release()
+	for _, sh := range v.Shards() {
+		var keys []string
+		for _, m := range measurements {
+			set, err := sh.Select(context.Background(), m, nil)
+			s.must(err)
+			for it := set.Iterator(); it.HasNext(); {
+				key, err := s.entries()[0].db.file().Key(model.SeriesID(it.Next()))
+				s.must(err)
+				keys = append(keys, key)
+			}
+		}
+		slices.Sort(keys)
+		out = append(out, strings.Join(keys, " "))
+	}
+	return out
+}
+
 func splitKey(key string) (series string, at int64, field string) {
 	parts := strings.Split(key, " ")
 	_, _ = fmt.Sscan(parts[1], &at)

@@ -28,16 +28,23 @@ const MaxBytes = 8 << 20
 // yet, besides its key.
 const seriesBytes = 96
 
-// Shard is a shard of the database, with the series that are selected in it, if any.
+// Shard is a shard of the database, with the series that are to be moved in it, if any.
 type Shard struct {
 	View *shard.View
 	Set  *roaring.Bitmap
 }
 
-// Add adds a shard of the database.
-func (r *Request) Add(s *shard.Shard, set *roaring.Bitmap) {
+// Add adds a shard of the database. Of the series that were selected in it, if any, it
+// takes those that the shard still has: others were deleted or moved since, and a target
+// of theirs would be a series without rows.
+func (r *Request) Add(s *shard.Shard, selected *roaring.Bitmap) {
 	if v := s.View(); v != nil {
-		r.Shards = append(r.Shards, Shard{v, set})
+		sh := Shard{View: v}
+		if selected != nil {
+			sh.Set = v.AllSeries()
+			sh.Set.And(selected)
+		}
+		r.Shards = append(r.Shards, sh)
 		r.PairBytes -= s.MoveBytes()
 	}
 }
