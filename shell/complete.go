@@ -91,7 +91,8 @@ func (c *completer) look(statement, column string) []string {
 }
 
 var (
-	lastWord  = regexp.MustCompile(`(?s)("[^"]*|'[^']*|\\?[\p{L}\p{N}_$-]*)$`)
+	// lastWord is behind whole strings and names in quotes; it may be one without its end.
+	lastWord  = regexp.MustCompile(`(?s)^(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^"'])*?("(?:[^"\\]|\\.)*\\?|'(?:[^'\\]|\\.)*\\?|\\?[\p{L}\p{N}_$-]*)$`)
 	source    = regexp.MustCompile(`(?is)\b(?:FROM|UPDATE)\s+((?:"(?:[^"\\]|\\.)*"|\w+)(?:\.(?:"(?:[^"\\]|\\.)*"|\w*))*)`)
 	valueOf   = regexp.MustCompile(`(?s)(?:"((?:[^"\\]|\\.)*)"|(\w+))\s*(?:!=|=)\s*$`)
 	beforeTag = regexp.MustCompile(`(?is)\b(?:WHERE|AND|OR|BY)\s*(?:[^;]*,\s*)?\(?$`)
@@ -99,7 +100,7 @@ var (
 
 // complete returns what may stand in place of the last word of a line, and the word.
 func (c *completer) complete(line string) (word string, candidates []string) {
-	word = lastWord.FindString(line)
+	word = lastWord.FindStringSubmatch(line)[1]
 	before := strings.TrimSpace(strings.TrimSuffix(line, word))
 	tokens := strings.Fields(before)
 	last := ""

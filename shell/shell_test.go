@@ -231,6 +231,10 @@ func TestComplete(t *testing.T) {
 	f("UPD", "UPD", "UPDATE")
 	f("UPDATE c", "c", `"c d"`, "cpu")
 	f("UPDATE cpu SET dc = 'oslo' WHERE h", "h", "host")
+	f(`SELECT usage FROM cpu WHERE host = 'it\'s "it" \\' AND h`, "h", "host")
+	for _, line := range []string{"'", `"`, `'\`, `"a' \`, `'it\'s`, `a'b"c'd`, "\n", `\`, "\xff"} {
+		c.complete(line) // finds nothing, and ends
+	}
 	f("ALTER MEASUREMENT cpu REN", "REN", "RENAME")
 	f("CREATE DOWNS", "DOWNS", "DOWNSAMPLE", "DOWNSAMPLES")
 	f("SELECT usage FROM cpu GR", "GR", "GRANTS", "GROUP")
