@@ -40,8 +40,9 @@ func (v *visitor) align(measurement string, from, to int64) (target uint64, err 
 	memory := v.opt.Memory.Open(nil, nil)
 	defer memory.Close()
 	b := &batch{visitor: v, memory: memory, measurement: measurement, from: from, to: to, seed: maphash.MakeSeed()}
+	var begin uint64
 	for range rounds {
-		target = v.opt.Applied()
+		begin = v.opt.Applied()
 		if err := b.read(); err != nil {
 			return 0, err
 		}
@@ -52,7 +53,7 @@ func (v *visitor) align(measurement string, from, to int64) (target uint64, err 
 			return 0, err
 		}
 		if !b.changed {
-			return target, nil
+			return begin, nil
 		}
 		target = v.opt.Applied()
 		right, err := b.right()
@@ -60,8 +61,8 @@ func (v *visitor) align(measurement string, from, to int64) (target uint64, err 
 			return target, err
 		}
 	}
-	if v.partial != nil { // rows that the target can never have
-		return target, nil
+	if b.refused { // the target can never be right: what others did to it since the last round is seen next time
+		return begin, nil
 	}
 	return 0, errChanging
 }
@@ -78,6 +79,7 @@ type batch struct {
 	left        int            // rows of have that are not seen, or lack a field
 	want        sum            // of the rows that the target should have
 	changed     bool           // rows of the target were written or deleted
+	refused     bool           // the target can never have some rows
 
 	pending []*result.IntoBatch
 	rows    int // of pending
@@ -101,14 +103,17 @@ func (s *sum) add(key uint64, r row) {
 // read reads what the target has.
 func (b *batch) read() error {
 	b.have, b.want, b.changed = map[uint64]row{}, sum{}, false
-	return b.target(func(c *cells, i int) error {
+	return b.target(func(c *cells, i int, r row) error {
+		if r.fields == 0 {
+			return nil
+		}
 		if len(b.have) == b.charged {
 			if err := b.memory.Hold(b.ctx, chargeRows*rowBytes); err != nil {
 				return err
 			}
 			b.charged += chargeRows
 		}
-		b.have[c.key(i)] = c.row(i)
+		b.have[c.key(i)] = r
 		return nil
 	})
 }
@@ -117,23 +122,23 @@ func (b *batch) read() error {
 func (b *batch) right() (bool, error) {
 	b.have = nil
 	var got sum
-	err := b.target(func(c *cells, i int) error {
-		got.add(c.key(i), c.row(i))
+	err := b.target(func(c *cells, i int, r row) error {
+		if r.fields != 0 {
+			got.add(c.key(i), r)
+		}
 		return nil
 	})
 	return got == b.want, err
 }
 
-// target calls f with each row of the target that has a field of the downsample.
-func (b *batch) target(f func(c *cells, i int) error) error {
+// target calls f with each row of the target. Rows without a field of the downsample are
+// not the server's.
+func (b *batch) target(f func(c *cells, i int, r row) error) error {
 	text := fmt.Sprintf("SELECT * FROM %s WHERE time >= %d AND time < %d GROUP BY *", b.source(b.d.Into), b.from, b.to)
 	return b.run(b.d.Into, text, func(s *result.Series) error {
 		c := b.cells(s)
 		for i := range s.Rows {
-			if c.row(i).fields == 0 {
-				continue
-			}
-			if err := f(c, i); err != nil {
+			if err := f(c, i, c.row(i)); err != nil {
 				return err
 			}
 		}
@@ -245,7 +250,7 @@ func (b *batch) flush() error {
 	}
 	err := b.opt.Write(b.ctx, b.pending)
 	if _, _, partial := point.Partial(err); partial {
-		b.partial, err = err, nil
+		b.partial, b.refused, err = err, true, nil
 	}
 	b.written.Add(uint64(b.rows))
 	b.pending, b.rows, b.changed = nil, 0, true
@@ -275,8 +280,8 @@ func (b *batch) removeStale() error {
 		}
 		return b.memory.Hold(b.ctx, size)
 	}
-	err := b.target(func(c *cells, i int) error {
-		if have, ok := b.have[c.key(i)]; !ok || have.fresh { // it is new, or right
+	err := b.target(func(c *cells, i int, got row) error {
+		if have, ok := b.have[c.key(i)]; !ok || have.fresh || got.fields == 0 { // it is new, or right, or another's
 			return end()
 		}
 		if n == 0 || !slices.Equal(tags, c.all) {

@@ -342,6 +342,37 @@ func TestConflict(t *testing.T) {
 	}
 }
 
+// TestConflictElsewhere: a row that the target can never store is no reason to forget what
+// others write into another measurement.
+func TestConflictElsewhere(t *testing.T) {
+	h := hourly(t)
+	if err := errors.Join(h.load("hours", `a max_f="text" 7200`), h.load("raw", "a f=1 3600\nb f=1 3600")); err != nil {
+		t.Fatal(err)
+	}
+	const calls = 13 // of a visit that finds another row of b in each round
+	n, applied := 0, h.service.opt.Applied
+	h.service.opt.Applied = func() uint64 {
+		if n++; n <= calls {
+			if err := h.load("hours", fmt.Sprintf("b,x=%d max_f=9 3600", n)); err != nil {
+				t.Error(err)
+			}
+		}
+		return applied()
+	}
+	h.round()
+	if n < calls {
+		t.Fatalf("%d calls", n)
+	}
+	if tier := h.service.Tiers()[h.store.Catalog().Database("d").Downsamples[0].ID]; tier.Waiting != 1 {
+		t.Errorf("%+v with %v", tier, h.contents("SELECT * FROM hours.b"))
+	}
+	h.now = h.now.Add(time.Hour)
+	h.round()
+	if got := h.contents("SELECT * FROM hours.b"); len(got) != 1 || got["b 1970-01-01T01:00:00Z"] != "max_f=1" {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestRun: Run computes by itself, and ends with its context.
 func TestRun(t *testing.T) {
 	h := hourly(t)
