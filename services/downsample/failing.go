@@ -3,7 +3,6 @@ package downsample
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -88,10 +87,6 @@ func (f *failures) order(id uint64, spans []touched.Span, now time.Time) []piece
 		if at < sp.To {
 			second = append(second, piece{measurement: sp.Measurement, from: at, to: sp.To, most: 1})
 		}
-	}
-	if len(first) > 0 && len(f.list[id]) >= failuresMost { // some that fail are not noted: chance decides who comes first
-		k := rand.IntN(len(first))
-		first = slices.Concat(first[k:], first[:k])
 	}
 	f.put(id, resting)
 	slices.SortStableFunc(due, func(a, b piece) int { return cmp.Compare(a.tries, b.tries) })

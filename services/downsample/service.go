@@ -52,6 +52,7 @@ type Service struct {
 
 	next    map[uint64]time.Time     // of the loop: when a downsample is visited again
 	backoff map[uint64]time.Duration // of the loop: of downsamples that fail
+	stopped map[uint64]touched.Span  // of the loop: what the latest visit did not come to
 
 	mu struct {
 		sync.Mutex
@@ -71,7 +72,7 @@ func New(opt Options) *Service {
 	}
 	opt.Interval = cmp.Or(opt.Interval, time.Second)
 	opt.Rows = cmp.Or(opt.Rows, defaultRows)
-	s := &Service{opt: opt}
+	s := &Service{opt: opt, stopped: map[uint64]touched.Span{}}
 	s.mu.failed = map[uint64]string{}
 	s.failing.list = map[uint64][]failure{}
 	return s
@@ -144,6 +145,7 @@ func (s *Service) round(ctx context.Context) {
 		if !present[id] {
 			delete(s.next, id)
 			delete(s.backoff, id)
+			delete(s.stopped, id)
 			delete(s.mu.failed, id)
 		}
 	}

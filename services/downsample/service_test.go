@@ -373,6 +373,57 @@ func TestConflictElsewhere(t *testing.T) {
 	}
 }
 
+// TestBackfillAmongFailures: very many measurements that fail, more than are noted, do not
+// keep a back-fill back.
+func TestBackfillAmongFailures(t *testing.T) {
+	h := hourly(t)
+	if err := h.load("raw", "old f=1 3600"); err != nil {
+		t.Fatal(err)
+	}
+	h.must("DROP DOWNSAMPLE ON d FROM raw INTO hours; CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS max")
+	var lines strings.Builder
+	for i := range failuresMost + 5*visitFailures {
+		fmt.Fprintf(&lines, "bad%04d f=1 90000\n", i)
+	}
+	if err := h.load("raw", lines.String()); err != nil {
+		t.Fatal(err)
+	}
+	h.fail = func(measurement string, _ int) error {
+		if measurement != "old" {
+			return errors.New("no room for it")
+		}
+		return nil
+	}
+	for range 3 {
+		h.round()
+	}
+	if got := h.contents("SELECT * FROM hours.old"); len(got) != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestLateRows: late rows that come to early windows all the time do not keep later
+// windows back, though each takes the time of a visit.
+func TestLateRows(t *testing.T) {
+	h := hourly(t)
+	if err := h.load("raw", "m f=1 3600\nm f=1 7200\nm f=1 10800\nn f=1 7200\nn f=1 50000"); err != nil {
+		t.Fatal(err)
+	}
+	h.service.opt.Rows = 1
+	late := 1
+	h.fail = func(string, int) error {
+		h.now = h.now.Add(visitTime + 1)
+		late++
+		return h.load("raw", fmt.Sprintf("m f=%d 3600\nm f=%d 7200", late, late))
+	}
+	for range 10 {
+		h.round()
+	}
+	if got := h.contents("SELECT * FROM hours./.*/"); len(got) != 5 {
+		t.Errorf("after %d writes: %v", late, got)
+	}
+}
+
 // TestRun: Run computes by itself, and ends with its context.
 func TestRun(t *testing.T) {
 	h := hourly(t)

@@ -30,14 +30,18 @@ var errMore = errors.New("more windows are waiting")
 // visit computes windows of a downsample that have ended.
 func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsample) error {
 	spans := s.opt.Marks.Waiting(d.ID, s.due(d))
-	v := &visitor{Service: s, ctx: ctx, db: db, d: d, begun: time.Now()}
+	v := &visitor{Service: s, ctx: ctx, db: db, d: d, begun: s.opt.Now()}
 	v.done = meta.CompleteWindows{ID: d.ID, Sequence: s.opt.Applied()} // of entries that touched the spans, or later
 	var whole *touched.Span
 	if n := len(spans); n > 0 && spans[n-1].Measurement == "" {
 		spans, whole = spans[:n-1], &spans[n-1]
 	}
+	if at, ok := s.stopped[d.ID]; ok {
+		spans = turn(spans, at)
+		delete(s.stopped, d.ID)
+	}
 	err := v.pieces(s.failing.order(d.ID, spans, s.opt.Now()))
-	if err == nil && whole != nil && v.failures < visitFailures { // at least some of it, whatever else there is
+	if err == nil && whole != nil { // at least some of it, whatever else there is
 		err = v.slice(whole.From, whole.To)
 		v.more = true
 	}
@@ -56,6 +60,24 @@ func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsamp
 		return &refusedError{v.partial}
 	}
 	return nil
+}
+
+// turn returns the spans from the place on where the latest visit stopped, and then those
+// before it. So windows that rows touch all the time do not keep later ones back.
+func turn(spans []touched.Span, at touched.Span) []touched.Span {
+	var first, last []touched.Span
+	for _, sp := range spans {
+		switch {
+		case sp.Measurement == at.Measurement && sp.From < at.From && at.From < sp.To:
+			last = append(last, touched.Span{Measurement: sp.Measurement, From: sp.From, To: at.From})
+			first = append(first, touched.Span{Measurement: sp.Measurement, From: at.From, To: sp.To})
+		case cmp.Or(cmp.Compare(sp.From, at.From), cmp.Compare(sp.Measurement, at.Measurement)) < 0:
+			last = append(last, sp)
+		default:
+			first = append(first, sp)
+		}
+	}
+	return append(first, last...)
 }
 
 // errFailing says that no window could be computed.
@@ -92,8 +114,9 @@ func (v *visitor) pieces(list []piece) error {
 		}
 		failed := 0
 		for p.from < p.to {
-			if time.Since(v.begun) > visitTime || v.failures >= visitFailures {
+			if v.opt.Now().Sub(v.begun) > visitTime || v.failures >= visitFailures {
 				v.more = true
+				v.stopped[v.d.ID] = touched.Span{Measurement: p.measurement, From: p.from, To: p.to}
 				v.failing.keep(v.d.ID, list[n:], p.from)
 				return nil
 			}
