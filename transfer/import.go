@@ -195,13 +195,13 @@ func (im *importer) read(r *bufio.Reader) error {
 			line, first, state = line[:0], 0, quotes{}
 			continue
 		case len(line) > maxLine:
-			im.refuse(line[:1000], fmt.Sprintf("line is longer than %d bytes", maxLine))
 			for errors.Is(err, bufio.ErrBufferFull) {
-				_, err = r.ReadSlice('\n')
+				part, err = r.ReadSlice('\n')
 			}
 			if err != nil && !errors.Is(err, io.EOF) {
 				return fmt.Errorf("read lines: %w", err)
 			}
+			im.refuseLong(line, part)
 			line = line[:0]
 		case !end && (err != nil || open):
 			continue
@@ -219,12 +219,27 @@ func (im *importer) read(r *bufio.Reader) error {
 func (im *importer) refuse(line []byte, reason string) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
+	im.refuseLocked(line, fmt.Sprintf("%s: %.200q", reason, line))
+}
+
+func (im *importer) refuseLocked(kept []byte, text string) {
 	im.stats.Lines++
 	im.stats.Failed++
-	im.stats.addError(fmt.Sprintf("%s: %.200q", reason, line))
+	im.stats.addError(text)
 	if im.opt.Failed != nil {
-		im.keepLocked(im.db, im.rp, line)
+		im.keepLocked(im.db, im.rp, kept)
 	}
+}
+
+// refuseLong counts a line that is too long, and keeps its start and its end as a comment:
+// as a line, they would be another point, or open a quote.
+func (im *importer) refuseLong(start, end []byte) {
+	start, end = start[:1000], bytes.TrimRight(end, "\r\n")
+	end = end[max(0, len(end)-100):]
+	reason := fmt.Sprintf("line is longer than %d bytes", maxLine)
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	im.refuseLocked(fmt.Appendf(nil, "# %s: %q ... %q", reason, start, end), fmt.Sprintf("%s: %.200q", reason, start))
 }
 
 // keepLocked writes lines that were not stored for later. An import that loses

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -19,32 +20,38 @@ type Refused struct {
 	mu struct {
 		sync.Mutex
 		file  *os.File // nil: lines are only counted
+		keeps bool     // the file is one of a disk
 		head  heading  // of the latest line in the file
 		seen  seenLines
 		lines int64
-		dirty bool // the file has lines that are not synced
+		dirty bool  // the file has lines that are not synced
+		err   error // the first one, after which lines may be missing
 	}
 }
 
 // OpenRefused opens the file name for refused lines as Import reads them. If goOn is set,
 // lines that the file has stay, and Write does not repeat them. Without a name lines are
-// only counted.
+// only counted. A name of a device or a pipe, such as /dev/stderr, is written to.
 func OpenRefused(name string, goOn bool) (*Refused, error) {
 	r := &Refused{}
 	if name == "" {
 		r.mu.seen.dir = os.TempDir()
 		return r, nil
 	}
-	r.mu.seen.dir = filepath.Dir(name)
+	var err error
+	if at, serr := os.Stat(name); serr == nil && !at.Mode().IsRegular() {
+		r.mu.seen.dir = os.TempDir()
+		r.mu.file, err = os.OpenFile(name, os.O_WRONLY, 0)
+		return r, err
+	}
+	r.mu.seen.dir, r.mu.keeps = filepath.Dir(name), true
 	mode := os.O_RDWR | os.O_CREATE
 	if !goOn {
 		mode |= os.O_TRUNC
 	}
-	f, err := os.OpenFile(name, mode, 0o600)
-	if err != nil {
+	if r.mu.file, err = os.OpenFile(name, mode, 0o600); err != nil {
 		return nil, err
 	}
-	r.mu.file = f
 	if err := r.read(); err != nil {
 		return nil, errors.Join(fmt.Errorf("read refused lines in %s: %w", name, err), r.Close())
 	}
@@ -55,7 +62,7 @@ func OpenRefused(name string, goOn bool) (*Refused, error) {
 // wrote it was killed, and refuses it again.
 func (r *Refused) read() error {
 	lines := bufio.NewScanner(r.mu.file)
-	lines.Buffer(nil, 2*maxLine)
+	lines.Buffer(nil, math.MaxInt) // a comment may quote a line, and be longer
 	lines.Split(splitLine)
 	var head heading
 	end := int64(0)
@@ -122,10 +129,20 @@ func (r *Refused) takeLocked(head heading, line []byte) (bool, error) {
 }
 
 // Write takes lines and comments below their headers. It is the io.Writer of
-// ImportOptions.
+// ImportOptions. After an error it always fails: what it has seen may not be in the file.
 func (r *Refused) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.mu.err == nil {
+		r.mu.err = r.writeLocked(b)
+	}
+	if r.mu.err != nil {
+		return 0, r.mu.err
+	}
+	return len(b), nil
+}
+
+func (r *Refused) writeLocked(b []byte) error {
 	var head heading
 	var out []byte
 	for rest := b; len(rest) > 0; {
@@ -138,7 +155,7 @@ func (r *Refused) Write(b []byte) (int, error) {
 		}
 		is, err := r.takeLocked(head, line)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if !is || r.mu.file == nil {
 			continue
@@ -149,13 +166,12 @@ func (r *Refused) Write(b []byte) (int, error) {
 		}
 		out = append(out, line...)
 	}
-	if len(out) > 0 {
-		r.mu.dirty = true
-		if _, err := r.mu.file.Write(out); err != nil {
-			return 0, err
-		}
+	if len(out) == 0 {
+		return nil
 	}
-	return len(b), nil
+	r.mu.dirty = true
+	_, err := r.mu.file.Write(out)
+	return err
 }
 
 // Lines returns how many lines there are.
@@ -165,15 +181,15 @@ func (r *Refused) Lines() int64 {
 	return r.mu.lines
 }
 
-// Sync makes the lines durable.
+// Sync makes the lines durable. It fails if a Write or a Sync has failed.
 func (r *Refused) Sync() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.mu.dirty {
-		return nil
+	if r.mu.err == nil && r.mu.dirty && r.mu.keeps {
+		r.mu.err = r.mu.file.Sync()
 	}
 	r.mu.dirty = false
-	return r.mu.file.Sync()
+	return r.mu.err
 }
 
 // Close closes the file, which stays.

@@ -1,7 +1,10 @@
 package transfer
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,6 +117,84 @@ func TestRefusedLong(t *testing.T) {
 		}
 		if _, err := r.Write([]byte(line)); err != nil {
 			t.Error(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRefusedFails: after a line that could not be kept nothing succeeds any more, also
+// not the same line once more, which would be taken as kept.
+func TestRefusedFails(t *testing.T) {
+	const line = "# CONTEXT-DATABASE:d\n# CONTEXT-RETENTION-POLICY:p\nm v=1 1\n"
+	for _, written := range []bool{false, true} {
+		r, err := OpenRefused(filepath.Join(t.TempDir(), "refused"), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written {
+			if _, err := io.WriteString(r, line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.mu.file.Close(); err != nil { // as if the disk were gone
+			t.Fatal(err)
+		}
+		for try := range 2 {
+			if !written {
+				if _, err := io.WriteString(r, line); err == nil {
+					t.Errorf("try %d: the line is said to be kept", try)
+				}
+			}
+			if err := r.Sync(); err == nil {
+				t.Errorf("written %t, try %d: the line is said to be durable", written, try)
+			}
+		}
+		if err := r.Close(); err == nil {
+			t.Error("the file was closed twice")
+		}
+	}
+}
+
+// TestRefusedDevice: lines go to what is no file of a disk.
+func TestRefusedDevice(t *testing.T) {
+	for _, goOn := range []bool{false, true} {
+		r, err := OpenRefused(os.DevNull, goOn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.WriteString(r, "# CONTEXT-DATABASE:d\n# CONTEXT-RETENTION-POLICY:p\nm v=1 1\n")
+		if err := errors.Join(err, r.Sync(), r.Close()); err != nil || r.Lines() != 1 {
+			t.Errorf("%d lines, %v", r.Lines(), err)
+		}
+	}
+}
+
+// TestRefusedTooLong: lines that are too long, with a quote that is open where they are
+// cut, are told apart, and do not hide the lines behind them from an import that goes on.
+func TestRefusedTooLong(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "refused")
+	long := `m s="` + strings.Repeat("x", maxLine) + `" `
+	quoted := "# CONTEXT-DATABASE:d\n# CONTEXT-RETENTION-POLICY:p\n# a reason: \"" + long + long + "\"\n"
+	for _, has := range []int64{0, 4} {
+		r, err := OpenRefused(name, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Lines() != has {
+			t.Errorf("%d lines are there, want %d", r.Lines(), has)
+		}
+		im := &importer{opt: ImportOptions{Failed: r}, db: "d", rp: "p"}
+		if err := im.read(bufio.NewReader(strings.NewReader(long + "1\n" + long + "2\n"))); err != nil {
+			t.Error(err)
+		}
+		im.refuse([]byte("m v=1 1\n"), "another one")
+		if _, err := io.WriteString(r, quoted); err != nil {
+			t.Error(err)
+		}
+		if im.stats.Failed != 3 || r.Lines() != 4 {
+			t.Errorf("%d lines were refused, want 3, and %d are there, want 4", im.stats.Failed, r.Lines())
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
@@ -30,8 +31,9 @@ var passing = []string{"max-concurrent-queries", "query interrupted", "query kil
 func judge(err error) verdict {
 	var w *transfer.WriteError
 	var q *queryError
+	var file *fs.PathError // the disk here is full
 	switch {
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.As(err, &file):
 		return give
 	case errors.Is(err, errTruncated), errors.Is(err, errStalled):
 		return split

@@ -3,6 +3,7 @@ package pull
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -652,6 +654,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{errTruncated, split},
 		{fmt.Errorf("read: %w", errStalled), split},
+		{fmt.Errorf("read: %w", &fs.PathError{Op: "write", Path: "refused", Err: syscall.ENOSPC}), give},
 		{&queryError{"query-timeout limit exceeded"}, split},
 		{&queryError{"max-concurrent-queries limit exceeded(5, 5)"}, again},
 		{&queryError{"Query would scan 500 Parquet files, exceeding the file limit"}, split},
