@@ -168,9 +168,9 @@ func (m *fileImport) run(ctx context.Context, c *cli.Command, rest []string, std
 	}
 	defer in.close()
 	if m.failed != "" {
-		file, err := os.OpenFile(m.failed, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-		if err != nil {
-			return err
+		file, ferr := os.OpenFile(m.failed, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if ferr != nil {
+			return ferr
 		}
 		w := bufio.NewWriter(file)
 		defer func() { err = errors.Join(err, w.Flush(), file.Close()) }()

@@ -193,12 +193,12 @@ func (m *influxImport) run(ctx context.Context) (err error) {
 	}
 	var failed io.Writer
 	if m.failed != "" {
-		f, err := os.OpenFile(m.failed, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			return err
+		refused, rerr := transfer.OpenRefused(m.failed, true)
+		if rerr != nil {
+			return rerr
 		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		failed = f
+		defer func() { err = errors.Join(err, refused.Close()) }()
+		failed = refused
 	}
 	m.refusals = load.NewRefusals(failed)
 	m.opt.Refusals = m.refusals

@@ -255,6 +255,16 @@ func TestImportInfluxExisting(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(lines), "# CONTEXT-DATABASE:shop\n# CONTEXT-RETENTION-POLICY:autogen\nsales,") || !strings.Contains(string(lines), "amount=") {
 		t.Errorf("%v, %.300s", err, lines)
 	}
+	// An import that was killed within a line, and is repeated.
+	if err := os.WriteFile(failed, append(lines[:len(lines):len(lines)], `sales,town="U`...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := tsdbd(t, "import", "influxdb", "-data", data, "-failed", failed, influxFiles); err == nil {
+		t.Error("no error the second time")
+	}
+	if again, err := os.ReadFile(failed); err != nil || string(again) != string(lines) {
+		t.Errorf("%v, %d bytes were refused twice:\n%.300s", err, len(again)-len(lines), again[len(lines):])
+	}
 	s.Restart()
 	// The refused rows are of one day, the others are all there, in shards of a day.
 	if got := s.Query("shop", `SELECT count(amount) FROM sales WHERE time < 1500076800s`); !strings.Contains(got, "[[0,1]]") {

@@ -100,9 +100,9 @@ func (m *prometheusImport) run(ctx context.Context, c *cli.Command, place string
 		return err
 	}
 	if m.failed != "" {
-		refused, err := transfer.OpenRefused(m.failed, true)
-		if err != nil {
-			return err
+		refused, rerr := transfer.OpenRefused(m.failed, true)
+		if rerr != nil {
+			return rerr
 		}
 		defer func() { err = errors.Join(err, refused.Close()) }()
 		m.opt.Import.Failed = refused

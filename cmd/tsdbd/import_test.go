@@ -83,6 +83,11 @@ func TestImportFiles(t *testing.T) {
 	if want := "# CONTEXT-DATABASE:b\n# CONTEXT-RETENTION-POLICY:\nbad\n# CONTEXT-DATABASE:a\n# CONTEXT-RETENTION-POLICY:\nbad\n"; err != nil || string(text) != want {
 		t.Errorf("failed lines %q, %v", text, err)
 	}
+	if _, err := os.Stat("/dev/full"); err == nil { // what was refused must not be lost in silence
+		if _, _, err := tsdbd(t, "import", "-host", s.URL, "-db", "a", "-failed", "/dev/full", one); err == nil || !strings.Contains(err.Error(), "no space left") {
+			t.Errorf("import with a full disk: %v", err)
+		}
+	}
 	if _, _, err := tsdbd(t, "import", "-host", s.URL, "-db", "a", one, t.TempDir()); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("import of a directory: %v", err)
 	}

@@ -58,7 +58,7 @@ func Into(ctx context.Context, src *Source, st *store.Store, opt Options) (*Resu
 	}
 	err = workers.Wait()
 	if s.opt.Refusals != nil {
-		err = errors.Join(err, s.opt.Refusals.Flush())
+		err = errors.Join(err, s.opt.Refusals.Sync())
 	}
 	return s.result(), err
 }

@@ -142,7 +142,7 @@ func (s *state) finish(name string) error {
 	}
 	refused := int64(0)
 	if s.opt.Refusals != nil {
-		if err := s.opt.Refusals.Flush(); err != nil {
+		if err := s.opt.Refusals.Sync(); err != nil {
 			return fmt.Errorf("keep what was refused: %w", err)
 		}
 		_, refused = s.opt.Refusals.Reasons()

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"sync"
@@ -18,8 +17,7 @@ const maxReasons = 20
 type Refusals struct {
 	mu struct {
 		sync.Mutex
-		w       *bufio.Writer // nil: rows are only counted
-		head    [2]string     // database and policy of the latest rows
+		w       io.Writer // nil: rows are only counted
 		reasons map[string]int64
 		order   []string
 		values  int64
@@ -27,14 +25,12 @@ type Refusals struct {
 	}
 }
 
-// NewRefusals returns a Refusals that writes the rows to w as line protocol below
-// headers, as transfer.Import reads it. w may be nil.
+// NewRefusals returns a Refusals that writes the rows to w as line protocol, each time
+// below headers, as transfer.Refused takes it. w may be nil.
 func NewRefusals(w io.Writer) *Refusals {
 	r := &Refusals{}
 	r.mu.reasons = map[string]int64{}
-	if w != nil {
-		r.mu.w = bufio.NewWriter(w)
-	}
+	r.mu.w = w
 	return r
 }
 
@@ -55,12 +51,13 @@ func (r *Refusals) Reasons() (out []Reason, values int64) {
 	return out, r.mu.values
 }
 
-// Flush writes what is buffered. It returns the first error of all writes.
-func (r *Refusals) Flush() error {
+// Sync makes durable what was written, where the writer can. It returns the first error of
+// all writes.
+func (r *Refusals) Sync() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.mu.w != nil && r.mu.err == nil {
-		r.mu.err = r.mu.w.Flush()
+	if f, ok := r.mu.w.(interface{ Sync() error }); ok && r.mu.err == nil {
+		r.mu.err = f.Sync()
 	}
 	return r.mu.err
 }
@@ -69,7 +66,6 @@ func (r *Refusals) Flush() error {
 func (r *Refusals) Write(lines []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.head = [2]string{}
 	if r.mu.w == nil {
 		return len(lines), nil
 	}
@@ -95,22 +91,15 @@ func (r *Refusals) Add(database, policy, reason string, run *rows.Run) {
 	if r.mu.w == nil || r.mu.err != nil {
 		return
 	}
-	text, err := rows.Lines(context.Background(), &one{run: run}, database, policy)
-	if err != nil {
-		r.mu.err = err
-		return
+	var text []byte
+	lines, err := rows.Lines(context.Background(), &one{run: run}, database, policy)
+	if err == nil {
+		text, err = io.ReadAll(lines)
 	}
-	lines := bufio.NewReader(text)
-	if at := [2]string{database, policy}; at == r.mu.head {
-		for range 2 { // its headers
-			_, r.mu.err = lines.ReadString('\n')
-		}
-	} else {
-		r.mu.head = at
+	if err == nil {
+		_, err = r.mu.w.Write(text)
 	}
-	if r.mu.err == nil {
-		_, r.mu.err = io.Copy(r.mu.w, lines)
-	}
+	r.mu.err = err
 }
 
 // addRow is Add of a row of a batch.

@@ -59,7 +59,7 @@ func Send(ctx context.Context, src *Source, c *transfer.Client, opt Options) (*R
 		}
 	}
 	if s.opt.Refusals != nil {
-		err = errors.Join(err, s.opt.Refusals.Flush())
+		err = errors.Join(err, s.opt.Refusals.Sync())
 	}
 	if err == nil {
 		err = s.ask(ctx, c)
