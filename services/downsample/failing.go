@@ -68,7 +68,11 @@ func (f *failures) order(id uint64, spans []touched.Span, now time.Time) []piece
 			continue
 		}
 		at := sp.From
-		for _, x := range known {
+		lo, _ := slices.BinarySearchFunc(known, sp.From, func(x failure, from int64) int { return cmp.Compare(x.to, from+1) })
+		for _, x := range known[lo:] {
+			if x.from >= sp.To {
+				break
+			}
 			from, to := max(at, x.from), min(sp.To, x.to)
 			if from >= to {
 				continue
