@@ -451,14 +451,25 @@ func (im *importer) write(b *importBatch) (*WriteError, error) {
 	}
 }
 
+// sendTime is how long a server has to take a request and to answer it.
+const sendTime = 10 * time.Minute
+
+var errUnanswered = fmt.Errorf("the server has not answered for %s", sendTime)
+
 // send sends a batch once.
-func (im *importer) send(b *importBatch) error {
-	if !im.opt.Series {
-		return im.client.Write(im.ctx, b.db, b.rp, im.opt.Precision, b.body)
+func (im *importer) send(b *importBatch) (err error) {
+	ctx, cancel := context.WithTimeoutCause(im.ctx, sendTime, errUnanswered)
+	defer cancel()
+	if im.opt.Series {
+		err = im.client.writeSeries(ctx, b.db, b.rp, b.body)
+	} else {
+		err = im.client.Write(ctx, b.db, b.rp, im.opt.Precision, b.body)
 	}
-	err := im.client.writeSeries(im.ctx, b.db, b.rp, b.body)
+	if err != nil && context.Cause(ctx) == errUnanswered {
+		return fmt.Errorf("%w: %w", errUnanswered, err)
+	}
 	var refusal *WriteError
-	if errors.As(err, &refusal) {
+	if im.opt.Series && errors.As(err, &refusal) {
 		refusal.Dropped = -1 // the server counts samples
 	}
 	return err

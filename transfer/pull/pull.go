@@ -351,18 +351,21 @@ func retry[T any](ctx context.Context, p *Pull, ask func() (T, error)) (T, error
 // wait is the time between the attempts of a request.
 type wait struct {
 	pull  *Pull
-	until time.Time
+	until time.Time // zero before the first error: an attempt may take long
 	next  time.Duration
 	told  bool
 }
 
 func (p *Pull) newWait() *wait {
-	return &wait{pull: p, until: time.Now().Add(p.opt.Patience), next: p.opt.Patience / 1000}
+	return &wait{pull: p, next: p.opt.Patience / 1000}
 }
 
 // pause waits before the next attempt. It returns the error of the last one when the
 // patience is at its end.
 func (w *wait) pause(ctx context.Context, last error) error {
+	if w.until.IsZero() {
+		w.until = time.Now().Add(w.pull.opt.Patience)
+	}
 	if time.Now().Add(w.next).After(w.until) {
 		return last
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tsdbd/model"
 	"tsdbd/transfer"
 )
 
@@ -50,6 +51,33 @@ func TestSilent(t *testing.T) {
 			if _, err := s.ask(t.Context(), place{}, "SHOW DATABASES"); !errors.Is(err, errStalled) || time.Since(began) != stallTime {
 				t.Errorf("%s: %v after %s", path, err, time.Since(began))
 			}
+			began = time.Now()
+			if err := s.buckets(t.Context(), &Catalog{}, &transfer.Filter{}); !errors.Is(err, errStalled) || time.Since(began) != stallTime {
+				t.Errorf("%s: the buckets: %v after %s", path, err, time.Since(began))
+			}
+			told := ""
+			p := New(s, s.client, Options{Report: func(text string) { told += text + "\n" }})
+			of := &stretch{measurement: &measurement{place: place{"d", "p"}, name: "m", fields: []field{{key: "v", cast: "field"}}}}
+			if err := (&slicer{Pull: p, stretch: of}).take(t.Context(), model.TimeRange{Min: 1, Max: 3 * shortest}, 0); !errors.Is(err, errStalled) || strings.Count(told, "asking for half") != 1 {
+				t.Errorf("%s: the rows: %v, told %q", path, err, told)
+			}
+		}
+	})
+}
+
+// TestPatience: a request that fails is tried for some time from its first error on, also if
+// it had gone well for longer.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(&Server{}, &transfer.Client{}, Options{Patience: time.Minute})
+		w, broken := p.newWait(), errors.New("broken")
+		time.Sleep(time.Hour)
+		began, attempts := time.Now(), 0
+		for w.pause(t.Context(), broken) == nil {
+			attempts++
+		}
+		if took := time.Since(began); attempts < 5 || took < 20*time.Second || took > time.Minute {
+			t.Errorf("%d attempts in %s", attempts, took)
 		}
 	})
 }

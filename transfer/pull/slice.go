@@ -2,6 +2,7 @@ package pull
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -96,6 +97,9 @@ func (s *slicer) take(ctx context.Context, r model.TimeRange, level int32) error
 		if what == split || what == again && attempts > 2 && c.rows > 0 {
 			if length >= 0 && length < 2*shortest {
 				return err
+			}
+			if errors.Is(err, errStalled) {
+				s.report("%v; asking for half of it", err)
 			}
 			if s.journal != nil {
 				if err := s.journal.Finish("halves of " + name); err != nil {
