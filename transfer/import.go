@@ -251,10 +251,11 @@ func (im *importer) keepLocked(db, rp string, lines []byte) {
 }
 
 // quotes finds out whether a point's line ends inside a string value: an
-// unescaped quote behind the first unescaped space, and behind "=", opens one,
-// the next unescaped quote closes it. It looks at each byte once.
+// unescaped quote behind the first unescaped space, and behind an unescaped "=", opens
+// one, the next unescaped quote closes it. It looks at each byte once.
 type quotes struct {
 	at             int
+	escaped        int // where the latest byte is that has a backslash before it
 	fields, quoted bool
 }
 
@@ -269,11 +270,12 @@ func (q *quotes) open(line []byte) bool {
 			return q.quoted // what it escapes is to come
 		case c == '\\':
 			q.at++
+			q.escaped = q.at
 		case c == ' ' && !q.quoted:
 			q.fields = true
 		case c == '"' && q.quoted:
 			q.quoted = false
-		case c == '"' && q.fields && line[q.at-1] == '=':
+		case c == '"' && q.fields && line[q.at-1] == '=' && q.escaped != q.at-1:
 			q.quoted = true
 		}
 	}
