@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -203,7 +204,8 @@ func (t *tier) covered(db *meta.Database) (out []window) {
 	return out
 }
 
-// Before comes before a change of the catalog is applied to data.
+// Before comes before a change of the catalog is applied to data. What is not in the
+// catalog when it is opened must be marked here: the files may get the change before After.
 func (m *Marks) Before(sequence uint64, cmd meta.Command, data *meta.Data) {
 	switch c := cmd.(type) {
 	case meta.DropShard:
@@ -219,6 +221,21 @@ func (m *Marks) Before(sequence uint64, cmd meta.Command, data *meta.Data) {
 			if g.ID == c.ID {
 				m.Touch(sequence, c.Database, policy.Name, "", g.TimeRange())
 			}
+		}
+	case meta.AlterRetentionPolicy:
+		policy, err := data.RetentionPolicy(c.Database, c.Policy.Name)
+		if err != nil || c.Policy.Duration == nil || !longer(*c.Policy.Duration, policy.Duration) {
+			return
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		db := data.Database(c.Database)
+		if d := db.Downsample(policy.Name); d != nil { // windows that the target did not keep were not computed
+			t := m.tiers[d.ID]
+			for _, w := range t.covered(db) {
+				t.source.put("", w, sequence)
+			}
+			m.dirty = true
 		}
 	case meta.CompleteWindows:
 		m.mu.Lock()
@@ -238,8 +255,7 @@ func (m *Marks) Before(sequence uint64, cmd meta.Command, data *meta.Data) {
 }
 
 // After comes after the change of the catalog that made data. A downsample that it has
-// created gets all windows of the shard groups that its source has. So does one whose
-// target keeps rows for longer than it did: windows before that were not computed.
+// created gets all windows of the shard groups that its source has.
 func (m *Marks) After(sequence uint64, data *meta.Data) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -271,7 +287,7 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 			t.target.complete(&gone, math.MaxUint64)
 			m.dirty = true
 		}
-		if fresh || longer(into, policyBefore(before, db.Name, d.Into)) {
+		if fresh {
 			for _, w := range covered {
 				t.source.put("", w, sequence)
 			}
@@ -311,10 +327,8 @@ func policyBefore(before *meta.Data, database, policy string) *meta.RetentionPol
 	return before.Database(database).RetentionPolicy(policy)
 }
 
-// longer reports whether a policy keeps rows for longer than it did before.
-func longer(policy, had *meta.RetentionPolicy) bool {
-	return had != nil && had.Duration > 0 && (policy.Duration == 0 || policy.Duration > had.Duration)
-}
+// longer reports whether a policy keeps rows for longer than before. 0 is for ever.
+func longer(now, before time.Duration) bool { return before > 0 && (now == 0 || now > before) }
 
 // write marks the windows of rows.
 func (t *tier) write(p *place, sequence uint64, rows []point.Row) {

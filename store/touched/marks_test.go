@@ -266,6 +266,31 @@ func TestTarget(t *testing.T) {
 	}
 }
 
+// TestLongerLifeSaved: a crash right after the files of the catalog have a change finds the
+// marks that follow from it, though After was not called.
+func TestLongerLifeSaved(t *testing.T) {
+	day, long := 24*time.Hour, 48*time.Hour
+	alter := func(d *time.Duration) meta.Command {
+		return meta.AlterRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "hours", Duration: d}}
+	}
+	d := apply(t, catalog(t), create("hours", time.Hour), alter(&day))
+	id := d.Database("d").Downsamples[0].ID
+	fs := disk(t)
+	m := open(fs, d)
+	m.Before(1, meta.CompleteWindows{ID: id, Sequence: 1, Windows: []meta.ComputedWindows{{From: 0, To: 72 * hour}}}, d)
+	m.Before(2, alter(&long), d)
+	if err := m.Save(d.Lineage); err != nil {
+		t.Fatal(err)
+	}
+	after := apply(t, d, alter(&long))
+	m = open(fs, after)
+	m.Before(2, alter(&long), after)
+	m.After(2, after)
+	if got := waiting(m, id, 99*hour); got != " 0-72" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestCoarseGap: however coarse marks are, they do not reach over times for which the
 // source has no shard group.
 func TestCoarseGap(t *testing.T) {
