@@ -222,12 +222,13 @@ func (s *Shard) Move(m *moves.Move) error {
 	return err
 }
 
-// MoveBytes returns what the moves take in memory that files or caches have not made of
-// their rows.
-func (s *Shard) MoveBytes() int64 {
+// Moves returns the moves that files or caches have not made of their rows, and how many
+// of them wait for a flush.
+func (s *Shard) Moves() (l *moves.List, unflushed int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.mu.set.Moves.Bytes()
+	l = s.mu.set.Moves
+	return l, l.Len() - l.After(s.mu.manifest.Flushed)
 }
 
 // repairable returns the TSM files of the view, the newest first, with what moves have

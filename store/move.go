@@ -104,6 +104,9 @@ func (s *Store) applyMove(sequence uint64, e *entry.Move) {
 		s.dirty(sh)
 		s.count(sh, sh.Bytes())
 		sh.idle.Store(false)
+		if _, unflushed := sh.Moves(); unflushed >= move.FlushAt {
+			s.FlushSoon()
+		}
 		return err
 	})
 	if err != nil {

@@ -56,7 +56,8 @@ func BenchmarkMove(b *testing.B) {
 		}
 		b.ReportMetric(float64(s.log.Stats().BytesWritten-bytes), "entry-bytes")
 		b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/1e6, "MB-allocated")
-		b.ReportMetric(float64(e.MoveBytes()), "list-bytes")
+		waiting, _ := e.Moves()
+		b.ReportMetric(float64(waiting.Bytes()), "list-bytes")
 		read("read-moved")
 		s.makeMoves()
 		read("read-merged")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tsdbd/internal/testkit/script"
 	"tsdbd/internal/testkit/testseed"
@@ -159,6 +160,50 @@ func TestMoveOfGoneSeries(t *testing.T) {
 	}
 }
 
+// TestMovesWaiting makes as many moves as may wait, while no cache is flushed: one more is
+// refused, where it concerns the shard. Then the moves that wait are made at once, without
+// a write or a flush that anybody asks for, and moves go on.
+func TestMovesWaiting(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	s.must(s.write("db", "m,h=a v=1 1\no,h=a v=1 2000000000000000000")) // two shards
+	e := s.entries()[0]
+	s.flushing.Lock()
+	for i := range 1024 {
+		if got := s.statement(fmt.Sprintf("UPDATE m SET h = '%d'", i%2)); got[0] != "1 series, 0 merged" {
+			t.Fatalf("move %d: %s", i, got)
+		}
+	}
+	refused := "refused: 1024 moves wait for merges of shard 1, and at most 1024 may: repeat the statement later"
+	for text, want := range map[string]string{
+		"UPDATE m SET h = '2'":                    refused,
+		"ALTER MEASUREMENT m RENAME TO n":         refused,
+		"ALTER MEASUREMENT m RENAME FIELD v TO w": refused,
+		"UPDATE m SET h = '2' WHERE h = 'x'":      "0 series, 0 merged",
+		"ALTER MEASUREMENT o RENAME TO p":         "1 series, 0 merged",
+	} {
+		if got := s.statement(text); got[0] != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	want := points{"m,h=1 1 v": "1", "p,h=a 2000000000000000000 v": "1"}
+	s.wants("1024 moves wait", want)
+	s.flushing.Unlock()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if l, _ := e.Moves(); l.Len() == 0 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%d moves still wait", l.Len())
+		}
+	}
+	s.wants("the moves are made", want)
+	if got := s.statement("UPDATE m SET h = '2'"); got[0] != "1 series, 0 merged" {
+		t.Errorf("after the merge: %s", got)
+	}
+	s.must(s.Close())
+}
+
 // listed returns the series that the index of each shard has of some measurements.
 func (s *testStore) listed(measurements ...string) (out []string) {
 	v, err := s.View("db", "", model.AllTime)
@@ -223,8 +268,8 @@ func (s *testStore) makeMoves() {
 			did, err = e.Compact(context.Background(), true)
 			s.must(err)
 		}
-		if n := e.MoveBytes(); n > 0 {
-			s.t.Errorf("shard %d keeps moves of %d bytes", e.ID(), n)
+		if l, _ := e.Moves(); l.Len() > 0 {
+			s.t.Errorf("shard %d keeps %d moves", e.ID(), l.Len())
 		}
 	}
 }

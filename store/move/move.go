@@ -28,10 +28,19 @@ const MaxBytes = 8 << 20
 // yet, besides its key.
 const seriesBytes = 96
 
+// Each read of a moved series looks at all moves that wait for a merge of its shard.
+const (
+	// FlushAt is how many may wait for the flush that comes before the merge.
+	FlushAt = 256
+	// maxWaiting is how many may wait in all.
+	maxWaiting = 1024
+)
+
 // Shard is a shard of the database, with the series that are to be moved in it, if any.
 type Shard struct {
-	View *shard.View
-	Set  *roaring.Bitmap
+	View    *shard.View
+	Set     *roaring.Bitmap
+	waiting int // moves that it has not made yet
 }
 
 // Add adds a shard of the database. Of the series that were selected in it, if any, it
@@ -39,13 +48,14 @@ type Shard struct {
 // of theirs would be a series without rows.
 func (r *Request) Add(s *shard.Shard, selected *roaring.Bitmap) {
 	if v := s.View(); v != nil {
-		sh := Shard{View: v}
+		waiting, _ := s.Moves()
+		r.PairBytes -= waiting.Bytes()
+		sh := Shard{View: v, waiting: waiting.Len()}
 		if selected != nil {
 			sh.Set = v.AllSeries()
 			sh.Set.And(selected)
 		}
 		r.Shards = append(r.Shards, sh)
-		r.PairBytes -= s.MoveBytes()
 	}
 }
 
@@ -83,6 +93,11 @@ func (r *Request) Make(ctx context.Context) (out *Result, err error) {
 	known, err := checkNames(r.Change, r.Shards)
 	if err != nil {
 		return nil, err
+	}
+	for _, sh := range r.Shards {
+		if sh.waiting >= maxWaiting && sh.Set != nil && !sh.Set.IsEmpty() {
+			return nil, fmt.Errorf("%d moves wait for merges of shard %d, and at most %d may: repeat the statement later", sh.waiting, sh.View.ID(), maxWaiting)
+		}
 	}
 	out = &Result{sets: make([]*roaring.Bitmap, len(r.Shards))}
 	if r.Change.Fields() {
