@@ -172,27 +172,26 @@ func (r *reader) refuse(what Refusal, reason string) {
 	r.source.refuse(r.shard, what, reason, &run)
 }
 
-// nextKey returns the key of the next series that is wanted, "" at the end.
+// nextKey returns the key of the next series, "" at the end.
 func (r *reader) nextKey() string {
-	for {
-		key := r.log.next()
-		for _, h := range r.heads {
-			if k := h.next(); k != "" && (key == "" || k < key) {
-				key = k
-			}
+	key := r.log.next()
+	for _, h := range r.heads {
+		if k := h.next(); k != "" && (key == "" || k < key) {
+			key = k
 		}
-		if key == "" || r.source.opt.Wanted == nil || r.wanted(key) {
-			return key
+	}
+	return key
+}
+
+// skip passes over the present series.
+func (r *reader) skip() {
+	for _, h := range r.heads {
+		if h.next() == r.key {
+			h.take(r.key, func(*seriesStream, *indexKey) {})
 		}
-		key = strings.Clone(key)
-		for _, h := range r.heads {
-			if h.next() == key {
-				h.take(key, func(*seriesStream, *indexKey) {})
-			}
-		}
-		if r.log.next() == key {
-			r.log.take()
-		}
+	}
+	if r.log.next() == r.key {
+		r.log.take()
 	}
 }
 
@@ -206,7 +205,7 @@ func (r *reader) wanted(key string) bool {
 	return !r.unwanted
 }
 
-// nextSeries finds the columns of the next series.
+// nextSeries finds the columns of the next series, none if it is not wanted.
 func (r *reader) nextSeries() bool {
 	key := r.nextKey()
 	if key == "" {
@@ -214,6 +213,10 @@ func (r *reader) nextSeries() bool {
 	}
 	r.key, r.raw, r.reason = strings.Clone(key), "", ""
 	r.recycle()
+	if r.source.opt.Wanted != nil && !r.wanted(r.key) {
+		r.skip()
+		return true
+	}
 	for _, h := range r.heads {
 		if h.next() == r.key {
 			h.take(r.key, func(s *seriesStream, k *indexKey) {

@@ -515,6 +515,34 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestWantedEnds: a reader asks its context also between series that are not wanted.
+func TestWantedEnds(t *testing.T) {
+	d := newTree(t)
+	var file tsm1test.File
+	for _, key := range []string{"a", "b", "c"} {
+		file.Add(key, "f", rowsOf(model.Float, 1, 2))
+	}
+	d.tsm(t, 1, file.Bytes())
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	s, err := Open(d.root, Options{Wanted: func(string) bool {
+		asked++
+		cancel()
+		return false
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Next(ctx); !errors.Is(err, context.Canceled) || asked != 1 {
+		t.Errorf("%v after %d series", err, asked)
+	}
+}
+
 // TestWanted reads the measurements that are chosen, from files, late ones, and the log.
 func TestWanted(t *testing.T) {
 	d := newTree(t)
