@@ -168,6 +168,9 @@ func (m *fileImport) run(ctx context.Context, c *cli.Command, rest []string, std
 	}
 	defer in.close()
 	if m.failed != "" {
+		if in.reads(m.failed) {
+			return usageError(c, "-failed %s is a file that is imported: name another one", m.failed)
+		}
 		file, ferr := os.OpenFile(m.failed, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if ferr != nil {
 			return ferr
@@ -318,6 +321,15 @@ func openImport(ctx context.Context, names []string, format string, stderr io.Wr
 		in.size = 0
 	}
 	return in, nil
+}
+
+// reads reports whether a file is one of the inputs.
+func (in *importInput) reads(name string) bool {
+	at, err := os.Stat(name)
+	return err == nil && at.Mode().IsRegular() && slices.ContainsFunc(in.open, func(f *os.File) bool {
+		st, err := f.Stat()
+		return err == nil && os.SameFile(at, st)
+	})
 }
 
 func (in *importInput) close() {

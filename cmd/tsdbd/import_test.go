@@ -83,6 +83,12 @@ func TestImportFiles(t *testing.T) {
 	if want := "# CONTEXT-DATABASE:b\n# CONTEXT-RETENTION-POLICY:\nbad\n# CONTEXT-DATABASE:a\n# CONTEXT-RETENTION-POLICY:\nbad\n"; err != nil || string(text) != want {
 		t.Errorf("failed lines %q, %v", text, err)
 	}
+	if _, _, err := tsdbd(t, "import", "-host", s.URL, "-db", "a", "-failed", failed, one, failed); err == nil || !strings.Contains(err.Error(), "is a file that is imported") {
+		t.Errorf("import of the file of refused lines: %v", err)
+	}
+	if still, err := os.ReadFile(failed); err != nil || string(still) != string(text) {
+		t.Errorf("the file of refused lines has become %q, %v", still, err)
+	}
 	if _, err := os.Stat("/dev/full"); err == nil { // what was refused must not be lost in silence
 		if _, _, err := tsdbd(t, "import", "-host", s.URL, "-db", "a", "-failed", "/dev/full", one); err == nil || !strings.Contains(err.Error(), "no space left") {
 			t.Errorf("import with a full disk: %v", err)
