@@ -126,7 +126,7 @@ func TestMoveLimits(t *testing.T) {
 // TestMoveOfGoneSeries deletes or moves series after they were selected to be moved. They
 // are not moved then: no shard lists a series that it has no rows of.
 func TestMoveOfGoneSeries(t *testing.T) {
-	const late = 2_000_000_000_000_000_000 // in a shard of its own
+	const late = int64(2_000_000_000_000_000_000) // in a shard of its own
 	for _, c := range []struct {
 		meanwhile string
 		series    int
