@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"tsdbd/internal/vfs"
 )
 
 // Refused keeps the lines that a server has refused, each once: parts of a source are
@@ -51,6 +53,10 @@ func OpenRefused(name string, goOn bool) (*Refused, error) {
 	}
 	if r.mu.file, err = os.OpenFile(name, mode, 0o600); err != nil {
 		return nil, err
+	}
+	// A journal trusts that the file is there after a power cut.
+	if err := vfs.OS.SyncDir(filepath.Dir(name)); err != nil {
+		return nil, errors.Join(fmt.Errorf("create %s: %w", name, err), r.Close())
 	}
 	if err := r.read(); err != nil {
 		return nil, errors.Join(fmt.Errorf("read refused lines in %s: %w", name, err), r.Close())
