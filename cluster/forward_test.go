@@ -158,6 +158,36 @@ func TestForwardWaits(t *testing.T) {
 	}
 }
 
+// TestAnswerAtClose: another node gets the answer to a request under which this node
+// closes, as to its own removal.
+func TestAnswerAtClose(t *testing.T) {
+	g := settled(t)
+	began := make(chan struct{})
+	g.servers["n1"].setAPI(func(w http.ResponseWriter, r *http.Request) {
+		close(began)
+		<-r.Context().Done() // Close has begun
+		time.Sleep(50 * time.Millisecond)
+		w.WriteHeader(http.StatusTeapot)
+	})
+	n2, _ := g.servers["n2"].now()
+	result := make(chan error, 1)
+	go func() {
+		resp, err := n2.transport.Client().Get("http://" + g.address("n1") + "/")
+		if err == nil {
+			err = resp.Body.Close()
+			if resp.StatusCode != http.StatusTeapot {
+				err = fmt.Errorf("answer %d", resp.StatusCode)
+			}
+		}
+		result <- err
+	}()
+	<-began
+	g.servers["n1"].stop()
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRead: a position is waited for, a strong read sees what was acknowledged anywhere,
 // and a node that is behind has the leader answer.
 func TestRead(t *testing.T) {

@@ -392,7 +392,7 @@ func (n *Node) Close() error {
 	n.cancel()
 	n.sums.close()
 	if n.http != nil {
-		errs = append(errs, n.http.Close())
+		errs = append(errs, n.closeHTTP())
 	}
 	n.running.Wait()
 	if n.transport != nil {
@@ -402,6 +402,20 @@ func (n *Node) Close() error {
 		errs = append(errs, n.closeLog())
 	}
 	return errors.Join(errs...)
+}
+
+// answerTime is how long Close waits until the answers to other nodes are sent.
+const answerTime = time.Second
+
+// closeHTTP ends the connections of other nodes. Their requests have been canceled; the
+// answers that are under way still arrive, as that to the removal of this node.
+func (n *Node) closeHTTP() error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	if n.http.Shutdown(ctx) == nil {
+		return nil
+	}
+	return n.http.Close()
 }
 
 // timeout is how long a node waits for the answer of another one to a question that

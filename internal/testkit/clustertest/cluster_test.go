@@ -352,6 +352,21 @@ func (n *node) administer(what string, params url.Values, to any) {
 	n.c.await(what, func() error { return n.try(what, params, to) })
 }
 
+// expel removes a member. If the lead changes meanwhile, the answer can be an error though
+// the member is gone; then the next try says that there is none of its name.
+func (n *node) expel(name string) {
+	n.c.t.Helper()
+	tried := false
+	n.c.await("remove "+name, func() error {
+		err := n.try("remove", url.Values{"name": {name}}, nil)
+		if tried && err != nil && strings.Contains(err.Error(), "no member has the name") {
+			return nil
+		}
+		tried = true
+		return err
+	})
+}
+
 // try is administer, once.
 func (n *node) try(what string, params url.Values, to any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

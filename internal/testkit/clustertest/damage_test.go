@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -50,7 +49,7 @@ func TestFlippedLog(t *testing.T) {
 			refused++
 			t.Logf("%s: the node does not start: %.600v", flipped, err)
 			n.wipe()
-			c.nodes[0].administer("remove", url.Values{"name": {n.name}}, nil)
+			c.nodes[0].expel(n.name)
 			c.restart(n)
 		}
 		c.healthy()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"os/exec"
 	"strings"
 	"sync"
@@ -92,7 +91,7 @@ func TestRejoin(t *testing.T) {
 	ws.advance(c, 3)
 	lost.Kill()
 	lost.wipe()
-	c.others(lost)[0].administer("remove", url.Values{"name": {lost.name}}, nil)
+	c.others(lost)[0].expel(lost.name)
 	began = time.Now()
 	for kill := range *rejoinKills {
 		lost.Begin()
@@ -194,7 +193,7 @@ func TestOneThreeOne(t *testing.T) {
 	c.healthy()
 	// Back to one.
 	for _, n := range c.others(one) {
-		one.administer("remove", url.Values{"name": {n.name}}, nil)
+		one.expel(n.name)
 		c.remove(n)
 	}
 	one.write("db", "m,s=100 v=1i 1")
