@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -23,17 +22,18 @@ type Gatherer struct {
 	strings [][]byte
 	layouts []*point.Layout
 
-	runs  []run
-	refs  []rowRef
-	next  int // of refs, for Next
-	links []uint64
-	pos   []int32        // per wanted field: value index in the layout in use, -1 if absent
-	wide  map[string]int // place of each wanted field, where they are many
-	mark  []bool         // by layout number: scratch of layoutsOf
-	all   []column.Field // of Start
-	some  []column.Field // of the rows of Next
-	part  column.Rows
-	nulls [int(model.Boolean) + 1]column.Vector
+	runs    []run
+	refs    []rowRef
+	next    int      // of refs, for Next
+	scratch []rowRef // of sort
+	links   []uint64
+	pos     []int32        // per wanted field: value index in the layout in use, -1 if absent
+	wide    map[string]int // place of each wanted field, where they are many
+	mark    []bool         // by layout number: scratch of layoutsOf
+	all     []column.Field // of Start
+	some    []column.Field // of the rows of Next
+	part    column.Rows
+	nulls   [int(model.Boolean) + 1]column.Vector
 }
 
 type rowRef struct {
@@ -59,7 +59,7 @@ func (g *Gatherer) Release() {
 		clear(refs) // they point into the cache
 		refLists.Put(&refs)
 	}
-	g.refs = nil
+	g.refs, g.scratch = nil, nil
 }
 
 // capture takes the series' state and what is needed to walk its rows.
@@ -342,7 +342,7 @@ func (g *Gatherer) Gather(dst *column.Rows, id model.SeriesID, fields []column.F
 // sort brings the collected rows into the order of time, then of age.
 func (g *Gatherer) sort(st state) {
 	if st.flags&unsorted != 0 {
-		slices.SortStableFunc(g.refs, func(a, b rowRef) int { return cmp.Compare(a.time, b.time) })
+		g.scratch = inOrder(g.refs, g.scratch)
 	}
 }
 
