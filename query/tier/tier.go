@@ -53,6 +53,9 @@ func Rewrite(st *influxql.SelectStatement, opt Options) (out *influxql.SelectSta
 	if opt.Use == Off || opt.Use == "" || st.Target != nil || st.IsRawQuery || len(st.Sources) != 1 {
 		return nil, "", nil
 	}
+	if st.SLimit > 0 || st.SOffset > 0 {
+		return nil, "", nil // each subquery would count series of its own
+	}
 	m, ok := st.Sources[0].(*influxql.Measurement)
 	if !ok || m.Regex != nil || m.SystemIterator != "" {
 		return nil, "", nil
@@ -95,10 +98,13 @@ type rewriter struct {
 	single   bool          // each group of the answer is a row of the target
 
 	columns map[string]bool // of the subqueries, by what they are named in the target
-	asked   []string        // fields of the source
+	asked   []asked         // of the source
 	targets []string        // select lists of the subqueries
 	sources []string
 }
+
+// asked is a call of the select list.
+type asked struct{ function, field string }
 
 func (r *rewriter) note() string {
 	return fmt.Sprintf("rows of %s before %s are from the downsample %s, in windows of %s",
@@ -276,7 +282,7 @@ func (r *rewriter) fields(out *influxql.SelectStatement) error {
 	case len(r.columns) == 0:
 		return errNo
 	case out.Fill != influxql.NullFill:
-	case counts > 0 && (others > 0 || slices.ContainsFunc(r.asked, func(f string) bool { return f != r.asked[0] })):
+	case counts > 0 && (others > 0 || slices.ContainsFunc(r.asked, func(a asked) bool { return a.field != r.asked[0].field })):
 		// Counts are 0 in windows without rows, the others null, and so are counts of a
 		// field that no row of the group has.
 		return errNo
@@ -312,7 +318,7 @@ func (r *rewriter) expression(e influxql.Expr, inside bool, counts, others *int)
 			} else {
 				*others++
 			}
-			r.asked = append(r.asked, ref.Val)
+			r.asked = append(r.asked, asked{e.Name, ref.Val})
 			return r.call(e.Name, ref.Val, inside)
 		}
 		if _, ok := e.Args[0].(*influxql.Call); !ok || e.Name == "count" || function.Functions[e.Name].LooksBack {
@@ -367,15 +373,19 @@ func (r *rewriter) call(name, field string, inside bool) (influxql.Expr, error) 
 			quoted := influxql.QuoteIdent(field)
 			sum = column("sum", both("%s * %s"), "mean("+quoted+") * count("+quoted+")")
 		}
-		return &influxql.ParenExpr{Expr: &influxql.BinaryExpr{Op: influxql.DIV, LHS: over("sum", sum), RHS: over("sum", stored("count"))}}, nil
+		// An unsigned sum cannot be divided by a count, which is an integer.
+		float := &influxql.BinaryExpr{Op: influxql.MUL, LHS: over("sum", sum), RHS: &influxql.NumberLiteral{Val: 1}}
+		return &influxql.ParenExpr{Expr: &influxql.BinaryExpr{Op: influxql.DIV, LHS: float, RHS: over("sum", stored("count"))}}, nil
 	}
 	return nil, errNo
 }
 
 // names checks that condition and dimensions are about tags, and that the fields are
-// there: calls of fields that do not exist are for the source to answer.
+// there and have types that the calls accept. All other calls are for the source to answer
+// or to refuse.
 func (r *rewriter) names() error {
 	tags, fields := map[string]bool{}, map[string]bool{}
+	refused := false
 	for _, policy := range []string{r.d.From, r.d.Into} {
 		view, err := r.opt.Storage.View(r.m.Database, policy, model.TimeRange{Min: r.first, Max: r.last})
 		if err != nil {
@@ -391,6 +401,10 @@ func (r *rewriter) names() error {
 					}
 				}
 				fields[key] = true
+				refused = refused || policy == r.d.From && slices.ContainsFunc(r.asked, func(a asked) bool {
+					takes := function.Functions[a.function]
+					return a.field == key && !takes.Accepts(f.Type)
+				})
 			}
 			keys, err := sh.TagKeys(r.m.Name)
 			if err != nil {
@@ -403,7 +417,7 @@ func (r *rewriter) names() error {
 		}
 		view.Release()
 	}
-	no := slices.ContainsFunc(r.asked, func(f string) bool { return !fields[f] })
+	no := refused || slices.ContainsFunc(r.asked, func(a asked) bool { return !fields[a.field] })
 	ref := func(e *influxql.VarRef) { no = no || !tags[e.Val] || fields[e.Val] || e.Type == influxql.AnyField }
 	if r.where != nil {
 		influxql.WalkFunc(r.where, func(n influxql.Node) {

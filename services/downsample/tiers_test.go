@@ -29,7 +29,7 @@ func TestTiersModel(t *testing.T) {
 		write := func(from, to int) {
 			var lines strings.Builder
 			for range 60 {
-				fmt.Fprintf(&lines, "m,a=%s%s f=%d,i=%di %d\n", pick("x", "y", "z"), pick("", ",b=1"), rnd.IntN(64), rnd.IntN(64), from+rnd.IntN(to-from))
+				fmt.Fprintf(&lines, "m,a=%s%s f=%d,i=%di,u=%du %d\n", pick("x", "y", "z"), pick("", ",b=1"), rnd.IntN(64), rnd.IntN(64), rnd.IntN(64), from+rnd.IntN(to-from))
 			}
 			fmt.Fprintf(&lines, "m,a=x f=%d,s=\"text\" %d\n", rnd.IntN(64), from+rnd.IntN(to-from))
 			if err := h.load("raw", lines.String()); err != nil {
@@ -58,7 +58,7 @@ func TestTiersModel(t *testing.T) {
 					continue
 				}
 				fields[i] = pick("max(f)", "mean(f)", "count(i)", "sum(i)", "min(i)", "last(f)", "median(f)", "count(s)", "mean(f) * 2", "derivative(max(i), 1h)", "cumulative_sum(sum(i))", "abs(min(i))", "max(f) - min(f)",
-					"mean(i)", "sum(f) / count(f)", "spread(f)", "percentile(f, 50)", "first(i)", "count(distinct(i))", "moving_average(max(f), 2)", "mean(f) + max(i)")
+					"mean(i)", "mean(u)", "sum(s)", "sum(f) / count(f)", "spread(f)", "percentile(f, 50)", "first(i)", "count(distinct(i))", "moving_average(max(f), 2)", "mean(f) + max(i)")
 			}
 			bound := func(at int) string {
 				return time.Unix(int64(at), 0).UTC().Format(time.RFC3339)
