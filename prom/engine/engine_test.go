@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/stats"
@@ -173,6 +174,58 @@ func TestMemoryLimit(t *testing.T) {
 	// A small query runs.
 	if _, err := e.Run(t.Context(), request(`count(m{i="00001"})`, 3), &table{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A look-up with a limit takes memory for what it returns, not for all there is.
+func TestLookupMemory(t *testing.T) {
+	const series, measurements = 1500, 300
+	var b strings.Builder
+	for i := range series {
+		fmt.Fprintf(&b, "m,i=%05d value=1 0\n", series-1-i)
+	}
+	for i := range measurements {
+		fmt.Fprintf(&b, "n%05d,k%05d=%05d value=1 0\n", measurements-1-i, measurements-1-i, i)
+	}
+	memory := admission.NewMemory(1 << 30)
+	e := newEngine(t, admission.Limits{MemoryBytes: 48 << 10}, memory, b.String())
+	all, err := e.Selectors([]string{`{__name__=~"m|n.+"}`, `{__name__=~"n.+"}`, "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what, want string
+		limit      int
+	}{
+		{"series", `{__name__="m", i="00000"} {__name__="m", i="00001"} {__name__="m", i="00002"} [results truncated due to limit]`, 3},
+		{"labels", "__name__ i k00000 [results truncated due to limit]", 3},
+		{"__name__", "m n00000 n00001 [results truncated due to limit]", 3},
+		{"i", "00000 00001 00002 [results truncated due to limit]", 3},
+		{"k00007", "00292 []", 3},
+		{"series", "", 0},
+		{"i", "", 0},
+	} {
+		l := &Lookup{Access: Access{DB: "db"}, Selectors: all, Start: time.Unix(0, 0), End: time.Unix(9, 0), Limit: c.limit}
+		var got []string
+		var out *Outcome
+		switch c.what {
+		case "series":
+			out, err = e.Series(t.Context(), l, func(ls labels.Labels) error { got = append(got, ls.String()); return nil })
+		case "labels":
+			got, out, err = e.LabelNames(t.Context(), l)
+		default:
+			got, out, err = e.LabelValues(t.Context(), l, c.what)
+		}
+		if c.limit == 0 {
+			if !errors.Is(err, admission.ErrMemory) {
+				t.Errorf("%s without a limit: %d, %v", c.what, len(got), err)
+			}
+		} else if err != nil || strings.Join(got, " ")+" "+fmt.Sprint(out.Warnings) != c.want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", c.what, err, got, c.want)
+		}
+		if memory.Used() != 0 {
+			t.Errorf("%s: %d bytes stay charged", c.what, memory.Used())
+		}
 	}
 }
 

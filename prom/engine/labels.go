@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
+	"tsdbd/internal/smallest"
 	"tsdbd/prom/metadata"
 )
 
@@ -131,6 +131,8 @@ func (e *Engine) list(ctx context.Context, l *Lookup, what string, f func(*run, 
 		}
 		defer q.Close()
 		var notes annotations.Annotations
+		bytes := func(text string) int64 { return 2*textBytes + int64(len(text)) } // in a list that grows
+		all := smallest.New(l.hintLimit(), strings.Compare, bytes, r.keep)
 		sets := l.Selectors
 		if len(sets) == 0 {
 			sets = [][]*labels.Matcher{nil}
@@ -144,13 +146,13 @@ func (e *Engine) list(ctx context.Context, l *Lookup, what string, f func(*run, 
 				return err
 			}
 			notes.Merge(more)
-			if err := r.keep(int64(len(found)) * textBytes); err != nil {
-				return err
+			for _, text := range found {
+				if err := all.Add(text); err != nil {
+					return err
+				}
 			}
-			list = append(list, found...)
 		}
-		slices.Sort(list)
-		list = slices.Compact(list)
+		list = all.Sorted()
 		cut := l.Limit > 0 && len(list) > l.Limit
 		if cut {
 			list = list[:l.Limit]

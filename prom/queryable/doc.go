@@ -7,6 +7,9 @@
 // with equal labels become one (see Series). Then, when a caller iterates over a
 // series, it reads the samples of this series and of those that follow it (see batch).
 //
+// Look-ups of labels take one measurement after another, and hold only what they
+// return (see lookUp).
+//
 // Times are milliseconds: nanoseconds round down, and of several samples in one
 // millisecond the last stays.
 //

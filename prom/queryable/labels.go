@@ -2,26 +2,29 @@ package queryable
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"strings"
+	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/util/annotations"
 
+	"tsdbd/internal/smallest"
+	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/prom"
 )
 
 // LabelValues returns the values of a label among the series that matchers choose.
 func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	texts, err := q.each(ctx, matchers, func(t *table, texts *texts) error {
+	return q.texts(ctx, matchers, hints, func(one *querier, t *table, texts *texts) error {
 		if name == prom.NameLabel {
-			return q.names(ctx, t, texts)
+			return one.names(ctx, t, texts)
 		}
 		for _, p := range t.parts {
-			if err := q.narrow(ctx, t, &p); err != nil {
+			if err := one.narrow(ctx, t, &p); err != nil {
 				return err
 			}
 			values, err := first(p, t.measurement, name, hints)
@@ -29,17 +32,13 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 				return err
 			}
 			for _, v := range values {
-				if err := texts.add(v); err != nil {
+				if err := texts.Add(v); err != nil {
 					return err
 				}
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return limited(texts, hints), q.warnings(q.times), nil
 }
 
 // names adds the names of the metrics of a table, of those that a series has which the
@@ -57,7 +56,7 @@ func (q *querier) names(ctx context.Context, t *table, texts *texts) error {
 			if has != nil && has.ids[f.metric].IsEmpty() {
 				continue
 			}
-			if err := texts.add(t.metrics[f.metric].name); err != nil {
+			if err := texts.Add(t.metrics[f.metric].name); err != nil {
 				return err
 			}
 		}
@@ -88,22 +87,22 @@ func first(p part, measurement, key string, hints *storage.LabelHints) ([]string
 
 // LabelNames returns the names of the labels of the series that matchers choose.
 func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	texts, err := q.each(ctx, matchers, func(t *table, texts *texts) error {
+	return q.texts(ctx, matchers, hints, func(one *querier, t *table, texts *texts) error {
 		for _, p := range t.parts {
 			keys, err := p.shard.TagKeys(t.measurement)
 			if err != nil {
 				return err
 			}
-			if err := q.narrow(ctx, t, &p); err != nil {
+			if err := one.narrow(ctx, t, &p); err != nil {
 				return err
 			}
 			if p.ids == nil || !p.ids.IsEmpty() {
-				if err := texts.add(prom.NameLabel); err != nil {
+				if err := texts.Add(prom.NameLabel); err != nil {
 					return err
 				}
 			}
 			for _, key := range keys {
-				if _, ok := texts.seen[key]; ok {
+				if !texts.Wants(key) {
 					continue
 				}
 				one, err := p.shard.FirstTagValues(t.measurement, key, p.ids, 1)
@@ -113,7 +112,110 @@ func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 				if len(one) == 0 {
 					continue
 				}
-				if err := texts.add(key); err != nil {
+				if err := texts.Add(key); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// texts is a set of names or values.
+type texts struct{ *smallest.Set[string] }
+
+// Add adds a copy of a text: the text may lie in the midst of many.
+func (t texts) Add(text string) error {
+	if !t.Wants(text) {
+		return nil
+	}
+	return t.Set.Add(strings.Clone(text))
+}
+
+// texts collects texts of the tables that matchers choose, and returns the first ones
+// if there is a limit.
+func (q *querier) texts(ctx context.Context, matchers []*labels.Matcher, hints *storage.LabelHints, f func(*querier, *table, *texts) error) ([]string, annotations.Annotations, error) {
+	limit := 0
+	if hints != nil {
+		limit = hints.Limit
+	}
+	bytes := func(text string) int64 { return listed*int64(unsafe.Sizeof(text)) + int64(len(text)) }
+	all := texts{smallest.New(limit, strings.Compare, bytes, q.budget.take)}
+	err := q.lookUp(ctx, q.times, matchers, false, func(one *querier, t *table) error { return f(one, t, &all) })
+	if err != nil {
+		return nil, nil, err
+	}
+	return all.Sorted(), q.warnings(q.times), nil
+}
+
+// listed is the room of an element in a list that grows, in elements.
+const listed = 2
+
+// lookUp calls f with the tables that matchers choose, one after another. What the
+// querier that f gets takes from its budget is given back when f returns.
+func (q *querier) lookUp(ctx context.Context, times model.TimeRange, matchers []*labels.Matcher, ids bool, f func(*querier, *table) error) error {
+	if q.view == nil {
+		return errClosed
+	}
+	sel, err := q.selector(matchers)
+	if err != nil {
+		return err
+	}
+	one := &querier{view: q.view, times: times, budget: budget{charge: q.budget.take}}
+	defer func() { one.budget.release(one.budget.held) }()
+	var shards []scan.Shard
+	for _, sh := range q.shards(times) {
+		shards = append(shards, sh.Charged(one.budget.take))
+	}
+	names, err := one.measurements(ctx, shards, sel)
+	if err != nil {
+		return err
+	}
+	held := one.budget.held
+	for _, name := range names {
+		t, err := one.table(ctx, shards, name, sel, ids)
+		if t != nil {
+			err = f(one, t)
+		}
+		if err != nil {
+			return err
+		}
+		one.budget.release(one.budget.held - held)
+	}
+	return nil
+}
+
+// labelSets returns the labels of the series that have samples between the times of
+// hints, sorted.
+func (q *querier) labelSets(ctx context.Context, hints *storage.SelectHints, matchers []*labels.Matcher) storage.SeriesSet {
+	bytes := func(ls labels.Labels) int64 { return listed*int64(unsafe.Sizeof(ls)) + int64(ls.ByteSize()) }
+	all := smallest.New(hints.Limit, labels.Compare, bytes, q.budget.take)
+	times := q.times.Intersect(rangeOf(hints.Start, hints.End))
+	var b labels.ScratchBuilder
+	var tags model.Tags
+	err := q.lookUp(ctx, times, matchers, true, func(one *querier, t *table) error {
+		has, err := one.present(ctx, t, t.parts, times)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for ids := t.ids.Iterator(); ids.HasNext(); n++ {
+			if n%1024 == 0 {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+			}
+			id := model.SeriesID(ids.Next())
+			key, err := q.view.SeriesKey(id)
+			if err != nil {
+				return err
+			}
+			_, tags = model.ParseSeriesKey(key, tags[:0])
+			for i, m := range t.metrics {
+				if !has.metric(id, i) {
+					continue
+				}
+				if err := all.Add(appendLabels(&b, m.name, tags)); err != nil {
 					return err
 				}
 			}
@@ -121,65 +223,38 @@ func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 		return nil
 	})
 	if err != nil {
-		return nil, nil, err
+		return storage.ErrSeriesSet(err)
 	}
-	return limited(texts, hints), q.warnings(q.times), nil
+	return &labelSet{list: all.Sorted(), at: -1, warnings: q.warnings(times)}
 }
 
-// texts is a set that charges its memory.
-type texts struct {
-	seen   map[string]struct{}
-	budget *budget
+// labelSet is a set of series without samples.
+type labelSet struct {
+	list     []labels.Labels
+	at       int
+	warnings annotations.Annotations
 }
 
-// setBytes is the memory of a text in a set, without its letters.
-const setBytes = 48
-
-func (t *texts) add(text string) error {
-	if _, ok := t.seen[text]; ok {
-		return nil
-	}
-	if err := t.budget.take(int64(len(text) + setBytes)); err != nil {
-		return err
-	}
-	t.seen[text] = struct{}{}
-	return nil
+// Next moves to the next series.
+func (s *labelSet) Next() bool {
+	s.at++
+	return s.at < len(s.list)
 }
 
-// each collects texts of the tables that matchers choose.
-func (q *querier) each(ctx context.Context, matchers []*labels.Matcher, f func(*table, *texts) error) (map[string]struct{}, error) {
-	if q.view == nil {
-		return nil, errClosed
-	}
-	sel, err := q.selector(matchers)
-	if err != nil {
-		return nil, err
-	}
-	var shards []scan.Shard
-	for _, sh := range q.shards(q.times) {
-		shards = append(shards, sh.Charged(q.budget.take))
-	}
-	tables, err := q.tables(ctx, shards, sel, false)
-	if err != nil {
-		return nil, err
-	}
-	all := texts{seen: map[string]struct{}{}, budget: &q.budget}
-	for _, t := range tables {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := f(t, &all); err != nil {
-			return nil, err
-		}
-	}
-	return all.seen, nil
-}
+// At returns the series of the last Next.
+func (s *labelSet) At() storage.Series { return &bareSeries{s.list[s.at]} }
 
-// limited returns a set sorted, the first ones if there is a limit.
-func limited(set map[string]struct{}, hints *storage.LabelHints) []string {
-	out := slices.Sorted(maps.Keys(set))
-	if hints != nil && hints.Limit > 0 && len(out) > hints.Limit {
-		out = out[:hints.Limit]
-	}
-	return out
-}
+// Err returns nil: what can fail comes from Select.
+func (s *labelSet) Err() error { return nil }
+
+// Warnings returns what the store has lost of the times.
+func (s *labelSet) Warnings() annotations.Annotations { return s.warnings }
+
+// bareSeries is a series without samples.
+type bareSeries struct{ labels labels.Labels }
+
+// Labels returns the labels of the series.
+func (s *bareSeries) Labels() labels.Labels { return s.labels }
+
+// Iterator returns an iterator over nothing.
+func (s *bareSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator { return chunkenc.NewNopIterator() }

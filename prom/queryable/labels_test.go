@@ -64,6 +64,9 @@ func TestLabelsRefused(t *testing.T) {
 		if err == nil {
 			_, _, err = q.LabelNames(t.Context(), nil)
 		}
+		if err == nil {
+			err = q.Select(t.Context(), true, &storage.SelectHints{End: 100, Func: "series"}, parse(t, `{host!=""}`)...).Err()
+		}
 		if err := q.Close(); err != nil {
 			t.Fatal(err)
 		}

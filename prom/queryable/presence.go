@@ -14,10 +14,9 @@ type presence struct {
 	ids []*roaring.Bitmap // by metric
 }
 
-// metric reports whether a series has samples of a metric. Without a presence all
-// series have.
+// metric reports whether a series has samples of a metric.
 func (p *presence) metric(id model.SeriesID, metric int) bool {
-	return p == nil || p.ids[metric].Contains(uint32(id))
+	return p.ids[metric].Contains(uint32(id))
 }
 
 // present returns which series of parts of a table have samples between times.

@@ -61,9 +61,13 @@ type selection struct {
 	free    *batch
 }
 
-// Select returns the series that matchers choose. They may have no sample between
-// the times, unless hints ask for nothing but the series, by the function "series".
+// Select returns the series that matchers choose. They may have no sample between the
+// times. If hints ask for the function "series", Select returns the series that have
+// samples, sorted, but not the samples. Only then is a limit regarded.
 func (q *querier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	if hints != nil && hints.Func == "series" {
+		return q.labelSets(ctx, hints, matchers)
+	}
 	s, err := q.find(ctx, sorted, hints, matchers)
 	if err != nil {
 		return storage.ErrSeriesSet(err)
@@ -76,27 +80,19 @@ func (q *querier) find(ctx context.Context, sorted bool, hints *storage.SelectHi
 		return nil, errClosed
 	}
 	s := &selection{q: q, ctx: ctx, times: q.times}
-	limit := 0
 	if hints != nil {
 		s.times = s.times.Intersect(rangeOf(hints.Start, hints.End))
-		limit = hints.Limit
 	}
 	sel, err := q.selector(matchers)
 	if err != nil {
 		return nil, err
 	}
-	tables, err := q.tables(ctx, q.shards(s.times), sel, true)
+	tables, err := q.tables(ctx, q.shards(s.times), sel)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range tables {
-		var has *presence
-		if hints != nil && hints.Func == "series" {
-			if has, err = q.present(ctx, t, t.parts, s.times); err != nil {
-				return nil, err
-			}
-		}
-		if err := s.add(t, has); err != nil {
+		if err := s.add(t); err != nil {
 			return nil, err
 		}
 	}
@@ -104,17 +100,14 @@ func (q *querier) find(ctx context.Context, sorted bool, hints *storage.SelectHi
 	if sorted {
 		slices.SortFunc(s.series, func(a, b series) int { return labels.Compare(a.labels, b.labels) })
 	}
-	if limit > 0 && len(s.series) > limit {
-		s.series = s.series[:limit]
-	}
 	for i := range s.series {
 		s.series[i].place = int32(i)
 	}
 	return s, nil
 }
 
-// add builds the labels of the series of a table, of those that are present.
-func (s *selection) add(t *table, has *presence) error {
+// add builds the labels of the series of a table.
+func (s *selection) add(t *table) error {
 	var b labels.ScratchBuilder
 	var tags model.Tags
 	// Room for as many series as may be there uncharged. Most selections have fewer.
@@ -140,9 +133,6 @@ func (s *selection) add(t *table, has *presence) error {
 		}
 		_, tags = model.ParseSeriesKey(key, tags[:0])
 		for i, m := range t.metrics {
-			if !has.metric(id, i) {
-				continue
-			}
 			s.insert(appendLabels(&b, m.name, tags), origin{table: t, id: id, metric: int32(i)})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -63,95 +64,118 @@ const (
 	startRole
 )
 
-// tables returns what a selector finds in shards, by measurement. Without ids, it
-// looks the series up only if it may choose some of those of a measurement.
-func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector, ids bool) ([]*table, error) {
+// tables returns what a selector finds in shards, by measurement, with the series.
+func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector) ([]*table, error) {
+	names, err := q.measurements(ctx, shards, s)
+	if err != nil {
+		return nil, err
+	}
 	var all []*table
-	found := map[string]*table{}
-	for _, sh := range shards {
-		for measurement, fields := range q.candidates(ctx, sh, s) {
-			chosen, partial := s.fields(measurement, fields)
-			if len(chosen) == 0 {
-				continue
-			}
-			var set *roaring.Bitmap
-			if ids || s.where != nil || partial {
-				var err error
-				if set, err = sh.Select(ctx, measurement, s.where); err != nil {
-					return nil, err
-				}
-				if set.IsEmpty() {
-					continue
-				}
-				if err := q.budget.take(2 * int64(set.GetSizeInBytes())); err != nil {
-					return nil, err
-				}
-			}
-			t := found[measurement]
-			switch {
-			case t == nil:
-				if err := q.budget.take(tableBytes); err != nil {
-					return nil, err
-				}
-				t = &table{measurement: measurement, ids: set}
-				found[measurement] = t
-				all = append(all, t)
-			case t.ids == nil:
-				t.ids = set
-			case set != nil:
-				t.ids = roaring.Or(t.ids, set)
-			}
-			for i := range chosen {
-				chosen[i].metric = t.metric(chosen[i])
-			}
-			t.parts = append(t.parts, part{shard: sh, ids: set, fields: chosen, partial: partial, filtered: s.where != nil})
-		}
-		if err := ctx.Err(); err != nil {
+	for _, name := range names {
+		t, err := q.table(ctx, shards, name, s, true)
+		if err != nil {
 			return nil, err
 		}
-	}
-	// The last measurement of a metric wins; it has the longest name.
-	slices.SortFunc(all, func(a, b *table) int { return strings.Compare(a.measurement, b.measurement) })
-	for i, t := range all {
-		t.place = i
+		if t != nil {
+			// The last measurement of a metric wins; it has the longest name.
+			t.place = len(all)
+			all = append(all, t)
+		}
 	}
 	return all, nil
 }
 
-// candidates yields the measurements of a shard that may have a metric of a
-// selector, with their fields.
-func (q *querier) candidates(ctx context.Context, sh scan.Shard, s selector) func(yield func(string, []column.Field) bool) {
-	return func(yield func(string, []column.Field) bool) {
-		if names, ok := s.exactNames(); ok {
-			// Names are looked up, so that one of very many measurements is found at once.
-			seen := map[string]bool{}
-			for _, name := range names {
-				for measurement := range prom.Splits(name) {
-					if seen[measurement] {
-						continue
-					}
-					seen[measurement] = true
-					if fields := sh.Fields(measurement); fields != nil && !yield(measurement, fields) {
-						return
-					}
-				}
-			}
-			return
+// table returns what a selector finds of a measurement in shards, or nil. Without ids,
+// it looks the series up only if the selector may choose some of those of the measurement.
+func (q *querier) table(ctx context.Context, shards []scan.Shard, measurement string, s selector, ids bool) (*table, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var t *table
+	for _, sh := range shards {
+		chosen, partial := s.fields(measurement, sh.Fields(measurement))
+		if len(chosen) == 0 {
+			continue
 		}
-		prefix := s.prefix()
-		for i, measurement := range sh.Measurements() {
-			if i%1024 == 0 && ctx.Err() != nil {
-				return
+		var set *roaring.Bitmap
+		if ids || s.where != nil || partial {
+			var err error
+			if set, err = sh.Select(ctx, measurement, s.where); err != nil {
+				return nil, err
 			}
-			// A field may complete the prefix.
-			if !strings.HasPrefix(measurement, prefix) && !strings.HasPrefix(prefix, measurement) {
+			if set.IsEmpty() {
 				continue
 			}
-			if !yield(measurement, sh.Fields(measurement)) {
-				return
+			if err := q.budget.take(2 * int64(set.GetSizeInBytes())); err != nil {
+				return nil, err
 			}
 		}
+		switch {
+		case t == nil:
+			if err := q.budget.take(tableBytes); err != nil {
+				return nil, err
+			}
+			t = &table{measurement: measurement, ids: set}
+		case t.ids == nil:
+			t.ids = set
+		case set != nil:
+			t.ids = roaring.Or(t.ids, set)
+		}
+		for i := range chosen {
+			chosen[i].metric = t.metric(chosen[i])
+		}
+		t.parts = append(t.parts, part{shard: sh, ids: set, fields: chosen, partial: partial, filtered: s.where != nil})
 	}
+	return t, nil
+}
+
+// measurements returns the measurements of shards that may have a metric of a selector,
+// sorted.
+func (q *querier) measurements(ctx context.Context, shards []scan.Shard, s selector) ([]string, error) {
+	if names, ok := s.exactNames(); ok {
+		// Names are looked up, so that one of very many measurements is found at once.
+		var all []string
+		for _, name := range names {
+			for measurement := range prom.Splits(name) {
+				all = append(all, measurement)
+			}
+		}
+		slices.Sort(all)
+		return slices.Compact(all), nil
+	}
+	var all []string
+	prefix := s.prefix()
+	for _, sh := range shards {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		found := sh.Measurements()
+		if prefix != "" {
+			found = slices.DeleteFunc(slices.Clone(found), func(measurement string) bool {
+				// A field may complete the prefix.
+				return !strings.HasPrefix(measurement, prefix) && !strings.HasPrefix(prefix, measurement)
+			})
+		}
+		all = merged(all, found)
+	}
+	return all, q.budget.take(int64(len(all)) * int64(unsafe.Sizeof("")))
+}
+
+// merged returns the elements of two sorted lists, equal ones once.
+func merged(a, b []string) []string {
+	out := make([]string, 0, max(len(a), len(b)))
+	for len(a) > 0 && len(b) > 0 {
+		c := strings.Compare(a[0], b[0])
+		if c <= 0 {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out = append(out, b[0])
+		}
+		if c >= 0 {
+			b = b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
 }
 
 // fields returns the fields of a measurement whose metrics a selector finds. partial says
