@@ -22,11 +22,13 @@ require (
 	github.com/prometheus/prometheus v0.315.0 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-require github.com/golang/snappy v1.0.0
+require (
+	github.com/golang/snappy v1.0.0
+	golang.org/x/sys v0.49.0
+)
 
 replace tsdbd => ../

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,21 +19,12 @@ type resources struct {
 	written    int64 // bytes to disk
 }
 
-// usage reads the resources of a process from /proc; zero if there is none.
+// usage reads the resources of a process; zero if there is none.
 func usage(pid int) (r resources) {
 	if pid <= 0 {
 		return r
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return r
-	}
-	if _, after, ok := bytes.Cut(stat, []byte(") ")); ok {
-		f := strings.Fields(string(after))
-		user, _ := strconv.ParseInt(f[11], 10, 64)
-		system, _ := strconv.ParseInt(f[12], 10, 64)
-		r.cpu = time.Duration(user+system) * (time.Second / 100)
-	}
+	r.cpu = cpuTime(pid)
 	r.peak = procField(pid, "status", "VmHWM:") << 10
 	r.anon = procField(pid, "status", "RssAnon:") << 10
 	r.written = procField(pid, "io", "write_bytes:")

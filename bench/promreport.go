@@ -18,7 +18,7 @@ func (r *report) writeProm(w io.Writer, results []*promResult) error {
 	}
 	fmt.Fprintf(&b, `
 Each query is asked over one connection for %v in each of up to %d rounds. In each round the servers come in another order.
-"CPU" is the time of the server's process for one query (/proc/PID/stat), "wall" the shortest and the middle time until the
+"CPU" is what the clock of the server's process counts for one query, "wall" the shortest and the middle time until the
 whole answer is read, "peak" the most resident memory of the process while it answers. VictoriaMetrics is asked with
 `+"`nocache=1`"+`. "x Prometheus" and "x VictoriaMetrics" are how many times the CPU time of tsdbd theirs is.
 
