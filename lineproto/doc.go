@@ -9,6 +9,8 @@
 // including the texts of errors. Both paths give the same result for a line that both
 // can read.
 //
+// Line and Lines cut text into lines, by the rule that the Parser follows.
+//
 // # Guarantees
 //
 //   - A batch keeps nothing of the body.

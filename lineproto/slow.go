@@ -20,20 +20,13 @@ func (p *Parser) slow(body []byte, pos int) int {
 	if body[start] == '\n' {
 		return start + 1
 	}
+	var l Line
+	n, _ := l.End(body[pos:])
+	end := pos + n
 	if body[start] == '#' {
-		// InfluxDB looks for quotes in comments too, and one that opens a
-		// string there swallows the lines behind it. Here a comment ends.
-		n := bytes.IndexByte(body[start:], '\n')
-		if n < 0 {
-			return len(body)
-		}
-		return start + n + 1
+		return end
 	}
-	end := lineEnd(body, pos)
-	line := body[start:end]
-	if line[len(line)-1] == '\n' { // an open quote at the end of the body
-		line = line[:len(line)-1]
-	}
+	line := bytes.TrimSuffix(body[start:end], []byte{'\n'})
 	b := p.batch
 	values, strings := len(b.Values), len(b.Strings)
 	bad, refused := p.point(line)
@@ -48,7 +41,7 @@ func (p *Parser) slow(body []byte, pos int) int {
 			p.errs.addRefused(refused)
 		}
 	}
-	return end + 1
+	return end
 }
 
 // skipBlanks skips what may stand before a line, its fields and its time.
@@ -59,35 +52,7 @@ func skipBlanks(b []byte, i int) int {
 	return i
 }
 
-// lineEnd returns the position of the newline that ends the line at i, or
-// len(b). A newline within a quoted field value does not, nor does one behind
-// a backslash.
-func lineEnd(b []byte, i int) int {
-	quoted, fields := false, false
-	equals, commas := 0, 0
-	for i < len(b) {
-		c := b[i]
-		switch {
-		case c == '\\' && i+2 < len(b):
-			i++
-		case c == '\n' && !quoted:
-			return i
-		case c == ' ':
-			fields = true
-		case !fields:
-		case c == '=' && !quoted:
-			equals++
-		case c == ',' && !quoted:
-			commas++
-		case c == '"' && equals > commas:
-			quoted = !quoted
-		}
-		i++
-	}
-	return len(b)
-}
-
-// oneReading reports whether lineEnd sees in raw nothing that could end a line
+// oneReading reports whether a Line sees in raw nothing that could end a line
 // or open its fields, so that a line that begins with raw is cut the same way
 // wherever the fast path finds it.
 func oneReading(raw []byte) bool {

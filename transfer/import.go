@@ -16,6 +16,7 @@ import (
 	"github.com/influxdata/influxql"
 	"golang.org/x/sync/errgroup"
 
+	"tsdbd/lineproto"
 	"tsdbd/transfer/csv"
 	"tsdbd/transfer/mongo"
 )
@@ -170,121 +171,109 @@ type importer struct {
 	keptHead  []byte // of the latest row in opt.Failed
 }
 
-// read takes the input apart. A line break inside of a quoted string belongs to
-// the line. A quote that is never closed costs its own line, not the rest of
-// the input.
+// read takes the input apart. A line ends where a server ends it: a line break inside of a
+// string belongs to the line. So what is in a string never becomes a line, also of a line
+// that is too long or whose end is missing.
 func (im *importer) read(r *bufio.Reader) error {
-	var line []byte
-	first := 0 // end of the first piece of line that ends in a newline
-	var state quotes
+	var kept []byte // of the line: all of it, unless it is too long
+	var line lineproto.Line
+	length, breaks, number := 0, 0, 1
 	for {
 		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		if err == nil && first == 0 {
-			first = len(line)
-		}
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 			return fmt.Errorf("read lines: %w", err)
 		}
+		length += len(part)
+		kept = appendStart(kept, part)
+		_, ended := line.End(part)
+		if err == nil {
+			breaks++
+			ended = ended || im.statements
+		}
 		end := errors.Is(err, io.EOF)
-		open := !im.statements && state.open(line)
+		if !ended && !end {
+			continue
+		}
+		inner := breaks // line breaks within the line
+		if ended {
+			inner--
+		}
 		switch {
-		case first > 0 && open && (end || len(line) > maxLine):
-			im.refuse(line[:first], "quote without its end")
-			r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(line[first:])), r), 64<<10)
-			line, first, state = line[:0], 0, quotes{}
-			continue
-		case len(line) > maxLine:
-			for errors.Is(err, bufio.ErrBufferFull) {
-				part, err = r.ReadSlice('\n')
+		case length > maxLine && !isComment(kept):
+			im.refuseLine(number, inner, kept, fmt.Sprintf("the line has %d bytes, more than %d", length, maxLine))
+		case !im.statements && line.Quoted():
+			im.refuseLine(number, inner, kept, "the line has a string without its end")
+		case !im.statements && line.Escaped():
+			im.refuseLine(number, inner, kept, "the line ends with a backslash")
+		default:
+			if err := im.line(kept); err != nil {
+				return err
 			}
-			if err != nil && !errors.Is(err, io.EOF) {
-				return fmt.Errorf("read lines: %w", err)
-			}
-			im.refuseLong(line, part)
-			line = line[:0]
-		case !end && (err != nil || open):
-			continue
 		}
-		if lerr := im.line(line); lerr != nil {
-			return lerr
-		}
-		if line, first, state = line[:0], 0, (quotes{}); end || errors.Is(err, io.EOF) {
+		if end {
 			return nil
 		}
+		kept, line = kept[:0], lineproto.Line{}
+		number += breaks
+		length, breaks = 0, 0
 	}
 }
 
-// refuse counts a line that is not sent.
-func (im *importer) refuse(line []byte, reason string) {
-	im.mu.Lock()
-	defer im.mu.Unlock()
-	im.refuseLocked(line, fmt.Sprintf("%s: %.200q", reason, line))
+// tailBytes is how much is kept of the end of a line that is too long.
+const tailBytes = 100
+
+// appendStart appends a part of a line. Of a line that is too long it keeps the start and
+// the end.
+func appendStart(kept, part []byte) []byte {
+	if len(kept) <= maxLine {
+		n := min(len(part), maxLine+1-len(kept))
+		kept, part = append(kept, part[:n]...), part[n:]
+	}
+	if len(part) == 0 {
+		return kept
+	}
+	tail := append(kept[maxLine+1:], part[max(0, len(part)-tailBytes):]...)
+	tail = tail[max(0, len(tail)-tailBytes):]
+	return append(kept[:maxLine+1], tail...)
 }
 
-func (im *importer) refuseLocked(kept []byte, text string) {
+// refuseLine counts a line that is not sent, and keeps it as a comment: as a line it would
+// swallow the lines behind it, or be another point.
+func (im *importer) refuseLine(number, breaks int, line []byte, reason string) {
+	if breaks > 0 {
+		reason += fmt.Sprintf(", and %d line breaks", breaks)
+	}
+	line = bytes.TrimRight(line, "\r\n")
+	text := fmt.Sprintf("%q", line)
+	if len(line) > maxLine {
+		text = fmt.Sprintf("%q ... %q", line[:1000], line[len(line)-tailBytes:])
+	}
+	im.mu.Lock()
+	defer im.mu.Unlock()
 	im.stats.Lines++
 	im.stats.Failed++
-	im.stats.addError(text)
+	im.stats.addError(fmt.Sprintf("line %d: %s: %.200q", number, reason, line))
 	if im.opt.Failed != nil {
-		im.keepLocked(im.db, im.rp, kept)
+		im.keepLocked(im.db, im.rp, []byte("# "+reason+": "+text+"\n"))
 	}
-}
-
-// refuseLong counts a line that is too long, and keeps its start and its end as a comment:
-// as a line, they would be another point, or open a quote.
-func (im *importer) refuseLong(start, end []byte) {
-	start, end = start[:1000], bytes.TrimRight(end, "\r\n")
-	end = end[max(0, len(end)-100):]
-	reason := fmt.Sprintf("line is longer than %d bytes", maxLine)
-	im.mu.Lock()
-	defer im.mu.Unlock()
-	im.refuseLocked(fmt.Appendf(nil, "# %s: %q ... %q", reason, start, end), fmt.Sprintf("%s: %.200q", reason, start))
 }
 
 // keepLocked writes lines that were not stored for later. An import that loses
 // them ends.
 func (im *importer) keepLocked(db, rp string, lines []byte) {
-	if _, err := fmt.Fprintf(im.opt.Failed, "# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n%s\n", db, rp, bytes.TrimRight(lines, "\r\n")); err != nil {
+	if _, err := fmt.Fprintf(im.opt.Failed, "# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n%s", db, rp, lines); err != nil {
 		im.cancel(fmt.Errorf("write failed lines: %w", err))
 	}
-}
-
-// quotes finds out whether a point's line ends inside a string value: an
-// unescaped quote behind the first unescaped space, and behind an unescaped "=", opens
-// one, the next unescaped quote closes it. It looks at each byte once.
-type quotes struct {
-	at             int
-	escaped        int // where the latest byte is that has a backslash before it
-	fields, quoted bool
-}
-
-// open looks at what line has got since the last call.
-func (q *quotes) open(line []byte) bool {
-	if start := bytes.TrimLeft(line, lineStart); len(start) > 0 && start[0] == '#' {
-		return false
-	}
-	for ; q.at < len(line); q.at++ {
-		switch c := line[q.at]; {
-		case c == '\\' && q.at+1 == len(line):
-			return q.quoted // what it escapes is to come
-		case c == '\\':
-			q.at++
-			q.escaped = q.at
-		case c == ' ' && !q.quoted:
-			q.fields = true
-		case c == '"' && q.quoted:
-			q.quoted = false
-		case c == '"' && q.fields && line[q.at-1] == '=' && q.escaped != q.at-1:
-			q.quoted = true
-		}
-	}
-	return q.quoted
 }
 
 // lineStart are the bytes that InfluxDB skips at the start of a line. A "#" behind them
 // begins a comment.
 const lineStart = " \t\x00"
+
+// isComment reports whether a line is a comment or a header.
+func isComment(line []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(line, lineStart), []byte{'#'})
+}
 
 // line takes one line, with its newline.
 func (im *importer) line(line []byte) error {
@@ -303,7 +292,7 @@ func (im *importer) line(line []byte) error {
 	}
 	b := &im.batch
 	b.db, b.rp = im.db, im.rp
-	b.body = append(b.body, bytes.TrimRight(line, "\r\n")...)
+	b.body = append(b.body, trimReturn(line)...)
 	b.body = append(b.body, '\n')
 	b.lines++
 	b.ends = append(b.ends, len(b.body))
@@ -311,6 +300,16 @@ func (im *importer) line(line []byte) error {
 		return nil
 	}
 	return im.hand()
+}
+
+// trimReturn returns a line without its line break, also that of Windows. A backslash before
+// the latter keeps it: at the end of the line it would hide the line break.
+func trimReturn(line []byte) []byte {
+	line = bytes.TrimSuffix(line, []byte{'\n'})
+	if short, ok := bytes.CutSuffix(line, []byte{'\r'}); ok && !bytes.HasSuffix(short, []byte{'\\'}) {
+		return short
+	}
+	return line
 }
 
 // statement runs a statement of the input when everything before it is written.

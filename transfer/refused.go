@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"tsdbd/internal/vfs"
+	"tsdbd/lineproto"
 )
 
 // Refused keeps the lines that a server has refused, each once: parts of a source are
@@ -94,16 +95,11 @@ func (r *Refused) read() error {
 // splitLine is a bufio.SplitFunc for lines with their line breaks. Strings may have line
 // breaks of their own.
 func splitLine(data []byte, _ bool) (advance int, line []byte, err error) {
-	var state quotes
-	for end := 0; ; {
-		i := bytes.IndexByte(data[end:], '\n')
-		if i < 0 {
-			return 0, nil, nil
-		}
-		if end += i + 1; !state.open(data[:end]) {
-			return end, data[:end], nil
-		}
+	var l lineproto.Line
+	if n, ended := l.End(data); ended {
+		return n, data[:n], nil
 	}
+	return 0, nil, nil
 }
 
 // heading is what says where the lines below it belong.
@@ -151,12 +147,8 @@ func (r *Refused) Write(b []byte) (int, error) {
 func (r *Refused) writeLocked(b []byte) error {
 	var head heading
 	var out []byte
-	for rest := b; len(rest) > 0; {
-		n, line, _ := splitLine(rest, true) // has no error
-		if n == 0 {
-			n, line = len(rest), append(bytes.Clone(rest), '\n')
-		}
-		if rest = rest[n:]; head.take(line) {
+	for line := range lineproto.Lines(b) {
+		if head.take(line) {
 			continue
 		}
 		is, err := r.takeLocked(head, line)

@@ -175,7 +175,7 @@ func TestRefusedDevice(t *testing.T) {
 // cut, are told apart, and do not hide the lines behind them from an import that goes on.
 func TestRefusedTooLong(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "refused")
-	long := `m s="` + strings.Repeat("x", maxLine) + `" `
+	long := `m s="` + strings.Repeat("x", maxLine)
 	quoted := "# CONTEXT-DATABASE:d\n# CONTEXT-RETENTION-POLICY:p\n# a reason: \"" + long + long + "\"\n"
 	for _, has := range []int64{0, 4} {
 		r, err := OpenRefused(name, true)
@@ -186,10 +186,9 @@ func TestRefusedTooLong(t *testing.T) {
 			t.Errorf("%d lines are there, want %d", r.Lines(), has)
 		}
 		im := &importer{opt: ImportOptions{Failed: r}, db: "d", rp: "p"}
-		if err := im.read(bufio.NewReader(strings.NewReader(long + "1\n" + long + "2\n"))); err != nil {
+		if err := im.read(bufio.NewReader(strings.NewReader(long + "\" 1\n" + long + "\" 2\nm s=\"open"))); err != nil {
 			t.Error(err)
 		}
-		im.refuse([]byte("m v=1 1\n"), "another one")
 		if _, err := io.WriteString(r, quoted); err != nil {
 			t.Error(err)
 		}

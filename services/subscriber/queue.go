@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+
+	"tsdbd/lineproto"
 )
 
 // queue has the texts that wait for one subscription, and the goroutines that send
@@ -237,10 +239,10 @@ func (d *udpDestination) send(ctx context.Context, lines []byte) error {
 	for len(lines) > 0 {
 		n := len(lines)
 		if n > maxPacket {
-			if n = bytes.LastIndexByte(lines[:maxPacket], '\n') + 1; n == 0 {
+			first := 0
+			if n, first = packet(lines); n == 0 {
 				d.s.malformed.Add(1)
-				end := bytes.IndexByte(lines, '\n') // every line has one
-				lines = lines[end+1:]
+				lines = lines[first:]
 				continue
 			}
 		}
@@ -250,6 +252,21 @@ func (d *udpDestination) send(ctx context.Context, lines []byte) error {
 		lines = lines[n:]
 	}
 	return nil
+}
+
+// packet returns the length of as many whole lines as fit in a packet, and that of the first
+// line.
+func packet(lines []byte) (n, first int) {
+	for line := range lineproto.Lines(lines) {
+		if first == 0 {
+			first = len(line)
+		}
+		if n+len(line) > maxPacket {
+			break
+		}
+		n += len(line)
+	}
+	return n, first
 }
 
 func (d *udpDestination) close() {

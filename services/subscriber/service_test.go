@@ -211,8 +211,9 @@ func TestUDP(t *testing.T) {
 	}})
 	s.Start()
 	defer s.Close()
-	line := "m s=\"" + strings.Repeat("x", 40_000) + "\" 1\n"
-	long := "m s=\"" + strings.Repeat("y", 70_000) + "\" 1\n"
+	// What is in a string never begins a packet.
+	line := "m s=\"" + strings.Repeat("x", 20_000) + "\nevil v=1 1\n" + strings.Repeat("x", 20_000) + "\" 1\n"
+	long := "m s=\"evil v=1 1\n" + strings.Repeat("y", 70_000) + "\nevil v=1 1\n\" 1\n"
 	text := "m v=1 1\n" + line + line + long + "m v=2 2\n"
 	s.Send("d", "rp", []byte(text))
 	want := []string{"m v=1 1\n" + line, line, "m v=2 2\n"}

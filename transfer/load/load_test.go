@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -264,6 +265,28 @@ func TestIntoExpired(t *testing.T) {
 	}
 	if got := content(t, st, "d", ""); got != "m,h=a 168 x=2i" || res.Expired != 1 || res.Shards != 1 || len(notes) != 1 || !strings.Contains(notes[0], "shard 1 of d.autogen is left out as far as it is older") {
 		t.Errorf("%s\n%+v, %q", got, res, notes)
+	}
+}
+
+// TestRefusalsOfNames: rows whose names line protocol cannot have are comments, whatever is in
+// the names, the reason and the values.
+func TestRefusalsOfNames(t *testing.T) {
+	var text strings.Builder
+	refusals := load.NewRefusals(&text)
+	v := column.Vector{Type: model.String, Strings: []string{"x\nevil v=1 98"}}
+	for _, c := range []struct{ key, field string }{{"m,t=a\nevil", "v"}, {`m,t=a\`, "v"}, {"m,t=a", `v\`}, {"m,t=a", "v\n"}, {"", "v"}, {"#m", "v"}, {"m,t=a b", "v"}} {
+		refusals.Add("d", "p", "a bad name\nevil v=1 97", &rows.Run{Key: c.key, Fields: []column.Field{{Key: c.field, Type: model.String}}, Rows: column.Rows{Times: []int64{99}, Cols: []column.Vector{v}}})
+	}
+	if err := refusals.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	for line := range lineproto.Lines([]byte(text.String())) {
+		if !strings.HasPrefix(string(line), "# ") {
+			t.Errorf("a line %q", line)
+		}
+	}
+	if n := strings.Count(text.String(), "\n# \"a bad name\\nevil v=1 97\": \""); n != 7 {
+		t.Errorf("%d comments, want 7:\n%s", n, text.String())
 	}
 }
 

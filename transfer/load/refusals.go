@@ -1,10 +1,15 @@
 package load
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"slices"
 	"sync"
 
+	"tsdbd/lineproto/wire"
+	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/point"
 	"tsdbd/transfer/rows"
@@ -91,15 +96,44 @@ func (r *Refusals) Add(database, policy, reason string, run *rows.Run) {
 	if r.mu.w == nil || r.mu.err != nil {
 		return
 	}
-	var text []byte
-	lines, err := rows.Lines(context.Background(), &one{run: run}, database, policy)
-	if err == nil {
-		text, err = io.ReadAll(lines)
-	}
+	text, err := textOf(database, policy, reason, run)
 	if err == nil {
 		_, err = r.mu.w.Write(text)
 	}
 	r.mu.err = err
+}
+
+// textOf returns rows as line protocol. Rows whose names it cannot have become comments: as
+// lines they could be read as other points.
+func textOf(database, policy, reason string, run *rows.Run) ([]byte, error) {
+	if writable(run) {
+		lines, err := rows.Lines(context.Background(), &one{run: run}, database, policy)
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(lines)
+	}
+	text, err := rows.Header(database, policy)
+	series := wire.AppendSeries(nil, run.Key)
+	var prefixes []string
+	for _, f := range run.Fields {
+		prefixes = append(prefixes, wire.FieldPrefix(f.Key))
+	}
+	for row, at := range run.Times {
+		if line := wire.AppendRow(nil, series, prefixes, run.Cols, row, at); len(line) > 0 {
+			text = fmt.Appendf(text, "# %q: %q\n", reason, bytes.TrimSpace(line))
+		}
+	}
+	return text, err
+}
+
+// writable reports whether line protocol can have the names of a run.
+func writable(run *rows.Run) bool {
+	measurement, tags := model.ParseSeriesKey(run.Key, nil)
+	if model.Unstorable(measurement, tags) != "" || string(model.AppendSeriesKey(nil, measurement, tags)) != run.Key {
+		return false
+	}
+	return !slices.ContainsFunc(run.Fields, func(f column.Field) bool { return model.UnstorableName(f.Key) != "" })
 }
 
 // addRow is Add of a row of a batch.

@@ -3,6 +3,7 @@ package pull
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -187,9 +188,33 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
+// TestUnwritableNames: a name that ends in a backslash would have what is in a string read as
+// a point. Such rows are refused.
+func TestUnwritableNames(t *testing.T) {
+	for _, c := range []struct{ tag, field, want string }{
+		{`a\\`, "s", "tag \"t\" of \"m\" ends in a backslash"},
+		{`a\n`, "s", "tag \"t\" of \"m\" contains a control character"},
+		{"a", `s\`, `field "s\\" of "m" ends in a backslash`},
+		{"a", "s\n", `field "s\n" of "m" contains a control character`},
+	} {
+		f := newFake(t, "1.8.10")
+		f.extra["SHOW FIELD KEYS FROM \"p\".\"m\""] = table1("m", `fieldKey","fieldType`, fmt.Sprintf(`[%q,"string"]`, c.field))
+		m, err := f.connect().measurement(t.Context(), place{"d", "p"}, "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, refused strings.Builder
+		l := newLines(&out, &refused, m)
+		err = readAnswer(newJSON(strings.NewReader(fmt.Sprintf(`{"results":[{"series":[{"tags":{"t":"%s"},"columns":["time",%q],"values":[[1,"x\nevil v=1 1\n"]]}]}]}`, c.tag, c.field))), l)
+		if err != nil || l.flush() != nil || out.Len() > 0 || !strings.Contains(refused.String(), "\n# "+c.want+": \"m,t=a") {
+			t.Errorf("tag %s, field %q: %v, lines %q, refused %q", c.tag, c.field, err, out.String(), refused.String())
+		}
+	}
+}
+
 // TestStamps: the newest time of lines is found, however they are cut.
 func TestStamps(t *testing.T) {
-	const text = "m v=1 5\nm v=\"a b\nc\" -7\nm v=2i 9223372036854775806\nm v=3 8\n"
+	const text = "m v=1 5\nm v=\"a 9223372036854775807\nc\" -7\nm v=2i 9223372036854775806\nm v=3 8\n"
 	for step := 1; step <= len(text); step++ {
 		var out strings.Builder
 		_, w := watch(t.Context())

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
@@ -121,27 +120,8 @@ func (l *lines) nameSeries(row []value) {
 		}
 	}
 	tags.Sort()
-	l.refusal = unwritable(l.measure, tags)
+	l.refusal = model.Unstorable(l.measure, tags) // such a line could be read as another one
 	l.text = wire.AppendSeries(l.text[:0], string(model.AppendSeriesKey(nil, l.measure, tags)))
-}
-
-// unwritable returns the reason why line protocol cannot have a series, or "". It leaves
-// other names that the target refuses to the target, which sees them in a line.
-func unwritable(measurement string, tags model.Tags) string {
-	switch {
-	case measurement == "" || measurement[0] == '#':
-		return fmt.Sprintf("measurement %q is empty or begins as a comment", measurement)
-	case measurement[0] == '\t' || measurement[0] == 0:
-		return fmt.Sprintf("measurement %q begins with what a line may begin with", measurement)
-	case strings.ContainsAny(measurement, "\r\n"):
-		return fmt.Sprintf("measurement %q contains a line break", measurement)
-	}
-	for _, t := range tags {
-		if strings.ContainsAny(t.Key+t.Value, "\r\n") {
-			return fmt.Sprintf("tag %q of %q contains a line break", t.Key, measurement)
-		}
-	}
-	return ""
 }
 
 // row implements rowSink.

@@ -460,7 +460,7 @@ func TestRefused(t *testing.T) {
 	}
 	to.has(t, want)
 	st := p.Stats()
-	if st.Failed != int64(len(f.rows)-len(want)) || st.Written != int64(len(want)) || !slices.ContainsFunc(st.Errors, func(e string) bool { return strings.Contains(e, "line break") }) {
+	if st.Failed != int64(len(f.rows)-len(want)) || st.Written != int64(len(want)) || !slices.ContainsFunc(st.Errors, func(e string) bool { return strings.Contains(e, "control character") }) {
 		t.Errorf("%+v", st)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"tsdbd/lineproto"
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
 	"tsdbd/transfer"
@@ -82,8 +83,8 @@ func (s *Server) measurement(ctx context.Context, p place, name string) (*measur
 	m := &measurement{place: p, name: name}
 	for _, key := range slices.Sorted(maps.Keys(types)) {
 		f := field{key: key, cast: "field", prefix: wire.FieldPrefix(key)}
-		if key == "" || strings.ContainsAny(key, "\r\n") {
-			f.refused = fmt.Sprintf("field %q of %q is empty or contains a line break", key, name)
+		if reason := model.UnstorableName(key); reason != "" {
+			f.refused = fmt.Sprintf("field %q of %q %s", key, name, reason)
 		}
 		for _, as := range []model.FieldType{model.Float, model.Integer, model.Unsigned} {
 			if types[key][as] {
@@ -191,32 +192,31 @@ func (s *Server) export(ctx context.Context, m *measurement, r model.TimeRange, 
 type stamps struct {
 	out    io.Writer
 	newest int64
+	line   lineproto.Line
 	tail   []byte // of the line that is not complete
 	w      *watcher
 }
 
-// maxStamp is the length of the longest time with the space before it.
-const maxStamp = 21
+// maxStamp is the length of the longest time with the space before it and the line break
+// behind it.
+const maxStamp = 22
 
 // Write implements io.Writer.
 func (t *stamps) Write(b []byte) (int, error) {
 	t.w.goOn()
 	defer t.w.wait()
 	for rest := b; len(rest) > 0; {
-		end := slices.Index(rest, '\n')
-		part := rest
-		if end >= 0 {
-			part = rest[:end]
-		}
-		t.tail = append(t.tail, part[max(0, len(part)-maxStamp):]...)
+		n, ended := t.line.End(rest)
+		t.tail = append(t.tail, rest[max(0, n-maxStamp):n]...)
 		t.tail = t.tail[max(0, len(t.tail)-maxStamp):]
-		if end < 0 {
+		rest = rest[n:]
+		if !ended {
 			break
 		}
-		if at, err := strconv.ParseInt(string(t.tail[slices.Index(t.tail, ' ')+1:]), 10, 64); err == nil {
+		if at, err := strconv.ParseInt(string(t.tail[slices.Index(t.tail, ' ')+1:len(t.tail)-1]), 10, 64); err == nil {
 			t.newest = max(t.newest, at)
 		}
-		t.tail, rest = t.tail[:0], rest[end+1:]
+		t.tail, t.line = t.tail[:0], lineproto.Line{}
 	}
 	return t.out.Write(b)
 }

@@ -16,10 +16,19 @@ import (
 // headers "# CONTEXT-DATABASE:" and "# CONTEXT-RETENTION-POLICY:", as transfer.Import
 // reads them. An error of r is the error of Read. The caller closes r.
 func Lines(ctx context.Context, r Reader, database, policy string) (io.Reader, error) {
+	header, err := Header(database, policy)
+	if err != nil {
+		return nil, err
+	}
+	return &lines{ctx: ctx, r: r, buf: header}, nil
+}
+
+// Header returns the headers of the lines of a retention policy.
+func Header(database, policy string) ([]byte, error) {
 	if strings.ContainsAny(database+policy, "\r\n") {
 		return nil, errors.New("a name with a line break cannot be written in a header")
 	}
-	return &lines{ctx: ctx, r: r, buf: fmt.Appendf(nil, "# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n", database, policy)}, nil
+	return fmt.Appendf(nil, "# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n", database, policy), nil
 }
 
 type lines struct {
