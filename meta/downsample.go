@@ -190,6 +190,9 @@ func (c CreateDownsample) apply(d *Data) (bool, error) {
 	if db == nil {
 		return false, databaseNotFound(c.Database)
 	}
+	if o := db.Downsample(c.Into); o != nil && o.From == c.From && o.Every == c.Every && o.Where == c.Where && slices.Equal(o.Functions, c.Functions) {
+		return false, nil
+	}
 	t := Downsample{ID: d.Index + 1, From: c.From, Into: c.Into, Every: c.Every, Functions: c.Functions, Where: c.Where}
 	if err := t.check(db); err != nil {
 		return false, err

@@ -25,11 +25,15 @@ func TestDownsamples(t *testing.T) {
 	if want := (Downsample{ID: d.Index, From: "raw", Into: "hours", Every: hour, Functions: []string{"mean", "max"}, Backfill: int64(day)}); !reflect.DeepEqual(*tier, want) {
 		t.Errorf("%+v, want %+v", *tier, want)
 	}
+	if next, err := Apply(create("raw", "hours", hour, "mean", "max"), d); err != nil || next != d {
+		t.Errorf("the same downsample again: changed %v, %v", next != d, err)
+	}
 	for _, c := range []struct {
 		cmd  Command
 		want error
 	}{
-		{create("raw", "hours", hour, "mean", "max"), ErrDownsampleExists},
+		{create("raw", "hours", hour, "mean"), ErrDownsampleExists},
+		{create("raw", "hours", 2*hour, "mean", "max"), ErrDownsampleExists},
 		{create("other", "hours", hour, "mean"), ErrDownsampleExists},
 		{create("raw", "raw", hour, "mean"), ErrDownsampleInvalid},
 		{create("hours", "days", day, "max"), ErrDownsampleInvalid},
