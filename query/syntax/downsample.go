@@ -90,6 +90,8 @@ func policiesText(database, from, into string) string {
 	return " ON " + influxql.QuoteIdent(database) + " FROM " + influxql.QuoteIdent(from) + " INTO " + influxql.QuoteIdent(into)
 }
 
+func (st *CreateDownsample) condition() influxql.Expr { return st.Where }
+
 // String returns the statement's text.
 func (st *CreateDownsample) String() string {
 	text := "CREATE DOWNSAMPLE" + policiesText(st.Database, st.From, st.Into) +

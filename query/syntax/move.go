@@ -131,6 +131,8 @@ func parseSet(p *influxql.Parser, c *model.Change) error {
 	}
 }
 
+func (st *Move) condition() influxql.Expr { return st.Condition }
+
 // String returns the statement's text.
 func (st *Move) String() string {
 	c := &st.Change

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/influxdata/influxql"
+
+	"tsdbd/query/expr"
 )
 
 // extensions is every statement that InfluxDB's grammar does not have: the words it begins
@@ -34,6 +36,9 @@ func (extended) RequiredPrivileges() (influxql.ExecutionPrivileges, error) {
 	return nil, errors.New("query.Needs returns the rights")
 }
 
+// conditional is a statement of our own with a WHERE, which may be nil.
+type conditional interface{ condition() influxql.Expr }
+
 // Parse reads InfluxQL, with params for its bound parameters. What InfluxDB's
 // grammar accepts means the same here: only a text that it refuses is looked
 // at for statements and clauses of our own (docs/influxql.md). The error is the
@@ -46,10 +51,7 @@ func Parse(text string, params map[string]any) (*influxql.Query, error) {
 	if err == nil {
 		return q, nil
 	}
-	tokens, ok := tokenize(text)
-	if !ok {
-		return nil, err
-	}
+	tokens := tokenize(text)
 	out := &influxql.Query{}
 	plain := uncomment(text, tokens)
 	known := plain != text // a comment may stand where the grammar takes it for something else
@@ -101,8 +103,12 @@ func parsePart(text string, tokens []token, list string, params map[string]any) 
 			continue
 		}
 		read := tokens[len(e.words)-1].end
+		rest := text[read:end]
+		if after := tokens[len(e.words):]; len(after) > 0 {
+			rest = text[read:after[0].start] + rewriteClauses(text, after, list).text
+		}
 		parse := func(before string) (influxql.Statement, error) {
-			p := influxql.NewParser(strings.NewReader(before + text[read:end]))
+			p := influxql.NewParser(strings.NewReader(before + rest))
 			p.SetParams(params)
 			stmt, err := e.parse(p)
 			if err != nil {
@@ -110,6 +116,9 @@ func parsePart(text string, tokens []token, list string, params map[string]any) 
 			}
 			if tok, pos, lit := p.ScanIgnoreWhitespace(); tok != influxql.EOF {
 				return nil, unexpected(tok, pos, lit, "end of statement")
+			}
+			if c, ok := stmt.(conditional); ok && c.condition() != nil {
+				return stmt, expr.MakeSets(c.condition(), list)
 			}
 			return stmt, nil
 		}

@@ -59,9 +59,9 @@ var operators = []struct {
 	{".", influxql.DOT},
 }
 
-// tokenize cuts a text into tokens; spaces and comments are left out. ok is
-// false when some of it is no token.
-func tokenize(text string) (tokens []token, ok bool) {
+// tokenize cuts a text into tokens; spaces and comments are left out. From what is no
+// token on, the rest of the text is one token, ILLEGAL.
+func tokenize(text string) (tokens []token) {
 	for i := 0; i < len(text); {
 		rest := text[i:]
 		switch c := rest[0]; {
@@ -71,26 +71,26 @@ func tokenize(text string) (tokens []token, ok bool) {
 		case strings.HasPrefix(rest, "--"):
 			end := strings.IndexAny(rest, "\r\n")
 			if end < 0 {
-				return tokens, true
+				return tokens
 			}
 			i += end
 			continue
 		case strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest[2:], "*/")
 			if end < 0 {
-				return nil, false
+				return append(tokens, token{tok: influxql.ILLEGAL, text: rest, start: i, end: len(text)})
 			}
 			i += 2 + end + 2
 			continue
 		}
 		tok, n := scanToken(rest, len(tokens) > 0 && tokens[len(tokens)-1].operand())
 		if n == 0 {
-			return nil, false
+			tok, n = influxql.ILLEGAL, len(rest)
 		}
 		tokens = append(tokens, token{tok: tok, text: rest[:n], start: i, end: i + n})
 		i += n
 	}
-	return tokens, true
+	return tokens
 }
 
 // scanToken returns the token that text begins with and its length, 0 for
