@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
+
+	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
 )
@@ -32,6 +35,17 @@ type Continuous struct {
 type Downsample struct {
 	Database   string          `json:"database"`
 	Definition meta.Downsample `json:"downsample"`
+}
+
+// Statement returns the statement that makes the downsample.
+func (t *Downsample) Statement() string {
+	d := &t.Definition
+	text := fmt.Sprintf("CREATE DOWNSAMPLE ON %s FROM %s INTO %s EVERY %s AS %s", QuoteIdent(t.Database), QuoteIdent(d.From), QuoteIdent(d.Into),
+		influxql.FormatDuration(d.Every), strings.Join(d.Functions, ", "))
+	if d.Where != "" {
+		text += " WHERE " + d.Where
+	}
+	return text
 }
 
 // Subscription is a subscription of a retention policy.
@@ -100,14 +114,14 @@ func MakeDefinitions(ctx context.Context, to Catalog, d *Definitions) (made Defi
 		}
 	}
 	for _, t := range d.Downsamples {
-		def := &t.Definition
+		def, before := &t.Definition, to.Catalog()
 		err := to.Apply(ctx, meta.CreateDownsample{
 			Database: t.Database, From: def.From, Into: def.Into, Every: def.Every, Functions: def.Functions, Where: def.Where, Time: time.Now().UnixNano(),
 		})
 		if err != nil && !errors.Is(err, meta.ErrDownsampleExists) {
 			return made, fmt.Errorf("downsample from %s into %s: %w", def.From, def.Into, err)
 		}
-		if err == nil {
+		if err == nil && to.Catalog() != before {
 			made.Downsamples++
 		}
 	}

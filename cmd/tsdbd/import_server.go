@@ -200,12 +200,20 @@ func (s *serverImport) transfer(ctx context.Context, p *pull.Pull, catalog *pull
 	refused := importResult(stats.ImportStats, "points", stdout, stderr)
 	made, err := p.Define(ctx, catalog)
 	if err != nil {
-		fmt.Fprintln(stderr, printable("the continuous queries were not made: "+err.Error()))
+		fmt.Fprintln(stderr, printable("the continuous queries and downsamples were not made: "+err.Error()))
 		for _, q := range catalog.Queries {
 			catalog.Statements = append(catalog.Statements, q.Query)
 		}
-	} else if made > 0 {
-		fmt.Fprintf(stdout, "%d continuous queries made\n", made)
+		for _, t := range catalog.Downsamples {
+			catalog.Statements = append(catalog.Statements, t.Statement())
+		}
+	} else {
+		if made.Queries > 0 {
+			fmt.Fprintf(stdout, "%d continuous queries made\n", made.Queries)
+		}
+		if made.Downsamples > 0 {
+			fmt.Fprintf(stdout, "%d downsamples made\n", made.Downsamples)
+		}
 	}
 	for _, n := range catalog.Notes {
 		fmt.Fprintln(stderr, printable(n))

@@ -20,6 +20,8 @@ func TestImportFromServer(t *testing.T) {
 	old.Query("", "CREATE RETENTION POLICY long ON d DURATION INF REPLICATION 1")
 	old.Query("", "CREATE DATABASE e")
 	old.Query("", "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(f) AS f INTO d.long.n FROM m GROUP BY time(1d), * END")
+	// Its condition holds for no row, so it writes none.
+	old.Query("", `CREATE DOWNSAMPLE ON d FROM "one \"1\"" INTO long EVERY 1h AS max, mean WHERE h IN ('none')`)
 	old.Query("", "CREATE USER u WITH PASSWORD 'p'")
 	old.Query("", "GRANT WRITE ON d TO u")
 	old.Write("d", "m,h=a f=0x7ff0000000000002,g=0x7ff0000000000000,i=9007199254740993i,u=18446744073709551615u,s=\"a\\\"b\nc\",b=t 1\nm f=-0 86400000000000\nm*x,a\\ b=c\\,d f=1 2\nmax f=7 2")
@@ -63,7 +65,16 @@ func TestImportFromServer(t *testing.T) {
 		}
 	}
 
+	downsample := `["one \"1\"","long","1h","max, mean","h IN ('none')",`
+	if got := s.Query("", "SHOW DOWNSAMPLES"); !strings.Contains(got, downsample) {
+		t.Errorf("SHOW DOWNSAMPLES: %s", got)
+	}
+
 	// Only what is chosen.
+	policy := apptest.Start(t)
+	if out, errs, err := tsdbd(t, "import", "-from", old.URL, "-host", policy.URL, "-db", "d", "-rp", "long"); err != nil || !strings.Contains(out, "1 continuous queries made\n") || strings.Contains(out, "downsamples") {
+		t.Errorf("import of one policy says %q %q, %v", out, errs, err)
+	}
 	chosen := apptest.Start(t)
 	out, errs, err := tsdbd(t, "import", "-from", old.URL, "-host", chosen.URL, "-db", "d", "-measurement", "m?x", "-end", "5")
 	if err != nil || !strings.HasPrefix(out, "2 points processed") {

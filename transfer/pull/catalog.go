@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/influxdata/influxql"
+
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/transfer"
@@ -18,8 +20,9 @@ import (
 
 // Catalog is what a server says about its databases.
 type Catalog struct {
-	Data    *meta.Data
-	Queries []transfer.Continuous
+	Data        *meta.Data
+	Queries     []transfer.Continuous
+	Downsamples []transfer.Downsample
 	// Statements are what an administrator has to run by hand at the target: users,
 	// because no server shows passwords, and subscriptions, because one of them may lead
 	// to the target itself.
@@ -80,6 +83,7 @@ func (s *Server) Catalog(ctx context.Context, f *transfer.Filter) (*Catalog, err
 	}{
 		{"shards", s.shards, []serverKind{unknownServer, influx1, tsdbd}},
 		{"continuous queries", s.continuous, []serverKind{unknownServer, influx1, tsdbd}},
+		{"downsamples", s.downsamples, []serverKind{tsdbd}},
 		{"subscriptions", s.subscriptions, []serverKind{unknownServer, influx1, tsdbd}},
 		{"users", s.users, []serverKind{unknownServer, influx1, tsdbd}},
 	} {
@@ -277,6 +281,29 @@ func (s *Server) continuous(ctx context.Context, c *Catalog) error {
 			if c.database(t.Name) != nil {
 				c.Queries = append(c.Queries, transfer.Continuous{Database: t.Name, Name: t.text(row, "name"), Query: t.text(row, "query")})
 			}
+		}
+	}
+	return nil
+}
+
+func (s *Server) downsamples(ctx context.Context, c *Catalog) error {
+	tables, err := s.ask(ctx, place{}, "SHOW DOWNSAMPLES")
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		for _, row := range t.Values {
+			if c.database(t.Name) == nil {
+				continue
+			}
+			every, err := influxql.ParseDuration(t.text(row, "every"))
+			if err != nil {
+				return fmt.Errorf("a downsample of %s: %w", t.Name, err)
+			}
+			c.Downsamples = append(c.Downsamples, transfer.Downsample{Database: t.Name, Definition: meta.Downsample{
+				From: t.text(row, "from"), Into: t.text(row, "into"), Every: every,
+				Functions: strings.Split(t.text(row, "functions"), ", "), Where: t.text(row, "where"),
+			}})
 		}
 	}
 	return nil

@@ -106,13 +106,24 @@ func (p *Pull) Create(ctx context.Context, c *Catalog) error {
 	return err
 }
 
-// Define makes the continuous queries of c at the target, after the rows are there.
-func (p *Pull) Define(ctx context.Context, c *Catalog) (int, error) {
-	if len(c.Queries) == 0 {
-		return 0, nil
+// Define makes the continuous queries and downsamples of c at the target, after the rows
+// are there. A downsample comes if both of its policies are chosen.
+func (p *Pull) Define(ctx context.Context, c *Catalog) (transfer.Defined, error) {
+	d := &transfer.Definitions{Queries: c.Queries}
+	for _, t := range c.Downsamples {
+		db := c.database(t.Database)
+		wanted := func(policy string) bool {
+			rp := db.RetentionPolicy(policy)
+			return rp != nil && p.opt.Filter.WantsPolicy(db, rp)
+		}
+		if wanted(t.Definition.From) && wanted(t.Definition.Into) {
+			d.Downsamples = append(d.Downsamples, t)
+		}
 	}
-	made, err := p.client.Define(ctx, &transfer.Definitions{Queries: c.Queries})
-	return made.Queries, err
+	if len(d.Queries) == 0 && len(d.Downsamples) == 0 {
+		return transfer.Defined{}, nil
+	}
+	return p.client.Define(ctx, d)
 }
 
 // stretch is a measurement with the slices to take.
