@@ -151,9 +151,6 @@ func source(t *testing.T, dir string) *tsm1.Source {
 	t.Helper()
 	s, err := tsm1.Open(dir, tsm1.Options{
 		Damage: func(path string, offset int64, err error) { t.Errorf("damage at %s:%d: %v", path, offset, err) },
-		Refused: func(_ *tsm1.Shard, what tsm1.Refusal, reason string, _ *rows.Run) {
-			t.Errorf("refused: %s: %s", what, reason)
-		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +166,9 @@ func readCells(t *testing.T, s *tsm1.Source, database, policy string) cells {
 		if sh.Database != database || sh.Policy != policy {
 			continue
 		}
-		r, err := s.Rows(t.Context(), sh, model.AllTime)
+		r, err := s.Rows(t.Context(), sh, model.AllTime, func(what tsm1.Refusal, reason string, _ *rows.Run) {
+			t.Errorf("refused: %s: %s", what, reason)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,13 +22,14 @@ import (
 type Refused struct {
 	mu struct {
 		sync.Mutex
-		file  *os.File // nil: lines are only counted
-		keeps bool     // the file is one of a disk
-		head  heading  // of the latest line in the file
-		seen  seenLines
-		lines int64
-		dirty bool  // the file has lines that are not synced
-		err   error // the first one, after which lines may be missing
+		file   *os.File // nil: lines are only counted
+		keeps  bool     // the file is one of a disk
+		head   heading  // of the latest line in the file
+		seen   seenLines
+		lines  int64
+		before int64 // of lines, when the file was opened
+		dirty  bool  // the file has lines that are not synced
+		err    error // the first one, after which lines may be missing
 	}
 }
 
@@ -85,6 +86,7 @@ func (r *Refused) read() error {
 	if err := lines.Err(); err != nil {
 		return err
 	}
+	r.mu.before = r.mu.lines
 	if err := r.mu.file.Truncate(end); err != nil {
 		return err
 	}
@@ -172,11 +174,13 @@ func (r *Refused) writeLocked(b []byte) error {
 	return err
 }
 
-// Lines returns how many lines there are.
-func (r *Refused) Lines() int64 {
+// Lines returns how many lines there are. If an earlier import has refused more than the
+// file had when it was opened, because that import had no file or another one, Lines counts
+// those of the earlier one instead.
+func (r *Refused) Lines(earlier int64) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.mu.lines
+	return max(r.mu.before, earlier) + r.mu.lines - r.mu.before
 }
 
 // Sync makes the lines durable. It fails if a Write or a Sync has failed.

@@ -23,8 +23,8 @@ func TestRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Lines() != has {
-			t.Errorf("%d lines at first, want %d", r.Lines(), has)
+		if r.Lines(0) != has {
+			t.Errorf("%d lines at first, want %d", r.Lines(0), has)
 		}
 		return r
 	}
@@ -40,8 +40,8 @@ func TestRefused(t *testing.T) {
 			t.Error(err)
 		}
 		got, err := os.ReadFile(name)
-		if err != nil || string(got) != want || r.Lines() != lines {
-			t.Errorf("%d lines, %v\n%s\nwant %d\n%s", r.Lines(), err, got, lines, want)
+		if err != nil || string(got) != want || r.Lines(0) != lines {
+			t.Errorf("%d lines, %v\n%s\nwant %d\n%s", r.Lines(0), err, got, lines, want)
 		}
 	}
 	r := open(name, false, 0)
@@ -95,8 +95,8 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if r.Lines() != 2*firstPlaces {
-		t.Errorf("%d lines", r.Lines())
+	if r.Lines(0) != 2*firstPlaces {
+		t.Errorf("%d lines", r.Lines(0))
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)
@@ -112,8 +112,8 @@ func TestRefusedLong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Lines() != has {
-			t.Errorf("%d lines, want %d", r.Lines(), has)
+		if r.Lines(0) != has {
+			t.Errorf("%d lines, want %d", r.Lines(0), has)
 		}
 		if _, err := r.Write([]byte(line)); err != nil {
 			t.Error(err)
@@ -165,8 +165,8 @@ func TestRefusedDevice(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = io.WriteString(r, "# CONTEXT-DATABASE:d\n# CONTEXT-RETENTION-POLICY:p\nm v=1 1\n")
-		if err := errors.Join(err, r.Sync(), r.Close()); err != nil || r.Lines() != 1 {
-			t.Errorf("%d lines, %v", r.Lines(), err)
+		if err := errors.Join(err, r.Sync(), r.Close()); err != nil || r.Lines(0) != 1 {
+			t.Errorf("%d lines, %v", r.Lines(0), err)
 		}
 	}
 }
@@ -182,8 +182,8 @@ func TestRefusedTooLong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Lines() != has {
-			t.Errorf("%d lines are there, want %d", r.Lines(), has)
+		if r.Lines(0) != has {
+			t.Errorf("%d lines are there, want %d", r.Lines(0), has)
 		}
 		im := &importer{opt: ImportOptions{Failed: r}, db: "d", rp: "p"}
 		if err := im.read(bufio.NewReader(strings.NewReader(long + "\" 1\n" + long + "\" 2\nm s=\"open"))); err != nil {
@@ -192,8 +192,8 @@ func TestRefusedTooLong(t *testing.T) {
 		if _, err := io.WriteString(r, quoted); err != nil {
 			t.Error(err)
 		}
-		if im.stats.Failed != 3 || r.Lines() != 4 {
-			t.Errorf("%d lines were refused, want 3, and %d are there, want 4", im.stats.Failed, r.Lines())
+		if im.stats.Failed != 3 || r.Lines(0) != 4 {
+			t.Errorf("%d lines were refused, want 3, and %d are there, want 4", im.stats.Failed, r.Lines(0))
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)

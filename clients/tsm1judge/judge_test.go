@@ -69,16 +69,15 @@ func (d shardDirs) ours(t *testing.T) cells {
 	t.Helper()
 	s, err := tsm1.Open(d.root, tsm1.Options{
 		Damage: func(path string, offset int64, err error) { t.Errorf("damage at %s:%d: %v", path, offset, err) },
-		Refused: func(_ *tsm1.Shard, what tsm1.Refusal, reason string, _ *rows.Run) {
-			t.Errorf("refused: %s: %s", what, reason)
-		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := cells{}
 	for _, sh := range s.Shards() {
-		r, err := s.Rows(t.Context(), sh, model.AllTime)
+		r, err := s.Rows(t.Context(), sh, model.AllTime, func(what tsm1.Refusal, reason string, _ *rows.Run) {
+			t.Errorf("refused: %s: %s", what, reason)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,6 @@ import (
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/journal"
 	"tsdbd/transfer/load"
-	"tsdbd/transfer/rows"
 	"tsdbd/transfer/tsm1"
 )
 
@@ -176,9 +175,6 @@ const maxNamed = 20
 
 func (m *influxImport) run(ctx context.Context) (err error) {
 	m.source.Damage = m.damage
-	m.source.Refused = func(sh *tsm1.Shard, _ tsm1.Refusal, reason string, run *rows.Run) {
-		m.refusals.Add(sh.Database, sh.Policy, reason, run)
-	}
 	opened, err := tsm1.Open(m.from, m.source)
 	if err != nil {
 		return err
@@ -369,19 +365,26 @@ func (m *influxImport) report(r *load.Result) error {
 	if err := printLoaded(m.stdout, r); err != nil {
 		return err
 	}
-	reasons, refused := m.refusals.Reasons()
+	reasons, _ := m.refusals.Reasons()
 	for _, reason := range reasons {
 		m.note("refused, %d values: %s", reason.Values, reason.Text)
 	}
+	for _, reason := range r.EarlierRefused.Reasons {
+		m.note("refused before the import was broken off: %s", reason)
+	}
 	wrong := m.wrong
-	if n := max(refused, r.Refused); n > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d values were refused", n))
+	if n := r.Refused + r.EarlierRefused.Count; n > 0 {
+		text := fmt.Sprintf("%d values were refused", n)
+		if r.EarlierRefused.Count > 0 {
+			text += fmt.Sprintf(", %d of them before the import was broken off", r.EarlierRefused.Count)
+		}
+		wrong = append(wrong, text)
 	}
 	if n := len(m.damaged); n > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d places of the source are damaged", n))
 	}
 	if r.EarlierFlaws {
-		wrong = append(wrong, "the import that was broken off had refused or damaged values, as it said")
+		wrong = append(wrong, "the import that was broken off had damaged or missing values, as it said")
 	}
 	if n := len(r.Missing()); n > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d numbers of tsdbd are not those of InfluxDB", n))

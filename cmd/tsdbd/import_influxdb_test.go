@@ -129,7 +129,7 @@ func TestImportInfluxEmptied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(j.Finish("shard 2 of shop.autogen"), j.Close()); err != nil {
+	if err := errors.Join(j.Finish("shard 2 of shop.autogen", journal.Refused{}), j.Close()); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"import", "influxdb", "-host", server.URL, "-journal", name, influxFiles}
@@ -284,7 +284,7 @@ func TestImportInfluxBad(t *testing.T) {
 		t.Fatal(err)
 	}
 	journal := filepath.Join(t.TempDir(), "journal")
-	if err := os.WriteFile(journal, []byte("tsdbd import journal 1\n00000000 \"x\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(journal, []byte("tsdbd import journal 2\n00000000 \"x\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	newer := copied(t)

@@ -1,14 +1,15 @@
 // Package journal keeps a list of the finished parts of an import in a file, so that an
 // import that was killed continues where it stopped.
 //
-// The file is text. Its first line says which import it belongs to. Each other line is a
-// finished part:
+// The file is text. Its second line says which import it belongs to. Each other line is a
+// finished part, with the number of the points that were refused of it, and why:
 //
-//	tsdbd import journal 1
+//	tsdbd import journal 2
 //	1c291ca3 "from http://old:8086 to http://new:8086"
-//	a7b01e77 "telegraf autogen cpu 0"
+//	11cede24 "telegraf autogen cpu 0"
+//	9140d4b2 "telegraf autogen cpu 1" 3 "field type conflict"
 //
-// The number is the checksum of the quoted text, in hexadecimal. Finish returns after
+// The number at the beginning is the checksum of what follows it, in hexadecimal. Finish returns after
 // its line is synced. A line that a crash has torn has no right checksum. It does not
 // count, so its part is imported again.
 //

@@ -2,14 +2,15 @@ package journal
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"tsdbd/internal/binio"
@@ -17,7 +18,7 @@ import (
 )
 
 // magic is the first line of the file.
-const magic = "tsdbd import journal 1\n"
+const magic = "tsdbd import journal 2\n"
 
 // Journal is an open journal.
 type Journal struct {
@@ -28,8 +29,28 @@ type Journal struct {
 		sync.Mutex
 		file vfs.File
 		size int64 // where the next line begins
-		done map[string]struct{}
+		done map[string]Refused
 		err  error // of the first Finish that failed
+	}
+}
+
+// Refused is what the target has refused of a finished part, and does not have. The import
+// that continues does not read the part again, and must tell it all the same.
+type Refused struct {
+	Count   int64
+	Reasons []string // some of them
+}
+
+// maxReasons bounds the reasons of a part.
+const maxReasons = 20
+
+// Add adds what was refused besides.
+func (r *Refused) Add(o Refused) {
+	r.Count += o.Count
+	for _, reason := range o.Reasons {
+		if len(r.Reasons) < maxReasons && !slices.Contains(r.Reasons, reason) {
+			r.Reasons = append(r.Reasons, reason)
+		}
 	}
 }
 
@@ -46,7 +67,7 @@ func Open(name, what string) (*Journal, error) {
 func open(fsys vfs.FS, name, what string) (*Journal, error) {
 	f, err := fsys.OpenReadWrite(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = vfs.WriteFileAtomic(fsys, path.Dir(name), name, appendLine([]byte(magic), what)); err == nil {
+		if err = vfs.WriteFileAtomic(fsys, path.Dir(name), name, appendLine([]byte(magic), what, Refused{})); err == nil {
 			f, err = fsys.OpenReadWrite(name)
 		}
 	}
@@ -54,7 +75,7 @@ func open(fsys vfs.FS, name, what string) (*Journal, error) {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	j := &Journal{fs: fsys, name: name}
-	j.mu.file, j.mu.done = f, map[string]struct{}{}
+	j.mu.file, j.mu.done = f, map[string]Refused{}
 	if err := j.read(what); err != nil {
 		_ = f.Close() // nothing was written
 		return nil, fmt.Errorf("open journal %s: %w", name, err)
@@ -73,7 +94,7 @@ func (j *Journal) read(what string) error {
 		return err
 	}
 	if string(head) != magic {
-		return errors.New("the file is not a journal of an import")
+		return errors.New("the file is not a journal of an import, or is one of another version of tsdbd")
 	}
 	r := bufio.NewReader(io.NewSectionReader(j.mu.file, int64(len(magic)), size-int64(len(magic))))
 	whole := true
@@ -82,14 +103,14 @@ func (j *Journal) read(what string) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		text, ok := parseLine(line)
+		text, refused, ok := parseLine(line)
 		switch {
 		case first && !ok:
 			return errors.New("its second line is damaged, so it does not say which import it belongs to")
 		case first && text != what:
 			return fmt.Errorf("it belongs to another import (%s), and this one is %s; name another file", text, what)
 		case !first && ok:
-			j.mu.done[text] = struct{}{}
+			j.mu.done[text] = refused
 		}
 		if err != nil {
 			whole = len(line) == 0
@@ -106,24 +127,45 @@ func (j *Journal) read(what string) error {
 	return err
 }
 
-// appendLine appends the line of a text.
-func appendLine(dst []byte, text string) []byte {
-	quoted := strconv.Quote(text)
-	return fmt.Appendf(dst, "%08x %s\n", binio.Checksum([]byte(quoted)), quoted)
+// appendLine appends the line of a text, and of what was refused.
+func appendLine(dst []byte, text string, refused Refused) []byte {
+	line := strconv.AppendQuote(nil, text)
+	if refused.Count > 0 {
+		line = strconv.AppendInt(append(line, ' '), refused.Count, 10)
+		for _, r := range refused.Reasons {
+			line = strconv.AppendQuote(append(line, ' '), r)
+		}
+	}
+	return fmt.Appendf(dst, "%08x %s\n", binio.Checksum(line), line)
 }
 
-// parseLine returns the text of a whole line.
-func parseLine(line []byte) (string, bool) {
-	sum, quoted, ok := bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{' '})
-	if !ok {
-		return "", false
+// parseLine returns what a whole line says.
+func parseLine(line []byte) (text string, refused Refused, ok bool) {
+	sum, rest, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
+	n, err := strconv.ParseUint(sum, 16, 32)
+	if err != nil || uint32(n) != binio.Checksum([]byte(rest)) {
+		return "", Refused{}, false
 	}
-	n, err := strconv.ParseUint(string(sum), 16, 32)
-	if err != nil || uint32(n) != binio.Checksum(quoted) {
-		return "", false
+	quoted := func() (text string) {
+		var prefix string
+		if prefix, err = strconv.QuotedPrefix(rest); err == nil {
+			text, err = strconv.Unquote(prefix)
+			rest = strings.TrimPrefix(rest[len(prefix):], " ")
+		}
+		return text
 	}
-	text, err := strconv.Unquote(string(quoted))
-	return text, err == nil
+	if text = quoted(); err != nil || rest == "" {
+		return text, Refused{}, err == nil
+	}
+	var count string
+	count, rest, _ = strings.Cut(rest, " ")
+	if refused.Count, err = strconv.ParseInt(count, 10, 64); err != nil {
+		return "", Refused{}, false
+	}
+	for rest != "" && err == nil {
+		refused.Reasons = append(refused.Reasons, quoted())
+	}
+	return text, refused, err == nil
 }
 
 // Done reports whether a part is finished.
@@ -134,6 +176,13 @@ func (j *Journal) Done(part string) bool {
 	return ok
 }
 
+// Refused returns what was refused of a part that is finished.
+func (j *Journal) Refused(part string) Refused {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.mu.done[part]
+}
+
 // Len returns the number of finished parts.
 func (j *Journal) Len() int {
 	j.mu.Lock()
@@ -141,9 +190,9 @@ func (j *Journal) Len() int {
 	return len(j.mu.done)
 }
 
-// Finish records that everything of a part is durable at the target. After an error it
-// always fails, because the state of the file is unknown.
-func (j *Journal) Finish(part string) error {
+// Finish records that everything of a part is durable at the target, but for what was
+// refused. After an error it always fails, because the state of the file is unknown.
+func (j *Journal) Finish(part string, refused Refused) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.mu.err != nil {
@@ -152,7 +201,7 @@ func (j *Journal) Finish(part string) error {
 	if _, ok := j.mu.done[part]; ok {
 		return nil
 	}
-	line := appendLine(nil, part)
+	line := appendLine(nil, part, refused)
 	_, err := j.mu.file.WriteAt(line, j.mu.size)
 	if err == nil {
 		err = j.mu.file.SyncData()
@@ -162,7 +211,7 @@ func (j *Journal) Finish(part string) error {
 		return j.mu.err
 	}
 	j.mu.size += int64(len(line))
-	j.mu.done[part] = struct{}{}
+	j.mu.done[part] = refused
 	return nil
 }
 

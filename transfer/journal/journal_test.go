@@ -2,10 +2,12 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,9 +25,15 @@ func TestJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	refused := func(i int) (r Refused) {
+		for k := range i {
+			r.Add(Refused{int64(i), []string{fmt.Sprint("reason \"", k, "\"\n 5 \xff"), "the same", ""}})
+		}
+		return r
+	}
 	for i, p := range parts {
 		for range 2 {
-			if err := j.Finish(p); err != nil {
+			if err := j.Finish(p, refused(i)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -43,8 +51,8 @@ func TestJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, p := range parts {
-		if !j.Done(p) {
-			t.Errorf("part %d is lost", i)
+		if !j.Done(p) || !reflect.DeepEqual(j.Refused(p), refused(i)) || len(refused(i).Reasons) != []int{0, 3, 4, 5}[i] {
+			t.Errorf("part %d: done %t, refused %+v", i, j.Done(p), j.Refused(p))
 		}
 	}
 	if err := j.Remove(); err != nil {
@@ -57,7 +65,7 @@ func TestJournal(t *testing.T) {
 
 // TestOtherFiles: a file that is no journal stays as it is.
 func TestOtherFiles(t *testing.T) {
-	for _, text := range []string{"", "my letters\n", magic, magic + "00000000 \"a to b\"\n", magic[:len(magic)-2] + "2\n", string(appendLine([]byte(magic), "a to b"))[:len(magic)+12]} {
+	for _, text := range []string{"", "my letters\n", magic, magic + "00000000 \"a to b\"\n", magic[:len(magic)-2] + "1\n", string(appendLine([]byte(magic), "a to b", Refused{}))[:len(magic)+12]} {
 		name := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -77,10 +85,10 @@ func TestOtherFiles(t *testing.T) {
 // TestDamagedLines: a line that is torn or changed does not count, and those after it do. The
 // last line break is no part of a line.
 func TestDamagedLines(t *testing.T) {
-	whole := appendLine([]byte(magic), "w")
+	whole := appendLine([]byte(magic), "w", Refused{})
 	head := len(whole)
 	for _, p := range []string{"one", "two", "three"} {
-		whole = appendLine(whole, p)
+		whole = appendLine(whole, p, Refused{int64(len(p)), []string{"a \"reason\"\n", p}})
 	}
 	for at := head; at < len(whole); at++ {
 		for _, torn := range []bool{true, false} {
@@ -97,7 +105,7 @@ func TestDamagedLines(t *testing.T) {
 				t.Fatalf("offset %d: %v", at, err)
 			}
 			before := j.Len()
-			if err := errors.Join(j.Finish("four"), j.Close()); err != nil {
+			if err := errors.Join(j.Finish("four", Refused{}), j.Close()); err != nil {
 				t.Fatal(err)
 			}
 			if j, err = open(fsys, "/j", "w"); err != nil {
@@ -107,7 +115,7 @@ func TestDamagedLines(t *testing.T) {
 				t.Errorf("offset %d, torn %t: %d parts, then %d", at, torn, before, j.Len())
 			}
 			for _, p := range []string{"one", "two", "three"} {
-				if !j.Done(p) && j.Finish(p) != nil || !j.Done(p) {
+				if !j.Done(p) && j.Finish(p, Refused{}) != nil || !j.Done(p) {
 					t.Errorf("offset %d: part %s cannot be finished", at, p)
 				}
 			}
@@ -126,11 +134,11 @@ func TestCrash(t *testing.T) {
 		j, err := open(fsys, "/j", "w")
 		for err == nil && begun < 12 {
 			begun++
-			if err = j.Finish(strconv.Itoa(begun)); err == nil {
+			if err = j.Finish(strconv.Itoa(begun), Refused{}); err == nil {
 				finished++
 			}
 		}
-		if err != nil && j != nil && j.Finish("late") == nil {
+		if err != nil && j != nil && j.Finish("late", Refused{}) == nil {
 			t.Error("a journal takes parts after an error")
 		}
 		after := fsys.Crash(r, r.Float64())

@@ -110,7 +110,7 @@ func BenchmarkInto(b *testing.B) {
 					src.Parts = append(src.Parts, &load.Part{
 						Database: "d", Policy: "autogen", ID: uint64(n), Times: model.TimeRange{Min: start, Max: start + int64(c.rows)*1e10},
 						Values: int64(c.series * c.rows * len(c.fields)),
-						Open: func(context.Context, model.TimeRange) (rows.Reader, error) {
+						Open: func(context.Context, model.TimeRange, load.Refuse) (rows.Reader, error) {
 							return &made{series: c.series, rows: c.rows, start: start, step: 1e10, fields: c.fields}, nil
 						},
 					})

@@ -42,8 +42,7 @@ func Into(ctx context.Context, src *Source, st *store.Store, opt Options) (*Resu
 	workers.SetLimit(s.opt.Workers)
 	for _, j := range jobs {
 		if s.finished(j.entry()) {
-			s.done.Add(1)
-			s.change(func(r *Result) { r.Earlier++ })
+			s.skip(j.entry())
 			continue
 		}
 		workers.Go(func() error {
@@ -53,7 +52,7 @@ func Into(ctx context.Context, src *Source, st *store.Store, opt Options) (*Resu
 			if err := s.run(ctx, j, st); err != nil {
 				return fmt.Errorf("%s: %w", j.name(), err)
 			}
-			return s.finish(j.entry())
+			return s.finish(j.entry(), j)
 		})
 	}
 	err = workers.Wait()
@@ -128,10 +127,10 @@ func (s *state) run(ctx context.Context, j *job, st *store.Store) (err error) {
 // open opens the parts of a job.
 func (s *state) open(ctx context.Context, j *job) (rows.Reader, error) {
 	m := &merged{clash: func(run *rows.Run, have model.FieldType) {
-		s.refuse(j.database, j.policy, tsi.FieldConflict{Field: run.Fields[0], Have: have}, run)
+		s.refuse(j, conflict(run, tsi.FieldConflict{Field: run.Fields[0], Have: have}), run)
 	}}
 	for _, p := range j.parts {
-		r, err := p.Open(ctx, j.times)
+		r, err := p.Open(ctx, j.times, func(reason string, run *rows.Run) { s.refuse(j, reason, run) })
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", p.name(), err), m.Close())
 		}
@@ -143,12 +142,9 @@ func (s *state) open(ctx context.Context, j *job) (rows.Reader, error) {
 	return m, nil
 }
 
-// refuse hands rows over that the target does not take.
-func (s *state) refuse(database, policy string, c tsi.FieldConflict, run *rows.Run) {
-	if s.opt.Refusals != nil {
-		s.opt.Refusals.Add(database, policy, c.Reason(model.SeriesMeasurement(run.Key)), run)
-	}
-	s.change(func(r *Result) { r.Refused += countValues(&run.Cols[0], run.Len()) })
+// conflict says why values of another type are refused.
+func conflict(run *rows.Run, c tsi.FieldConflict) string {
+	return c.Reason(model.SeriesMeasurement(run.Key))
 }
 
 // counted adds up the rows of a job that are loaded.
@@ -272,7 +268,7 @@ func (s *state) addKept(t *counted, run *rows.Run, kept []column.Field, refused 
 	}
 	for _, c := range refused {
 		if i, ok := column.FindField(run.Fields, c.Field.Key); ok && countValues(&run.Cols[i], run.Len()) > 0 {
-			s.refuse(t.j.database, t.j.policy, c, columnOf(run, i))
+			s.refuse(t.j, conflict(run, c), columnOf(run, i))
 		}
 	}
 	if len(kept) > 0 {

@@ -91,7 +91,7 @@ func (l *list) Close() error { return nil }
 
 // part returns rows as a part of d.autogen.
 func part(id uint64, times model.TimeRange, all ...row) *load.Part {
-	return &load.Part{Database: "d", Policy: "autogen", ID: id, Times: times, Values: int64(len(all)), Open: func(_ context.Context, within model.TimeRange) (rows.Reader, error) {
+	return &load.Part{Database: "d", Policy: "autogen", ID: id, Times: times, Values: int64(len(all)), Open: func(_ context.Context, within model.TimeRange, _ load.Refuse) (rows.Reader, error) {
 		chosen := slices.DeleteFunc(slices.Clone(all), func(r row) bool { return !within.Contains(r.at) })
 		return &list{rows: chosen}, nil
 	}}
@@ -295,7 +295,7 @@ func TestRefusalsOfNames(t *testing.T) {
 func TestIntoConflicts(t *testing.T) {
 	week := model.TimeRange{Min: monday, Max: monday + aWeek - 1}
 	floats := part(2, week)
-	floats.Open = func(context.Context, model.TimeRange) (rows.Reader, error) {
+	floats.Open = func(context.Context, model.TimeRange, load.Refuse) (rows.Reader, error) {
 		return &list{floats: true, rows: []row{at("m,h=a", 5, "x", 7), {"m,h=b", hour(1), map[string]int64{"x": 8, "z": 9}}}}, nil
 	}
 	st := openStore(t)
@@ -320,7 +320,7 @@ func TestIntoConflicts(t *testing.T) {
 			t.Errorf("round %d: %s", round, text.String())
 		}
 		if round == 0 {
-			floats.Open = func(context.Context, model.TimeRange) (rows.Reader, error) {
+			floats.Open = func(context.Context, model.TimeRange, load.Refuse) (rows.Reader, error) {
 				return &list{floats: true, rows: []row{at("m,h=a", 5, "x", 7), at("m,h=b", 1, "x", 8)}}, nil
 			}
 		}
@@ -339,7 +339,7 @@ func TestIntoResumes(t *testing.T) {
 		for i := range 4 {
 			p := part(uint64(i), model.TimeRange{Min: monday + int64(i)*aWeek, Max: monday + int64(i+1)*aWeek - 1}, at("m,h=a", i*7*24, "x", int64(i)))
 			if i == failing && failing < 3 {
-				p.Open = func(context.Context, model.TimeRange) (rows.Reader, error) {
+				p.Open = func(context.Context, model.TimeRange, load.Refuse) (rows.Reader, error) {
 					return &list{rows: []row{at("m,h=a", i*7*24, "x", -1)}, err: broken}, nil
 				}
 			}
@@ -396,36 +396,39 @@ func TestIntoResumesWithFlaws(t *testing.T) {
 	week := model.TimeRange{Min: monday, Max: monday + aWeek - 1}
 	next := model.TimeRange{Min: monday + aWeek, Max: monday + 2*aWeek - 1}
 	mixed := part(2, week)
-	mixed.Open = func(context.Context, model.TimeRange) (rows.Reader, error) {
+	mixed.Open = func(_ context.Context, _ model.TimeRange, refuse load.Refuse) (rows.Reader, error) {
+		refuse("a bad name", &rows.Run{Key: "#m", Fields: []column.Field{{Key: "x", Type: model.Integer}}, Rows: column.Rows{Times: []int64{1}, Cols: []column.Vector{{Type: model.Integer, Ints: []int64{1}}}}})
 		return &list{floats: true, rows: []row{at("m,h=a", 5, "x", 7)}}, nil
 	}
 	last := part(3, next, at("m,h=a", 7*24, "x", 2))
 	whole := last.Open
 	var text strings.Builder
-	last.Open = func(context.Context, model.TimeRange) (rows.Reader, error) {
+	last.Open = func(context.Context, model.TimeRange, load.Refuse) (rows.Reader, error) {
 		if !strings.Contains(text.String(), "m,h=a x=7 ") {
 			t.Errorf("the journal has the shard, and the file of refusals %q", text.String())
 		}
 		return nil, broken
 	}
 	st := openStore(t)
+	damaged := true
 	into := func(st *store.Store) (*load.Result, error) {
 		j, err := journal.Open(name, "test")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer j.Close()
-		return load.Into(t.Context(), source(part(1, week, at("m,h=a", 1, "x", 1)), mixed, last), st, load.Options{Journal: j, Workers: 1, Refusals: load.NewRefusals(&text)})
+		return load.Into(t.Context(), source(part(1, week, at("m,h=a", 1, "x", 1)), mixed, last), st, load.Options{Journal: j, Workers: 1, Refusals: load.NewRefusals(&text), Damaged: func() bool { return damaged }})
 	}
-	if res, err := into(st); !errors.Is(err, broken) || res.EarlierFlaws {
+	if res, err := into(st); !errors.Is(err, broken) || res.EarlierFlaws || res.Refused != 2 || res.EarlierRefused.Count != 0 {
 		t.Fatalf("%v, %+v", err, res)
 	}
-	last.Open = whole
-	if res, err := into(st); err != nil || res.Earlier != 1 || res.Refused != 0 || !res.EarlierFlaws {
+	last.Open, damaged = whole, false
+	if res, err := into(st); err != nil || res.Earlier != 1 || res.Refused != 0 || !res.EarlierFlaws || res.EarlierRefused.Count != 2 ||
+		len(res.EarlierRefused.Reasons) != 2 || res.EarlierRefused.Reasons[0] != "a bad name" || !strings.Contains(res.EarlierRefused.Reasons[1], "is type float, already exists as type integer") {
 		t.Errorf("%v, %+v", err, res)
 	}
 	again := openStore(t)
-	if res, err := into(again); err != nil || res.Earlier != 0 || content(t, again, "d", "") != content(t, st, "d", "") {
+	if res, err := into(again); err != nil || res.Earlier != 0 || res.EarlierRefused.Count != 0 || content(t, again, "d", "") != content(t, st, "d", "") {
 		t.Errorf("in a new directory: %v, %+v", err, res)
 	}
 }

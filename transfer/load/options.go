@@ -9,6 +9,7 @@ import (
 	"tsdbd/transfer"
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/journal"
+	"tsdbd/transfer/rows"
 )
 
 // Options say what is loaded. The zero value is all.
@@ -41,12 +42,13 @@ type Result struct {
 	Shards              int // of the target that were loaded
 	Written             int // of them by writes, because they had points
 	Earlier             int // that the journal had
-	// EarlierFlaws says that values were refused, damaged, or missing when the journal got
-	// its shards: they are not in the other numbers.
-	EarlierFlaws  bool
-	Expired       int // that the policy would have dropped
-	Values, Bytes int64
-	Refused       int64 // values
+	// EarlierFlaws says that values were damaged or missing when the journal got its shards,
+	// EarlierRefused what was refused of them. They are not in the other numbers.
+	EarlierFlaws   bool
+	EarlierRefused journal.Refused
+	Expired        int // that the policy would have dropped
+	Values, Bytes  int64
+	Refused        int64 // values; by a server, points
 	// Source and Target are what was read and what the target has of it. Target may have
 	// more, where it had points before.
 	Source, Target compare.Totals
@@ -133,27 +135,51 @@ func (s *state) finished(name string) bool {
 // flaws is the entry of a journal with shards that are not all that the source has.
 const flaws = "flaws"
 
-// finish notes a shard in the journal, after what was refused of it: the import that goes
-// on does not read the shard again.
-func (s *state) finish(name string) error {
+// finish notes a shard in the journal, with what was refused of it and after that is kept:
+// the import that goes on does not read the shard again.
+func (s *state) finish(name string, j *job) error {
 	s.done.Add(1)
 	if s.opt.Journal == nil {
 		return nil
 	}
-	refused := int64(0)
 	if s.opt.Refusals != nil {
 		if err := s.opt.Refusals.Sync(); err != nil {
 			return fmt.Errorf("keep what was refused: %w", err)
 		}
-		_, refused = s.opt.Refusals.Reasons()
 	}
 	s.mu.Lock()
-	flawed := s.mu.flawed || s.mu.result.Refused > 0
+	flawed, refused := s.mu.flawed, j.refused
 	s.mu.Unlock()
-	if flawed || refused > 0 || s.opt.Damaged != nil && s.opt.Damaged() {
-		if err := s.opt.Journal.Finish(flaws); err != nil {
+	if flawed || s.opt.Damaged != nil && s.opt.Damaged() {
+		if err := s.opt.Journal.Finish(flaws, journal.Refused{}); err != nil {
 			return err
 		}
 	}
-	return s.opt.Journal.Finish(name)
+	return s.opt.Journal.Finish(name, refused)
+}
+
+// skip counts a shard that the journal has.
+func (s *state) skip(name string) {
+	s.done.Add(1)
+	refused := s.opt.Journal.Refused(name)
+	s.change(func(r *Result) {
+		r.Earlier++
+		r.EarlierRefused.Add(refused)
+	})
+}
+
+// refuse hands rows over that are not stored.
+func (s *state) refuse(j *job, reason string, run *rows.Run) {
+	if s.opt.Refusals != nil {
+		s.opt.Refusals.Add(j.database, j.policy, reason, run)
+	}
+	s.refused(j, journal.Refused{Count: values(run), Reasons: []string{reason}})
+}
+
+// refused counts what is not stored.
+func (s *state) refused(j *job, refused journal.Refused) {
+	s.change(func(r *Result) {
+		r.Refused += refused.Count
+		j.refused.Add(refused)
+	})
 }

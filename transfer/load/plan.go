@@ -10,6 +10,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/retention"
 	"tsdbd/store"
+	"tsdbd/transfer/journal"
 )
 
 // job is the rows for one shard of the store.
@@ -19,6 +20,7 @@ type job struct {
 	shard            uint64
 	times            model.TimeRange
 	parts            []*Part
+	refused          journal.Refused // of its rows; guarded by the state's mutex
 }
 
 // name names the job for messages.

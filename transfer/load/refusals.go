@@ -11,7 +11,6 @@ import (
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/model/point"
 	"tsdbd/transfer/rows"
 )
 
@@ -82,10 +81,7 @@ func (r *Refusals) Write(lines []byte) (int, error) {
 func (r *Refusals) Add(database, policy, reason string, run *rows.Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := int64(0)
-	for i := range run.Cols {
-		n += countValues(&run.Cols[i], run.Len())
-	}
+	n := values(run)
 	r.mu.values += n
 	if _, known := r.mu.reasons[reason]; known || len(r.mu.order) < maxReasons {
 		if !known {
@@ -136,16 +132,12 @@ func writable(run *rows.Run) bool {
 	return !slices.ContainsFunc(run.Fields, func(f column.Field) bool { return model.UnstorableName(f.Key) != "" })
 }
 
-// addRow is Add of a row of a batch.
-func (r *Refusals) addRow(database, policy, reason string, b *point.Batch, row *point.Row) {
-	run := &rows.Run{Key: row.Series.Key(), Fields: row.Layout.Fields}
-	run.Times = []int64{row.Time}
-	for i, f := range row.Layout.Fields {
-		v := column.Vector{Type: f.Type}
-		v.AppendWord(b.Values[int(row.First)+i], b.Strings)
-		run.Cols = append(run.Cols, v)
+// values returns the number of values in a run.
+func values(run *rows.Run) (n int64) {
+	for i := range run.Cols {
+		n += countValues(&run.Cols[i], run.Len())
 	}
-	r.Add(database, policy, reason, run)
+	return n
 }
 
 // countValues returns the number of values in a vector of n rows.

@@ -12,6 +12,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/transfer"
 	"tsdbd/transfer/compare"
+	"tsdbd/transfer/journal"
 	"tsdbd/transfer/rows"
 )
 
@@ -70,24 +71,24 @@ func Send(ctx context.Context, src *Source, c *transfer.Client, opt Options) (*R
 // send sends the rows of a part.
 func (s *state) send(ctx context.Context, p *Part, src *Source, c *transfer.Client, seen *hashes) error {
 	if s.finished(p.name()) {
-		s.done.Add(1)
-		s.change(func(r *Result) { r.Earlier++ })
+		s.skip(p.name())
 		return nil
 	}
+	j := &job{database: s.target(p.Database), policy: p.Policy}
 	times := p.Times.Intersect(s.opt.Filter.Times())
 	if floor := s.floor(p, src); times.Min < floor {
 		times.Min = floor
 		s.note(fmt.Sprintf("%s is left out as far as it is older than the retention policy keeps points", p.name()))
 		if times.Empty() {
 			s.change(func(r *Result) { r.Expired++ })
-			return s.finish(p.name())
+			return s.finish(p.name(), j)
 		}
 	}
-	r, err := p.Open(ctx, times)
+	r, err := p.Open(ctx, times, func(reason string, run *rows.Run) { s.refuse(j, reason, run) })
 	if err != nil {
 		return err
 	}
-	t := &counted{s: s, j: &job{database: s.target(p.Database), policy: p.Policy}, totals: compare.Totals{}}
+	t := &counted{s: s, j: j, totals: compare.Totals{}}
 	text, err := rows.Lines(ctx, &tee{r, t, seen}, t.j.database, p.Policy)
 	if err == nil {
 		var stats transfer.ImportStats
@@ -99,7 +100,7 @@ func (s *state) send(ctx context.Context, p *Part, src *Source, c *transfer.Clie
 		for _, e := range stats.Errors {
 			s.note("the server refuses: " + e)
 		}
-		s.change(func(r *Result) { r.Refused += stats.Failed })
+		s.refused(j, journal.Refused{Count: stats.Failed, Reasons: stats.Errors})
 	}
 	if err = errors.Join(err, r.Close()); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (s *state) send(ctx context.Context, p *Part, src *Source, c *transfer.Clie
 		r.Values += t.totals.Values()
 		r.Source.Merge(t.totals)
 	})
-	return s.finish(p.name())
+	return s.finish(p.name(), j)
 }
 
 // floor returns the time before which the policy of a part keeps nothing.

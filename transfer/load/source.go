@@ -23,6 +23,9 @@ type Source struct {
 	Parts []*Part
 }
 
+// Refuse takes rows that cannot be stored, which are valid during the call, and why.
+type Refuse func(reason string, run *rows.Run)
+
 // Part is rows that are read together, such as a shard.
 type Part struct {
 	Database, Policy string
@@ -30,8 +33,9 @@ type Part struct {
 	Times            model.TimeRange // of its rows, at most
 	Bytes            int64           // of its files
 	Values           int64           // about; 0: not known
-	// Open reads the rows within times. Series come in ascending order of their keys.
-	Open func(ctx context.Context, times model.TimeRange) (rows.Reader, error)
+	// Open reads the rows within times. Series come in ascending order of their keys. Rows
+	// that cannot be stored go to refuse.
+	Open func(ctx context.Context, times model.TimeRange, refuse Refuse) (rows.Reader, error)
 }
 
 func (p *Part) name() string { return fmt.Sprintf("shard %d of %s.%s", p.ID, p.Database, p.Policy) }
@@ -42,7 +46,9 @@ func InfluxDB(src *tsm1.Source) *Source {
 	for _, sh := range src.Shards() {
 		s.Parts = append(s.Parts, &Part{
 			Database: sh.Database, Policy: sh.Policy, ID: sh.ID, Times: sh.Times, Bytes: sh.TSMBytes + sh.WALBytes, Values: sh.Values,
-			Open: func(ctx context.Context, times model.TimeRange) (rows.Reader, error) { return src.Rows(ctx, sh, times) },
+			Open: func(ctx context.Context, times model.TimeRange, refuse Refuse) (rows.Reader, error) {
+				return src.Rows(ctx, sh, times, func(_ tsm1.Refusal, reason string, run *rows.Run) { refuse(reason, run) })
+			},
 		})
 	}
 	return s

@@ -110,7 +110,6 @@ func (w *writer) part(ctx context.Context, lo, hi int) error {
 	if lo == hi {
 		return nil
 	}
-	j := w.t.j
 	part := w.batch
 	part.Rows = append([]point.Row(nil), w.batch.Rows[lo:hi]...)
 	err := w.send(ctx, &part)
@@ -125,11 +124,7 @@ func (w *writer) part(ctx context.Context, lo, hi int) error {
 		return err
 	case dropped == hi-lo:
 		for i := lo; i < hi; i++ {
-			row := &w.batch.Rows[i]
-			if w.s.opt.Refusals != nil {
-				w.s.opt.Refusals.addRow(j.database, j.policy, reason, &w.batch, row)
-			}
-			w.s.change(func(r *Result) { r.Refused += int64(len(row.Layout.Fields)) })
+			w.s.refuse(w.t.j, reason, runOf(&w.batch, &w.batch.Rows[i]))
 		}
 		return nil
 	}
@@ -138,6 +133,18 @@ func (w *writer) part(ctx context.Context, lo, hi int) error {
 		return err
 	}
 	return w.part(ctx, middle, hi)
+}
+
+// runOf returns a row of a batch as a run.
+func runOf(b *point.Batch, row *point.Row) *rows.Run {
+	run := &rows.Run{Key: row.Series.Key(), Fields: row.Layout.Fields}
+	run.Times = []int64{row.Time}
+	for i, f := range row.Layout.Fields {
+		v := column.Vector{Type: f.Type}
+		v.AppendWord(b.Values[int(row.First)+i], b.Strings)
+		run.Cols = append(run.Cols, v)
+	}
+	return run
 }
 
 // send writes a batch, and waits while the store has no memory for it.
@@ -157,12 +164,6 @@ func (w *writer) send(ctx context.Context, b *point.Batch) error {
 
 // count counts a row that was written.
 func (w *writer) count(row *point.Row) {
-	one := column.Rows{Times: []int64{row.Time}}
-	for i, f := range row.Layout.Fields {
-		v := column.Vector{Type: f.Type}
-		v.AppendWord(w.batch.Values[int(row.First)+i], w.batch.Strings)
-		one.Cols = append(one.Cols, v)
-	}
-	w.t.add(row.Series.Key(), row.Layout.Fields, &one)
+	w.t.add(row.Series.Key(), row.Layout.Fields, &runOf(&w.batch, row).Rows)
 	w.t.addSeries(row.Series.Key(), row.Series.ID())
 }

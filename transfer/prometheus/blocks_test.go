@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,11 +17,13 @@ import (
 	"tsdbd/transfer/compare"
 )
 
-// target takes writes. It refuses those with a line that contains refuse.
+// target takes writes. It ends the import at a line that contains refuse, and refuses lines with
+// bad, and those sent with them.
 type target struct {
 	mu     sync.Mutex
 	lines  []string
 	refuse string
+	bad    string
 	asked  []string
 }
 
@@ -36,6 +39,10 @@ func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.refuse != "" && strings.Contains(string(text), s.refuse):
 		w.WriteHeader(http.StatusUnauthorized)
+	case s.bad != "" && strings.Contains(string(text), s.bad):
+		w.Header().Set("X-Tsdbd-Dropped", strconv.Itoa(strings.Count(string(text), "\n")))
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":"partial write: it is bad"}`)
 	default:
 		s.lines = append(s.lines, strings.Split(strings.TrimSpace(string(text)), "\n")...)
 		w.WriteHeader(http.StatusNoContent)
@@ -114,6 +121,30 @@ func TestBlocks(t *testing.T) {
 	opt.Range.Min++
 	if _, err := Blocks(t.Context(), client, d, opt); err == nil || !strings.Contains(err.Error(), "journal") {
 		t.Errorf("another import with the journal: %v", err)
+	}
+}
+
+// TestBlocksRefused: an import that goes on counts and names what the server refused before it.
+func TestBlocksRefused(t *testing.T) {
+	d, err := block.List(filepath.Join("testdata", "blocks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := &target{bad: "code=200", refuse: "instance=b"}
+	server := httptest.NewServer(to)
+	defer server.Close()
+	opt := Options{
+		Database: "d", Range: model.AllTime, Journal: filepath.Join(t.TempDir(), "journal"), part: 1,
+		Note: func(text string) { t.Error(text) }, Progress: func(Result) {},
+	}
+	client := &transfer.Client{URL: server.URL}
+	if r, err := Blocks(t.Context(), client, d, opt); err == nil || r.Stats.Failed != 2 || r.Stats.Written != 3 {
+		t.Fatalf("broke off with %+v, %v", r, err)
+	}
+	to.refuse, to.bad = "", ""
+	r, err := Blocks(t.Context(), client, d, opt)
+	if err != nil || r.Samples != 8 || r.Known != 3 || r.Stats.Written != 3 || r.Stats.Failed != 2 || len(r.Stats.Errors) != 1 || !strings.Contains(r.Stats.Errors[0], "partial write: it is bad") || r.Incomplete() == nil {
+		t.Errorf("went on with %+v, %v", r, err)
 	}
 }
 

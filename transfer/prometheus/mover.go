@@ -138,11 +138,17 @@ func (m *mover) report(reason, text string) {
 // part sends the series that r yields, or only counts them if the journal has them.
 func (m *mover) part(ctx context.Context, r rows.Reader, name string) error {
 	counted := &counter{Reader: r, mover: m}
+	// What cannot be read or stored is found again in a finished part, what the server has
+	// refused is not.
 	if m.journal != nil && m.journal.Done(name) {
 		before := m.result().Samples
 		for {
 			if _, err := counted.Next(ctx); errors.Is(err, io.EOF) {
-				m.add(func(r *Result) { r.Known += r.Samples - before })
+				refused := m.journal.Refused(name)
+				m.add(func(r *Result) {
+					r.Known += r.Samples - before - refused.Count
+					r.Stats.Add(transfer.ImportStats{Failed: refused.Count, Errors: refused.Reasons})
+				})
 				return nil
 			} else if err != nil {
 				return err
@@ -174,7 +180,7 @@ func (m *mover) part(ctx context.Context, r rows.Reader, name string) error {
 			return err
 		}
 	}
-	return m.journal.Finish(name)
+	return m.journal.Finish(name, journal.Refused{Count: stats.Failed, Reasons: stats.Errors})
 }
 
 // counter counts the rows that a Reader yields.

@@ -34,6 +34,7 @@ type lines struct {
 	refusal string     // why line protocol cannot have the series
 
 	rows, values int64
+	unwritable   int64     // rows with what cannot be lines
 	newest       int64     // of all rows
 	refused      io.Writer // takes comments about rows that cannot be lines
 	place        place     // of the rows
@@ -185,6 +186,7 @@ func (l *lines) row(row []value) error {
 
 // refuse notes fields of a row that line protocol cannot have, as a comment.
 func (l *lines) refuse(reason string, fields []byte, at int64) error {
+	l.unwritable++
 	if len(l.errors) < maxErrors && !slices.Contains(l.errors, reason) {
 		l.errors = append(l.errors, reason)
 	}

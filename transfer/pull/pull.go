@@ -40,8 +40,9 @@ type Stats struct {
 	Skipped     int   // slices that the journal has
 	Underway    int64 // points written of slices that are not done
 	// UpTo is set by Follow: what the source had then is here.
-	UpTo   time.Time
-	newest int64
+	UpTo    time.Time
+	newest  int64
+	earlier int64 // refused of slices that the journal has
 }
 
 // maxErrors bounds Stats.Errors.
@@ -94,9 +95,10 @@ func (p *Pull) Stats() Stats {
 	return p.mu.Stats
 }
 
-// countLocked counts what was refused. Rows that are read again are not counted twice.
+// countLocked counts what was refused, also by the import that this one continues. Rows that
+// are read again are not counted twice.
 func (p *Pull) countLocked() {
-	p.mu.Failed = p.opt.Refused.Lines()
+	p.mu.Failed = p.opt.Refused.Lines(p.mu.earlier)
 	p.mu.Lines = p.mu.Written + p.mu.Failed
 }
 

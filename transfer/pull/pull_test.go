@@ -509,8 +509,10 @@ func TestRefusedOnce(t *testing.T) {
 		t.Errorf("a server that breaks off: %d refused, %v", first.Failed, err)
 	}
 	breaks = 1
-	if st, err := run(2 * time.Second); err != nil || st.Failed != int64(len(rows)) || st.Written != 0 {
-		t.Errorf("%+v, %v", st, err)
+	for range 2 { // the second time it only continues what is finished
+		if st, err := run(2 * time.Second); err != nil || st.Failed != int64(len(rows)) || st.Written != 0 || len(st.Errors) != 1 {
+			t.Errorf("%+v, %v", st, err)
+		}
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "refused"))
 	if err != nil {
@@ -523,6 +525,39 @@ func TestRefusedOnce(t *testing.T) {
 	for _, r := range rows {
 		if seen[r.line()] != 1 {
 			t.Fatalf("%s is there %d times", r.line(), seen[r.line()])
+		}
+	}
+}
+
+// TestRefusedBefore: an import that goes on counts and names what was refused before it, also
+// without a file of refused lines, or with another one.
+func TestRefusedBefore(t *testing.T) {
+	f, to := newFake(t, "1.8.10", append(someRows(), fakeRow{"m", "line\nbreak", 7, 1})...), newTarget(t)
+	to.refuse = "host=b"
+	dir := t.TempDir()
+	var want Stats
+	for round, name := range []string{"", "", filepath.Join(dir, "refused"), filepath.Join(dir, "refused"), filepath.Join(dir, "other"), ""} {
+		j, err := journal.Open(filepath.Join(dir, "journal"), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused, err := transfer.OpenRefused(name, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := pulled(t, f, to, Options{Journal: j, Refused: refused, Workers: 1})
+		if err := errors.Join(err, refused.Close(), j.Close()); err != nil {
+			t.Fatal(err)
+		}
+		st := p.Stats()
+		if round == 0 {
+			if want = st; st.Failed < 10 || len(st.Errors) != 2 {
+				t.Fatalf("%+v", st)
+			}
+			continue
+		}
+		if st.Failed != want.Failed || st.Written != 0 || st.Lines != st.Failed || len(st.Errors) != 2 {
+			t.Errorf("round %d: %+v, want %d refused", round, st, want.Failed)
 		}
 	}
 }

@@ -139,6 +139,7 @@ const chunkValues = 50_000
 // copied is what copy has read.
 type copied struct {
 	rows, values int64
+	refused      int64    // rows that cannot be line protocol, in part or as a whole
 	newest       int64    // of the rows' times
 	errors       []string // why rows cannot be line protocol
 }
@@ -173,7 +174,7 @@ func (s *Server) copy(ctx context.Context, m *measurement, r model.TimeRange, ou
 	if err = readAnswer(f, l); err == nil {
 		err = l.flush()
 	}
-	return copied{l.rows, l.values, l.newest, l.errors}, w.cause(err)
+	return copied{l.rows, l.values, l.unwritable, l.newest, l.errors}, w.cause(err)
 }
 
 // export has tsdbd write the rows as line protocol itself: InfluxQL has no infinities

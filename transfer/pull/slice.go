@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tsdbd/model"
+	"tsdbd/transfer"
 	"tsdbd/transfer/journal"
 )
 
@@ -41,9 +42,12 @@ func (s *slicer) take(ctx context.Context, r model.TimeRange, level int32) error
 	}
 	name := partName(s.measurement, r)
 	if s.journal != nil && s.journal.Done(name) {
+		refused := s.journal.Refused(name)
 		s.add(func(st *Stats) {
 			st.Done += int64(s.weight)
 			st.Skipped++
+			st.earlier += refused.Count
+			st.Add(transfer.ImportStats{Errors: refused.Reasons})
 		})
 		return nil
 	}
@@ -69,7 +73,7 @@ func (s *slicer) take(ctx context.Context, r model.TimeRange, level int32) error
 				if err := s.opt.Refused.Sync(); err != nil {
 					return err
 				}
-				if err := s.journal.Finish(name); err != nil {
+				if err := s.journal.Finish(name, journal.Refused{Count: stats.Failed + c.refused, Reasons: stats.Errors}); err != nil {
 					return err
 				}
 			}
@@ -102,7 +106,7 @@ func (s *slicer) take(ctx context.Context, r model.TimeRange, level int32) error
 				s.report("%v; asking for half of it", err)
 			}
 			if s.journal != nil {
-				if err := s.journal.Finish("halves of " + name); err != nil {
+				if err := s.journal.Finish("halves of "+name, journal.Refused{}); err != nil {
 					return err
 				}
 			}

@@ -60,7 +60,7 @@ func BenchmarkRows(b *testing.B) {
 			}
 			values := 0
 			for b.Loop() {
-				rows, err := s.Rows(b.Context(), s.Shards()[0], model.AllTime)
+				rows, err := s.Rows(b.Context(), s.Shards()[0], model.AllTime, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -84,7 +84,7 @@ func TestFlippedFile(t *testing.T) {
 			d.tsm(t, 1, bad)
 			var f found
 			again(s, &f)
-			got := readAll(t, s, model.AllTime)
+			got := readAll(t, s, model.AllTime, f.refuse)
 			if len(f.damage) == 0 && len(f.refused) == 0 && !named[i] {
 				t.Errorf("byte %d ^ %#x: nothing is reported, %d of %d values", i, mask, len(got), len(want))
 			}
@@ -102,7 +102,7 @@ func TestFlippedFile(t *testing.T) {
 		d.tsm(t, 1, b[:n])
 		var f found
 		again(s, &f)
-		if got := readAll(t, s, model.AllTime); len(f.damage) == 0 || got.without(want) > 0 {
+		if got := readAll(t, s, model.AllTime, nil); len(f.damage) == 0 || got.without(want) > 0 {
 			t.Errorf("file of %d of %d bytes: damage %q, %d values", n, len(b), f.damage, len(got))
 		}
 	}
@@ -117,7 +117,7 @@ func TestDamagedBlock(t *testing.T) {
 	d.tsm(t, 1, b)
 	var f found
 	s := d.open(t, &f)
-	got := readAll(t, s, model.AllTime)
+	got := readAll(t, s, model.AllTime, nil)
 	want.drop(func(_, field string, t int64) bool { return field == "f0" && t <= 30 })
 	if diff := got.diff(want); diff != "" {
 		t.Error(diff)
@@ -149,13 +149,13 @@ func TestFlippedTombstones(t *testing.T) {
 				d.tombstones(t, 1, bad)
 				var f found
 				again(s, &f)
-				readAll(t, s, model.AllTime)
+				readAll(t, s, model.AllTime, nil)
 				n += len(f.damage)
 			}
 			d.tombstones(t, 1, b[:i])
 			var f found
 			again(s, &f)
-			readAll(t, s, model.AllTime)
+			readAll(t, s, model.AllTime, nil)
 			if version == 3 && i > 4 && len(f.damage) == 0 {
 				t.Errorf("version %d cut to %d of %d bytes: no damage", version, i, len(b))
 			}
@@ -176,7 +176,7 @@ func TestPredicate(t *testing.T) {
 		tsm1test.Delete{Key: "cpu,host=a#!~#f1", Times: all, Predicate: "some bytes"}, tsm1test.Delete{Key: "mem", Prefix: true, Times: all}))
 	want.drop(func(series, _ string, _ int64) bool { return series == "mem" })
 	var f found
-	if diff := readAll(t, d.open(t, &f), model.AllTime).diff(want); diff != "" {
+	if diff := readAll(t, d.open(t, &f), model.AllTime, nil).diff(want); diff != "" {
 		t.Error(diff)
 	}
 	if len(f.damage) != 1 || !strings.Contains(f.damage[0], "predicate") {
@@ -212,7 +212,7 @@ func TestFlippedLog(t *testing.T) {
 			d.segment(t, 1, bad)
 			var f found
 			again(s, &f)
-			got := readAll(t, s, model.AllTime)
+			got := readAll(t, s, model.AllTime, nil)
 			if want.without(got) > 0 {
 				t.Fatalf("byte %d: the next segment is not read", i)
 			}
@@ -222,7 +222,7 @@ func TestFlippedLog(t *testing.T) {
 		d.segment(t, 1, log.Bytes[:n])
 		var f found
 		again(s, &f)
-		got := readAll(t, s, model.AllTime)
+		got := readAll(t, s, model.AllTime, nil)
 		at, whole := 0, n == 0
 		for _, e := range ends {
 			if e <= n {
@@ -259,7 +259,7 @@ func TestChanged(t *testing.T) {
 		d.tsm(t, 1, file.Bytes())
 		d.segment(t, 1, nil)
 		s := d.open(t, &found{})
-		r, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime)
+		r, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestChanged(t *testing.T) {
 			t.Errorf("%s while it is read: %v", name, err)
 		}
 		_ = r.Close()
-		if _, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime); !errors.Is(err, ErrRunning) {
+		if _, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime, nil); !errors.Is(err, ErrRunning) {
 			t.Errorf("%s before it is read: %v", name, err)
 		}
 	}
@@ -293,7 +293,7 @@ func FuzzFile(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		readAll(t, s, model.AllTime)
+		readAll(t, s, model.AllTime, nil)
 	})
 }
 
@@ -357,7 +357,7 @@ func TestManyPrefixes(t *testing.T) {
 		d.tsm(t, 1, file.Bytes())
 		d.tombstones(t, 1, tsm1test.Tombstones(4, list[:n]...))
 		var f found
-		readAll(t, d.open(t, &f), model.AllTime)
+		readAll(t, d.open(t, &f), model.AllTime, nil)
 		if len(f.damage) != want || want > 0 && !strings.Contains(fmt.Sprint(f.damage[0]), "deletes of prefixes") {
 			t.Errorf("%d prefixes: damage %v", n, f.damage)
 		}

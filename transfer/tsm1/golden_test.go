@@ -44,7 +44,7 @@ func TestGolden(t *testing.T) {
 		}
 		for _, sh := range s.Shards() {
 			fmt.Fprintf(&got, "shard %d of %s.%s, %d to %d\n", sh.ID, sh.Database, sh.Policy, sh.Times.Min, sh.Times.Max)
-			r, err := s.Rows(t.Context(), sh, model.AllTime)
+			r, err := s.Rows(t.Context(), sh, model.AllTime, f.refuse)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +57,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			fmt.Fprintf(&got, "lines %016x\n", hash.Sum64())
-			if r, err = s.Rows(t.Context(), sh, model.AllTime); err != nil {
+			if r, err = s.Rows(t.Context(), sh, model.AllTime, f.refuse); err != nil {
 				t.Fatal(err)
 			}
 			last, n := "", 0

@@ -222,7 +222,7 @@ func TestLayouts(t *testing.T) {
 		t.Helper()
 		var fo found
 		o := fo.options()
-		opt.Damage, opt.Refused = o.Damage, o.Refused
+		opt.Damage = o.Damage
 		s, err := Open(dir, opt)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -236,7 +236,7 @@ func TestLayouts(t *testing.T) {
 				all[k] = v
 			}
 		}
-		if diff := readAll(t, s, model.AllTime).diff(all); diff != "" || len(fo.damage) > 0 {
+		if diff := readAll(t, s, model.AllTime, nil).diff(all); diff != "" || len(fo.damage) > 0 {
 			t.Errorf("%s: %s %q", name, diff, fo.damage)
 		}
 		if len(s.Shards()) != 1 {
@@ -351,7 +351,7 @@ func TestLayouts(t *testing.T) {
 	write(t, archive, b[:len(b)-20])
 	var fo found
 	s.opt = fo.options()
-	if readAll(t, s, model.AllTime); len(fo.damage) != 1 || !strings.HasPrefix(fo.damage[0], filepath.Base(archive)) {
+	if readAll(t, s, model.AllTime, nil); len(fo.damage) != 1 || !strings.HasPrefix(fo.damage[0], filepath.Base(archive)) {
 		t.Errorf("half a backup: %q", fo.damage)
 	}
 	put(dir, map[string][]byte{"20200103T000000Z.manifest": []byte(`{"kv":{"fileName":"x.bolt.gz"},"files":[]}`)})

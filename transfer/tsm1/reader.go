@@ -21,6 +21,7 @@ import (
 type reader struct {
 	source  *Source
 	shard   *Shard
+	refused Refused
 	times   model.TimeRange
 	heads   []*fileHead
 	log     *logWindow
@@ -52,11 +53,14 @@ type reader struct {
 }
 
 // Rows reads the rows of a shard within times. Series come in ascending order of their
-// keys. Rows reports damage and rows that cannot be stored to the functions of Options, and
-// goes on. If the files change before the last row was read, Rows or Next returns an
+// keys. Rows reports damage to the function of Options, and rows that cannot be stored to
+// refused, unless that is nil, and goes on. If the files change before the last row was read, Rows or Next returns an
 // ErrRunning: rows may be missing.
-func (s *Source) Rows(ctx context.Context, sh *Shard, times model.TimeRange) (rows.Reader, error) {
-	r := &reader{source: s, shard: sh, times: times.Intersect(model.AllTime), names: fieldNames{}}
+func (s *Source) Rows(ctx context.Context, sh *Shard, times model.TimeRange, refused Refused) (rows.Reader, error) {
+	if refused == nil {
+		refused = func(Refusal, string, *rows.Run) {}
+	}
+	r := &reader{source: s, shard: sh, refused: refused, times: times.Intersect(model.AllTime), names: fieldNames{}}
 	if err := r.open(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -168,8 +172,8 @@ func (r *reader) fieldName(field string) string {
 // refuse reports the present run as not storable.
 func (r *reader) refuse(what Refusal, reason string) {
 	run := r.run
-	run.Key = r.raw
-	r.source.refuse(r.shard, what, reason, &run)
+	run.Key = r.key
+	r.refused(what, reason, &run)
 }
 
 // nextKey returns the key of the next series, "" at the end.
@@ -517,8 +521,8 @@ func (r *reader) storable(s *source, from column.Rows, i int) bool {
 	default:
 		return true
 	}
-	r.source.refuse(r.shard, what, reason, &rows.Run{
-		Key: r.raw, Fields: []column.Field{{Key: s.field, Type: s.kind}}, Rows: from.Slice(i, i+1, nil),
+	r.refused(what, reason, &rows.Run{
+		Key: r.key, Fields: []column.Field{{Key: s.field, Type: s.kind}}, Rows: from.Slice(i, i+1, nil),
 	})
 	return false
 }

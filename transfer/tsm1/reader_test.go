@@ -86,15 +86,17 @@ func (f *found) options() Options {
 			defer f.mu.Unlock()
 			f.damage = append(f.damage, fmt.Sprintf("%s:%d: %v", filepath.Base(path), offset, err))
 		},
-		Refused: func(_ *Shard, what Refusal, reason string, run *rows.Run) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if f.refused[what] == nil {
-				f.refused[what], f.reasons[what] = cells{}, reason
-			}
-			f.refused[what].add(run)
-		},
 	}
+}
+
+// refuse is a Refused.
+func (f *found) refuse(what Refusal, reason string, run *rows.Run) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refused[what] == nil {
+		f.refused[what], f.reasons[what] = cells{}, reason
+	}
+	f.refused[what].add(run)
 }
 
 func (c cells) add(run *rows.Run) {
@@ -108,11 +110,11 @@ func (c cells) add(run *rows.Run) {
 }
 
 // readAll reads all shards of a source. It checks the order of series and rows.
-func readAll(t *testing.T, s *Source, times model.TimeRange) cells {
+func readAll(t *testing.T, s *Source, times model.TimeRange, refused Refused) cells {
 	t.Helper()
 	out := cells{}
 	for _, sh := range s.Shards() {
-		r, err := s.Rows(t.Context(), sh, times)
+		r, err := s.Rows(t.Context(), sh, times, refused)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +354,7 @@ func TestRows(t *testing.T) {
 			times = model.TimeRange{Min: 1e18 + r.Int64N(1e12), Max: 1e18 + r.Int64N(1e14)}
 			want.drop(func(_, _ string, t int64) bool { return !times.Contains(t) })
 		}
-		got := readAll(t, s, times)
+		got := readAll(t, s, times, f.refuse)
 		if diff := got.diff(want); diff != "" {
 			t.Fatalf("round %d: %s", round, diff)
 		}
@@ -409,7 +411,7 @@ func TestRefused(t *testing.T) {
 
 	var f found
 	s := d.open(t, &f)
-	got := readAll(t, s, model.AllTime)
+	got := readAll(t, s, model.AllTime, f.refuse)
 	want := cells{}
 	f1, f2, f3 := rowsOf(model.Float, 1, 1, 2), rowsOf(model.String, 1, 10), rowsOf(model.String, 3, 30)
 	want.put("cpu", "clash", &f1)
@@ -468,7 +470,7 @@ func TestOverlap(t *testing.T) {
 	f.Add("m", "f", blocks...)
 	d.tsm(t, 1, f.Bytes())
 	var found found
-	if diff := readAll(t, d.open(t, &found), model.AllTime).diff(want); diff != "" || len(found.damage) > 0 {
+	if diff := readAll(t, d.open(t, &found), model.AllTime, nil).diff(want); diff != "" || len(found.damage) > 0 {
 		t.Error(diff, found.damage)
 	}
 }
@@ -484,11 +486,11 @@ func TestManyLate(t *testing.T) {
 	d.tsm(t, 1, f.Bytes())
 	var found found
 	s := d.open(t, &found)
-	if n := len(readAll(t, s, model.AllTime)); n != 400 || len(found.damage) > 0 {
+	if n := len(readAll(t, s, model.AllTime, nil)); n != 400 || len(found.damage) > 0 {
 		t.Errorf("%d values, damage %q", n, found.damage)
 	}
 	s.limits.late = 5000
-	if n := len(readAll(t, s, model.AllTime)); n >= 400 || n < 100 || len(found.damage) != 1 || !strings.Contains(found.damage[0], "too many series out of order") {
+	if n := len(readAll(t, s, model.AllTime, nil)); n >= 400 || n < 100 || len(found.damage) != 1 || !strings.Contains(found.damage[0], "too many series out of order") {
 		t.Errorf("%d values, damage %q", n, found.damage)
 	}
 }
@@ -500,7 +502,7 @@ func TestCancel(t *testing.T) {
 	f.Add("m", "f", rowsOf(model.Float, 1, 1))
 	d.tsm(t, 1, f.Bytes())
 	s := d.open(t, &found{})
-	r, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime)
+	r, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -510,7 +512,7 @@ func TestCancel(t *testing.T) {
 	if _, err := r.Next(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Next: %v", err)
 	}
-	if _, err := s.Rows(ctx, s.Shards()[0], model.AllTime); !errors.Is(err, context.Canceled) {
+	if _, err := s.Rows(ctx, s.Shards()[0], model.AllTime, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("Rows: %v", err)
 	}
 }
@@ -533,7 +535,7 @@ func TestWantedEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime)
+	r, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -564,7 +566,7 @@ func TestWanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime)
+	r, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

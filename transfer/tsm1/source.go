@@ -29,10 +29,6 @@ type Options struct {
 	// Damage is called for damage in the source, which is passed over. The offset is -1
 	// if it is not known. It may be called by several readers at a time.
 	Damage func(path string, offset int64, err error)
-	// Refused is called with rows that cannot be stored. The run is valid during the
-	// call, and its Key is the key in InfluxDB. It may be called by several readers at a
-	// time.
-	Refused func(sh *Shard, what Refusal, reason string, run *rows.Run)
 }
 
 // ErrRunning refuses a directory that a server uses.
@@ -40,6 +36,10 @@ var ErrRunning = errors.New("a server uses the directory: stop it, or copy the d
 
 // Refusal is why values cannot be stored.
 type Refusal string
+
+// Refused takes rows that cannot be stored. The run is valid during the call. Its Key is
+// canonical, or the key in InfluxDB if the series has a BadName.
+type Refused func(what Refusal, reason string, run *rows.Run)
 
 // The refusals.
 const (
@@ -126,12 +126,6 @@ func (s *Source) Stale() bool { return s.stale }
 func (s *Source) damage(path string, offset int64, err error) {
 	if s.opt.Damage != nil {
 		s.opt.Damage(path, offset, err)
-	}
-}
-
-func (s *Source) refuse(sh *Shard, what Refusal, reason string, run *rows.Run) {
-	if s.opt.Refused != nil {
-		s.opt.Refused(sh, what, reason, run)
 	}
 }
 

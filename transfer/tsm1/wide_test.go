@@ -35,7 +35,7 @@ func TestWide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime)
+	opened, err := s.Rows(t.Context(), s.Shards()[0], model.AllTime, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
