@@ -2,7 +2,6 @@ package wal
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"tsdbd/internal/vfs"
@@ -30,12 +29,19 @@ type request struct {
 	done    chan error
 }
 
-var requests = sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}
+// request returns a request that the caller releases. A log has requests of its own: the
+// channel of one that was made in a bubble of testing/synctest is good in no other.
+func (l *Log) request() *request {
+	if q, ok := l.requests.Get().(*request); ok {
+		return q
+	}
+	return &request{done: make(chan error, 1)}
+}
 
-func release(q *request) {
+func (l *Log) release(q *request) {
 	q.entry, q.rotate = nil, false
 	q.encoder.Trim(keepRequestBytes)
-	requests.Put(q)
+	l.requests.Put(q)
 }
 
 // Append writes e to the log and returns when it is durable (written, under a
@@ -56,13 +62,13 @@ func (l *Log) Append(e *entry.Entry) error {
 	if !l.replayed.Load() {
 		return errNotReplayed
 	}
-	q := requests.Get().(*request)
+	q := l.request()
 	if err := q.encode(e); err != nil {
-		release(q)
+		l.release(q)
 		return err
 	}
 	err := l.submit(q)
-	release(q)
+	l.release(q)
 	return err
 }
 
@@ -87,11 +93,11 @@ func (l *Log) Rotate() error {
 	if !l.replayed.Load() {
 		return errNotReplayed
 	}
-	q := requests.Get().(*request)
+	q := l.request()
 	q.rotate = true
 	q.encoder.Payload = q.encoder.Payload[:0]
 	err := l.submit(q)
-	release(q)
+	l.release(q)
 	return err
 }
 

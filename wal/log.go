@@ -101,6 +101,7 @@ type Log struct {
 		bytes             int
 		closed            bool
 	}
+	requests sync.Pool // of *request
 
 	// files is what Trim, the preparer and the committer share.
 	files struct {

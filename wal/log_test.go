@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tsdbd/internal/vfs/vfstest"
@@ -617,4 +618,21 @@ func TestLongCommand(t *testing.T) {
 	if !maps.Equal(got, want) || len(l.Damage()) != 0 {
 		t.Fatalf("%d entries of %d, damage %v", len(got), len(want), l.Damage())
 	}
+}
+
+// TestLogsShareNothing: what a log in a bubble of testing/synctest leaves is no part of a
+// log outside of it.
+func TestLogsShareNothing(t *testing.T) {
+	appends := func(t *testing.T) {
+		l, _ := open(t, Options{FS: vfstest.New()})
+		for range 10 {
+			mustAppend(t, l, entrytest.Note(entrytest.Series(1), 1, 10, "a"))
+			if err := l.Rotate(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustClose(t, l)
+	}
+	synctest.Test(t, appends)
+	appends(t)
 }

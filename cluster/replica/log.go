@@ -60,8 +60,8 @@ func (r *Replica) Append(e *entry.Entry) error {
 	if p == nil {
 		return errFollowing
 	}
-	q := requests.Get().(*request)
-	defer release(q)
+	q := r.request()
+	defer r.release(q)
 	e.Sequence = 0 // which is what the record has
 	if err := q.encoder.Encode(e); err != nil {
 		return fmt.Errorf("append entry: %w", err)

@@ -32,12 +32,18 @@ type request struct {
 	done     chan error
 }
 
-var requests = sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}
+// request returns a request that the caller releases.
+func (r *Replica) request() *request {
+	if q, ok := r.requests.Get().(*request); ok {
+		return q
+	}
+	return &request{done: make(chan error, 1)}
+}
 
-func release(q *request) {
+func (r *Replica) release(q *request) {
 	q.entry, q.mark = nil, ""
 	q.encoder.Trim(keepRequestBytes)
-	requests.Put(q)
+	r.requests.Put(q)
 }
 
 func (q *request) size() int { return len(q.encoder.Payload) + len(q.mark) }

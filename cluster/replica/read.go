@@ -173,8 +173,8 @@ func (r *Replica) Mark(ctx context.Context, id string) (uint64, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		q := requests.Get().(*request)
-		defer release(q)
+		q := r.request()
+		defer r.release(q)
 		q.encoder.Payload = q.encoder.Payload[:0]
 		q.mark = id
 		err := e.submit(q)

@@ -112,9 +112,10 @@ type Replica struct {
 		transferring atomic.Bool
 		closing      atomic.Bool
 	}
-	epoch   atomic.Pointer[epoch] // nil: not leading; changes with role held
-	number  atomic.Uint64         // of the last group
-	failure atomic.Pointer[error]
+	epoch    atomic.Pointer[epoch] // nil: not leading; changes with role held
+	number   atomic.Uint64         // of the last group
+	requests sync.Pool             // of *request
+	failure  atomic.Pointer[error]
 
 	// progress is what was applied last.
 	progress struct {
