@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,24 +105,26 @@ func MakeDefinitions(ctx context.Context, to Catalog, d *Definitions) (made Defi
 		}
 	}
 	for _, q := range d.Queries {
-		before := to.Catalog()
+		db := to.Catalog().Database(q.Database)
+		there := db != nil && slices.ContainsFunc(db.ContinuousQueries, func(o meta.ContinuousQuery) bool { return o.Name == q.Name })
 		err := to.Apply(ctx, meta.CreateContinuousQuery{Database: q.Database, Name: q.Name, Query: q.Query})
 		if err != nil && !errors.Is(err, meta.ErrContinuousQueryExists) {
 			return made, fmt.Errorf("continuous query %s: %w", q.Name, err)
 		}
-		if err == nil && to.Catalog() != before {
+		if err == nil && !there {
 			made.Queries++
 		}
 	}
 	for _, t := range d.Downsamples {
-		def, before := &t.Definition, to.Catalog()
+		def, db := &t.Definition, to.Catalog().Database(t.Database)
+		there := db != nil && db.Downsample(def.Into) != nil
 		err := to.Apply(ctx, meta.CreateDownsample{
 			Database: t.Database, From: def.From, Into: def.Into, Every: def.Every, Functions: def.Functions, Where: def.Where, Time: time.Now().UnixNano(),
 		})
 		if err != nil && !errors.Is(err, meta.ErrDownsampleExists) {
 			return made, fmt.Errorf("downsample from %s into %s: %w", def.From, def.Into, err)
 		}
-		if err == nil && to.Catalog() != before {
+		if err == nil && !there {
 			made.Downsamples++
 		}
 	}

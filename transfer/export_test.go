@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -144,14 +145,17 @@ func TestDefinitions(t *testing.T) {
 	d := &Definitions{
 		Users:         []*meta.User{{Name: "old", Admin: true}, {Name: "new", Hash: "h", Privileges: map[string]meta.Privilege{"d": meta.ReadPrivilege, "nope": meta.ReadPrivilege}}},
 		Queries:       []Continuous{{"d", "q", "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO x FROM m GROUP BY time(1h) END"}},
+		Downsamples:   []Downsample{{"d", meta.Downsample{From: "autogen", Into: "long \"one\"", Every: time.Hour, Functions: []string{"max"}}}},
 		Subscriptions: []Subscription{{"d", "autogen", meta.Subscription{Name: "s", Mode: "ANY", Destinations: []string{"udp://h:1"}}}},
 	}
 	made, err := MakeDefinitions(t.Context(), s, d)
-	if want := (Defined{Users: 1, Queries: 1, Subscriptions: 1}); err != nil || made != want {
+	if want := (Defined{Users: 1, Queries: 1, Downsamples: 1, Subscriptions: 1}); err != nil || made != want {
 		t.Errorf("made %+v, %v", made, err)
 	}
-	if made, err := MakeDefinitions(t.Context(), s, d); err != nil || made != (Defined{}) {
-		t.Errorf("made again: %+v, %v", made, err)
+	for _, to := range []Catalog{s, &busyCatalog{Store: s}} {
+		if made, err := MakeDefinitions(t.Context(), to, d); err != nil || made != (Defined{}) {
+			t.Errorf("made again: %+v, %v", made, err)
+		}
 	}
 	if u := s.Catalog().User("old"); u.Admin {
 		t.Error("a user that was there has changed")
@@ -159,6 +163,17 @@ func TestDefinitions(t *testing.T) {
 	if u := s.Catalog().User("new"); len(u.Privileges) != 1 {
 		t.Errorf("grants %v", u.Privileges)
 	}
+}
+
+// busyCatalog is a catalog that others change as well.
+type busyCatalog struct {
+	*scantest.Store
+	changes int
+}
+
+func (c *busyCatalog) Apply(ctx context.Context, cmd meta.Command) error {
+	c.changes++
+	return errors.Join(c.Store.Apply(ctx, meta.CreateDatabase{Name: fmt.Sprint("other", c.changes)}), c.Store.Apply(ctx, cmd))
 }
 
 // TestWriteErrors: what the importer does about an answer is decided by it.
