@@ -105,7 +105,8 @@ func (p *Proxy) relay(from *net.TCPConn) {
 	if err := errors.Join(p.Forward.open(r.ctx), p.Backward.open(r.ctx)); err != nil {
 		return
 	}
-	to, err := (&net.Dialer{}).DialContext(r.ctx, "tcp", p.target)
+	// Not r.ctx: a dial that is canceled late ends the connection without a reset.
+	to, err := (&net.Dialer{}).DialContext(p.ctx, "tcp", p.target)
 	if err != nil {
 		r.reset()
 		return
