@@ -53,12 +53,11 @@ func (s *Store) Move(ctx context.Context, req scan.MoveRequest) (moved scan.Move
 }
 
 // moveSelected logs and applies the move of what d has selected in some shards. The gate
-// is held.
+// is held, so that nothing is written between the move and those that follow from it.
 func (s *Store) moveSelected(ctx context.Context, d *pendingDelete, ids []uint64, c *model.Change) (moved scan.Moved, err error) {
 	taken := int64(0)
 	defer func() { s.memory.reserved.Add(-taken) }()
-	r := move.Request{Database: d.db.id, Change: c, Series: d.db.file(), Bounds: s.bounds, PairBytes: s.opt.CacheBytes / 4}
-	r.Charge = func(bytes int64) error {
+	charge := func(bytes int64) error {
 		if !s.admit(bytes) {
 			wake(s.wakeFlush)
 			return s.overloaded()
@@ -66,16 +65,35 @@ func (s *Store) moveSelected(ctx context.Context, d *pendingDelete, ids []uint64
 		taken += bytes
 		return nil
 	}
-	defer r.Release()
-	for _, id := range ids {
-		if e := s.shard(id); e != nil {
-			r.Add(e.Shard, d.Set(id))
+	s.counters.Moves.Add(1)
+	made := func(c *model.Change, concerns func(shard uint64) bool) (*move.Result, error) {
+		r := move.Request{Database: d.db.id, Change: c, Series: d.db.file(), Bounds: s.bounds, PairBytes: s.opt.CacheBytes / 4, Charge: charge}
+		defer r.Release()
+		for _, id := range ids {
+			if e := s.shard(id); e != nil && concerns(id) {
+				r.Add(e.Shard, d.Set(id))
+			}
+		}
+		return r.Make(ctx)
+	}
+	out, err := made(c, func(uint64) bool { return true })
+	entries := []*move.Result{out}
+	for _, a := range move.Aggregates(c, s.Catalog().Database(d.db.name)) {
+		if err != nil {
+			break
+		}
+		var also *move.Result
+		if also, err = made(&a.Change, func(shard uint64) bool { return a.Shards[shard] }); errors.Is(err, move.ErrNotFound) {
+			err = nil
+		} else {
+			entries = append(entries, also)
 		}
 	}
-	s.counters.Moves.Add(1)
-	out, err := r.Make(ctx)
-	if err == nil && out.Entry != nil {
-		if err = s.log.Append(&entry.Entry{Move: out.Entry}); err != nil {
+	for _, r := range entries {
+		if err != nil || r.Entry == nil {
+			break
+		}
+		if err = s.log.Append(&entry.Entry{Move: r.Entry}); err != nil {
 			err = s.refusal(err)
 		}
 	}
