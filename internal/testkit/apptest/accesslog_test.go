@@ -1,7 +1,6 @@
 package apptest
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,7 +57,7 @@ x-influxdb-version = "9"
 	lines(file, "path=/ping query=\"\" status=204", 2)
 	lines(file+".1", "path=/ping query=\"\" status=204", 2)
 
-	resp, err := http.Get(s.URL + "/nosuch")
+	resp, err := s.http.Get(s.URL + "/nosuch")
 	if err != nil {
 		t.Fatal(err)
 	}

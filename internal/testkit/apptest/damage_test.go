@@ -166,7 +166,7 @@ func askCSV(t *testing.T, s *Server) http.Header {
 		t.Fatal(err)
 	}
 	req.Header.Set("Accept", "text/csv")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := s.http.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

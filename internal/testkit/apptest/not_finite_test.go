@@ -79,7 +79,7 @@ func TestNotFinite(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Accept", format)
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := s.http.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func TestPage(t *testing.T) {
 		if accept != "" {
 			req.Header.Set("Accept", accept)
 		}
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := s.http.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

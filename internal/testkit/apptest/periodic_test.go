@@ -43,7 +43,7 @@ func TestSubscription(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Accept", accept)
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := s.http.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

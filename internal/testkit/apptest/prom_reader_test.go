@@ -73,7 +73,7 @@ func TestPrometheusWideRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := s.http.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestPrometheusWideRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Accept-Encoding", "identity")
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := s.http.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func (s *Server) sendPrometheus(who byte, method, path, media, encoding, body st
 	if p := people[who]; p[0] != "" {
 		req.SetBasicAuth(p[0], p[1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := s.http.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}

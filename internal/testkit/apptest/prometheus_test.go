@@ -58,7 +58,7 @@ func (s *Server) prom(path string, m message) (status int, header http.Header, b
 	}
 	req.Header.Set("Content-Encoding", "snappy")
 	req.Header.Set("Content-Type", "application/x-protobuf")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := s.http.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestPrometheus(t *testing.T) {
 	g("/api/v1/prom/read?db=p", message(nil).sub(1, message(nil).sub(3, message(nil).number(1, 2).text(2, "a").text(3, "("))), 400, "missing closing )")
 	// A length that the bytes cannot have costs nothing.
 	for _, bomb := range []string{"\xff\xff\xff\x07\x00", "\x80\x80\x80\x80\x08"} {
-		resp, err := http.Post(s.URL+"/api/v1/prom/write?db=p", "application/x-protobuf", strings.NewReader(bomb))
+		resp, err := s.http.Post(s.URL+"/api/v1/prom/write?db=p", "application/x-protobuf", strings.NewReader(bomb))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,7 +78,7 @@ func TestStopUnderLoad(t *testing.T) {
 	for w := range 4 {
 		writers.Go(func() {
 			for i := 0; ; i++ {
-				resp, err := http.Post(s.URL+"/write?db=d", "text/plain", strings.NewReader(fmt.Sprintf("m,w=%d v=1 %d", w, i)))
+				resp, err := s.http.Post(s.URL+"/write?db=d", "text/plain", strings.NewReader(fmt.Sprintf("m,w=%d v=1 %d", w, i)))
 				if err != nil {
 					return // no longer listening
 				}
@@ -120,7 +119,7 @@ func TestServiceEndpoints(t *testing.T) {
 		{"/metrics", "tsdbd_http_requests_total"}, // of those before
 	} {
 		path, want := c[0], c[1]
-		resp, err := http.Get(s.URL + path)
+		resp, err := s.http.Get(s.URL + path)
 		if err != nil {
 			t.Fatal(err)
 		}
