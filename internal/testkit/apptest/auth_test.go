@@ -27,10 +27,10 @@ const everyone = "SRWBOA"
 
 // authServer starts a server with logins, the people and two databases. With
 // off, it is started again without.
-func authServer(t *testing.T, off bool) *Server {
+func authServer(t *testing.T, off bool, env ...string) *Server {
 	t.Helper()
 	s := New(t)
-	s.Env = []string{"TSDBD_HTTP_AUTH_ENABLED=true", "TSDBD_HTTP_PPROF_ENABLED=true"}
+	s.Env = append([]string{"TSDBD_HTTP_AUTH_ENABLED=true", "TSDBD_HTTP_PPROF_ENABLED=true"}, env...)
 	s.Restart()
 	run := func(q string) {
 		t.Helper()
@@ -86,7 +86,7 @@ func (s *Server) as(who byte, method, path string, form url.Values, body ...stri
 	if p := people[who]; p[0] != "" {
 		req.SetBasicAuth(p[0], p[1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := s.http.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}

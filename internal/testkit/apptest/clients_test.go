@@ -65,6 +65,7 @@ func probe(ctx context.Context, s *Server, db string) error {
 // TestBadClients runs clients that are slow, broken or hostile against one
 // server, while a probe must be answered all the time.
 func TestBadClients(t *testing.T) {
+	t.Parallel()
 	const limit = 1 << 30
 	s := New(t)
 	s.Env = []string{"GOMEMLIMIT=" + strconv.Itoa(limit)}

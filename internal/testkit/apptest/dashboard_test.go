@@ -174,6 +174,7 @@ func (p *panel) check(doc document, status int) error {
 // moves the data from memory to files, and wants no unexpected error and the
 // same answers.
 func TestDashboards(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	loadDashboard(t, s.URL)
 	list := panels(t)

@@ -16,8 +16,10 @@ import (
 // TestDownsampleKilled kills the server again and again while it computes windows and
 // takes rows of old windows and deletes. In the end the target has what the source gives.
 func TestDownsampleKilled(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
-	s.Query("", "CREATE DATABASE db; CREATE RETENTION POLICY tier ON db DURATION INF REPLICATION 1")
+	// All windows of a shard group are computed, also where it is empty.
+	s.Query("", "CREATE DATABASE db WITH SHARD DURATION 1h NAME autogen; CREATE RETENTION POLICY tier ON db DURATION INF REPLICATION 1 SHARD DURATION 1h")
 	rnd := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	var lines strings.Builder
 	for i := range 5000 { // to be filled in
@@ -56,11 +58,11 @@ func TestDownsampleKilled(t *testing.T) {
 // TestDownsampleLimits: the limits on what clients select do not keep windows from being
 // computed.
 func TestDownsampleLimits(t *testing.T) {
-	t.Setenv("TSDBD_QUERY_MAX_SELECT_POINT", "3")
-	t.Setenv("TSDBD_QUERY_MAX_SELECT_SERIES", "1")
-	t.Setenv("TSDBD_QUERY_MAX_SELECT_BUCKETS", "2")
-	s := Start(t)
-	s.Query("", "CREATE DATABASE db; CREATE RETENTION POLICY tier ON db DURATION INF REPLICATION 1")
+	t.Parallel()
+	s := New(t)
+	s.Env = []string{"TSDBD_QUERY_MAX_SELECT_POINT=3", "TSDBD_QUERY_MAX_SELECT_SERIES=1", "TSDBD_QUERY_MAX_SELECT_BUCKETS=2"}
+	s.Restart()
+	s.Query("", "CREATE DATABASE db WITH SHARD DURATION 1h NAME autogen; CREATE RETENTION POLICY tier ON db DURATION INF REPLICATION 1 SHARD DURATION 1h")
 	var lines strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&lines, "m,w=%d v=%di %d\n", i%2, i, int64(i)*1e8)

@@ -14,6 +14,7 @@ import (
 // on nothing is acknowledged, everything from before is readable, and a
 // restart heals.
 func TestFailedSync(t *testing.T) {
+	t.Parallel()
 	for _, f := range []struct{ call, fault string }{
 		{"fdatasync", "error=EIO"},
 		{"pwrite64", "error=EIO"},

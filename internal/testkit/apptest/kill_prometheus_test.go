@@ -15,6 +15,7 @@ import (
 // TestKillPrometheus kills the server while it takes samples over the roads that are not
 // line protocol, and finds every sample that was acknowledged.
 func TestKillPrometheus(t *testing.T) {
+	t.Parallel()
 	roads := []struct {
 		name, path, media, encoding string
 		body                        func(n int64) string // a sample of the metric name with the value n at n ms
@@ -45,7 +46,7 @@ func TestKillPrometheus(t *testing.T) {
 					}
 					req.Header.Set("Content-Type", road.media)
 					req.Header.Set("Content-Encoding", road.encoding)
-					resp, err := http.DefaultClient.Do(req)
+					resp, err := s.http.Do(req)
 					if err != nil {
 						next[i]-- // it may be there or not
 						return

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var longKeys = flag.Int("long-keys", 4000, "how many series TestLongKeysInLittleMemory writes")
+var longKeys = flag.Int("long-keys", 2000, "how many series TestLongKeysInLittleMemory writes")
 
 // longKeyLines returns a line for each of n new series. Their tag values are of
 // 60 kB and do not pack well.
@@ -30,7 +30,8 @@ func longKeyLines(from, n int) string {
 // refused, and never end the server. What is acknowledged can be read, before and
 // after a restart.
 func TestLongKeysInLittleMemory(t *testing.T) {
-	const limit, databases, clients, batch = 512 << 20, 3, 4, 250
+	t.Parallel()
+	const limit, databases, clients, batch = 256 << 20, 3, 4, 125
 	total := *longKeys
 	_, wrap := memoryCgroup(t, limit)
 	s := New(t)

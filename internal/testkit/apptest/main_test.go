@@ -1,5 +1,13 @@
 package apptest
 
-import "testing"
+import (
+	"testing"
 
-func TestMain(m *testing.M) { Main(m) }
+	"tsdbd/internal/testkit/leak"
+)
+
+// TestMain runs many tests at a time: most of them wait for their servers.
+func TestMain(m *testing.M) {
+	leak.Parallel(8)
+	Main(m)
+}

@@ -43,6 +43,7 @@ func memoryCgroup(t *testing.T, limit int64) (dir string, wrap []string) {
 // of it at the same time, in half a gigabyte. The server must live, lose no
 // acknowledged point, and refuse what is too much so that clients come back.
 func TestMemoryLimit(t *testing.T) {
+	t.Parallel()
 	const limit = 512 << 20
 	_, wrap := memoryCgroup(t, limit)
 	s := New(t)
@@ -52,6 +53,7 @@ func TestMemoryLimit(t *testing.T) {
 
 // TestGoMemoryLimit is the same where the limit comes by GOMEMLIMIT.
 func TestGoMemoryLimit(t *testing.T) {
+	t.Parallel()
 	const limit = 400 << 20
 	s := New(t)
 	s.Env = []string{"GOMEMLIMIT=" + strconv.Itoa(limit)}

@@ -9,9 +9,10 @@ import (
 // TestMonitor looks for the server's figures in its own database, where
 // dashboards made for InfluxDB look for them.
 func TestMonitor(t *testing.T) {
-	t.Setenv("TSDBD_MONITOR_STORE_ENABLED", "true")
-	t.Setenv("TSDBD_MONITOR_STORE_INTERVAL", "1s")
-	s := Start(t)
+	t.Parallel()
+	s := New(t)
+	s.Env = []string{"TSDBD_MONITOR_STORE_ENABLED=true", "TSDBD_MONITOR_STORE_INTERVAL=1s"}
+	s.Restart()
 	s.Query("", "CREATE DATABASE d")
 	s.Write("d", "m,h=a v=1")
 	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {

@@ -121,6 +121,7 @@ func (m *mover) explain(found map[Point]Place, moves []Move) error {
 // After a start each point is in one place: there is all of the last move or nothing of
 // it, and all of those that were acknowledged.
 func TestMoveKilled(t *testing.T) {
+	t.Parallel()
 	s := New(t)
 	s.Env = []string{"TSDBD_DATA_FLUSH_SIZE=1MiB", "TSDBD_DATA_FLUSH_IDLE=100ms", "TSDBD_DATA_COMPACT_AFTER=200ms"}
 	s.Restart()

@@ -9,14 +9,16 @@ import (
 
 // TestNotify starts and stops a server under a supervisor.
 func TestNotify(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	t.Setenv("NOTIFY_SOCKET", path)
-	s := Start(t)
+	s := New(t)
+	s.Env = []string{"NOTIFY_SOCKET=" + path}
+	s.Restart()
 	s.Stop()
 	for _, want := range []string{"READY=1", "STOPPING=1"} {
 		if err := l.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {

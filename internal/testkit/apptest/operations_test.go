@@ -18,16 +18,17 @@ import (
 // names is there, every setting exists, and so do the metrics of the alerts and
 // of the dashboard.
 func TestOperationsPage(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := string(text)
-	t.Setenv("TSDBD_UDP_0_ENABLED", "true") // an input has figures if it is on
-	t.Setenv("TSDBD_UDP_0_BIND_ADDRESS", "127.0.0.1:0")
 	// A node of a cluster, even if it is the only one, has all figures.
 	bind := FreeAddress(t)
-	s := Start(t, "-cluster-node", "n1", "-cluster-bind", bind, "-cluster-join", "n1="+bind)
+	s := New(t, "-cluster-node", "n1", "-cluster-bind", bind, "-cluster-join", "n1="+bind)
+	s.Env = []string{"TSDBD_UDP_0_ENABLED=true", "TSDBD_UDP_0_BIND_ADDRESS=127.0.0.1:0"} // an input has figures if it is on
+	s.Restart()
 	s.Query("", "CREATE DATABASE db")
 	s.Write("db", "m v=1")
 	_, metrics, err := s.Do(context.Background(), http.MethodGet, "/metrics", url.Values{}, "")

@@ -211,12 +211,9 @@ func TestPprofIsOffByDefault(t *testing.T) {
 
 // TestPasswordsStaySecret looks for passwords wherever something is told.
 func TestPasswordsStaySecret(t *testing.T) {
-	t.Setenv("TSDBD_HTTP_ACCESS_LOG", "true")
-	t.Setenv("TSDBD_QUERY_LOG_QUERIES_AFTER", "1ns")
-	t.Setenv("TSDBD_HTTP_SHARED_SECRET", "sesame-shared-secret-of-the-server")
-	t.Setenv("TSDBD_HTTP_WRITE_TRACING", "true")
-	t.Setenv("TSDBD_LOG_LEVEL", "debug")
-	s := authServer(t, false)
+	t.Parallel()
+	s := authServer(t, false, "TSDBD_HTTP_ACCESS_LOG=true", "TSDBD_QUERY_LOG_QUERIES_AFTER=1ns",
+		"TSDBD_HTTP_SHARED_SECRET=sesame-shared-secret-of-the-server", "TSDBD_HTTP_WRITE_TRACING=true", "TSDBD_LOG_LEVEL=debug")
 	told := ""
 	for _, spelling := range []string{
 		`CREATE USER eve WITH PASSWORD 'sesame'`, `create user "eve" with password 'sesame' with all privileges`,
@@ -252,7 +249,7 @@ func TestPasswordsStaySecret(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Header.Set("Authorization", login)
-			resp, err := http.DefaultClient.Do(req)
+			resp, err := s.http.Do(req)
 			if err != nil {
 				t.Fatal(err)
 			}

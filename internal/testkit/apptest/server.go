@@ -34,7 +34,7 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	buildDir = dir
 	bin := filepath.Join(dir, "tsdbd")
-	cmd := exec.Command("go", "build", "-o", bin, "tsdbd/cmd/tsdbd")
+	cmd := exec.Command("go", "build", "-ldflags=-w", "-o", bin, "tsdbd/cmd/tsdbd") // without what debuggers need
 	_, file, _, _ := runtime.Caller(0)
 	cmd.Dir = filepath.Dir(file) // in this module, whoever asks
 	out, err := cmd.CombinedOutput()

@@ -23,6 +23,7 @@ var stormTime = flag.Duration("storm-time", 2*time.Second, "how long TestStorm b
 // a failure of the server, the probe is answered all the time, and the log
 // shows no panic.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	took := *stormTime
 	seed := testseed.Of(t)
 	s := New(t)

@@ -21,6 +21,7 @@ var (
 // connections, with late and repeated points. The numbers of points are the
 // generator's at once, after a crash, after compaction and after a restart.
 func TestTelegrafDay(t *testing.T) {
+	t.Parallel()
 	const monday = 1_699_833_600 // half of the data lies before it, in another shard group
 	g := load.NewTelegraf(*telegrafHosts, *telegrafHours*360, monday-int64(*telegrafHours)*1800)
 	s := New(t)

@@ -16,17 +16,22 @@ import (
 // patience is how long goroutines have to end after the last test.
 const patience = 20 * time.Second
 
-// Main is the body of a TestMain. Unless -parallel says something else, it runs that
-// many parallel tests at a time: for tests that wait more than they compute.
-func Main(m *testing.M, parallel int) {
+// Parallel is called by a TestMain. Unless -parallel says something else, so many parallel
+// tests run at a time: for tests that wait more than they compute.
+func Parallel(n int) {
 	flag.Parse()
 	set := false
 	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "test.parallel" })
 	if !set {
-		if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
+		if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
 			panic(err)
 		}
 	}
+}
+
+// Main is the body of a TestMain with so many parallel tests at a time (Parallel).
+func Main(m *testing.M, parallel int) {
+	Parallel(parallel)
 	code := m.Run()
 	if code == 0 {
 		http.DefaultClient.CloseIdleConnections()
