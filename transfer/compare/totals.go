@@ -119,10 +119,15 @@ func (t Totals) Values() (n int64) {
 	return n
 }
 
-// Merge adds the totals of o. Of measurements without sets no series is in both.
+// Merge adds the totals of o, which must not be used after it. Of measurements without sets
+// no series is in both.
 func (t Totals) Merge(o Totals) {
 	for name, m := range o {
-		to := t.Of(name)
+		to := t[name]
+		if to == nil { // there may be very many, and no room for both
+			t[name] = m
+			continue
+		}
 		if m.Set != nil {
 			if to.Set == nil {
 				to.Set = roaring.New()

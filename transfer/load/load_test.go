@@ -250,6 +250,23 @@ func TestIntoOtherGroups(t *testing.T) {
 	}
 }
 
+// TestIntoFarApart loads a shard of the source with a row in 1800 and one in 2200 into shards of
+// an hour: only those are made that have rows.
+func TestIntoFarApart(t *testing.T) {
+	first, last := time.Date(1800, 1, 2, 3, 4, 5, 6, time.UTC).UnixNano(), time.Date(2200, 1, 2, 3, 4, 5, 6, time.UTC).UnixNano()
+	st := openStore(t)
+	src := source(part(1, model.AllTime, row{"m,h=a", first, map[string]int64{"x": 1}}, row{"m,h=a", first + 1, map[string]int64{"x": 2}}, row{"m,h=a", last, map[string]int64{"x": 3}}),
+		part(2, model.AllTime))
+	src.Databases[0].RetentionPolicies[0].ShardGroupDuration = time.Hour
+	for round := range 2 {
+		res, err := load.Into(t.Context(), src, st, load.Options{})
+		groups := st.Catalog().Database("d").RetentionPolicies[0].ShardGroups
+		if err != nil || res.Shards != 2 || res.Values != 3 || len(groups) != 2 || len(res.Missing()) > 0 {
+			t.Errorf("round %d: %v, %+v, %d groups", round, err, res, len(groups))
+		}
+	}
+}
+
 // TestIntoExpired leaves out what the policy would have dropped, and tells so.
 func TestIntoExpired(t *testing.T) {
 	src := source(part(1, model.TimeRange{Min: monday, Max: monday + aWeek - 1}, at("m,h=a", 1, "x", 1)), part(2, model.TimeRange{Min: monday + aWeek, Max: monday + 2*aWeek - 1}, at("m,h=a", 7*24, "x", 2)))

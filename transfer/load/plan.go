@@ -2,7 +2,12 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sort"
 	"time"
 
 	"tsdbd/internal/identity"
@@ -11,6 +16,7 @@ import (
 	"tsdbd/retention"
 	"tsdbd/store"
 	"tsdbd/transfer/journal"
+	"tsdbd/transfer/rows"
 )
 
 // job is the rows for one shard of the store.
@@ -56,19 +62,67 @@ func (s *state) plan(ctx context.Context, src *Source, st *store.Store) ([]*job,
 	return jobs, nil
 }
 
+// manyGroups is how many shard groups a part may be cut into before its rows are asked
+// which of them they need.
+const manyGroups = 1000
+
+// occupied returns the beginnings of the spans of time that have rows of a part, each as
+// long as a shard group, in order.
+func occupied(ctx context.Context, p *Part, times model.TimeRange, length time.Duration) ([]int64, error) {
+	r, err := p.Open(ctx, times, func(string, *rows.Run) {})
+	if err != nil {
+		return nil, err
+	}
+	starts := map[int64]bool{}
+	start, end := int64(0), int64(0)
+	for {
+		run, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return slices.Sorted(maps.Keys(starts)), r.Close()
+		}
+		if err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+		for _, t := range run.Times {
+			if t < start || t >= end {
+				start, end = meta.GroupBounds(t, length)
+				starts[start] = true
+			}
+		}
+	}
+}
+
 // groups returns the shard groups that the rows of a part may go to, those that are
 // missing made. Expired ones are left out with a note.
 func (s *state) groups(ctx context.Context, p *Part, st *store.Store) ([]meta.ShardGroup, error) {
 	times := p.Times.Intersect(s.opt.Filter.Times())
+	var starts []int64 // of the spans with rows, if they are known
 	for {
 		rp, err := st.Catalog().RetentionPolicy(s.target(p.Database), p.Policy)
 		if err != nil {
 			return nil, err
 		}
+		if d := int64(rp.ShardGroupDuration); starts == nil && times.Max/d-times.Min/d > manyGroups {
+			if starts, err = occupied(ctx, p, times, rp.ShardGroupDuration); err != nil {
+				return nil, err
+			}
+			if len(starts) == 0 {
+				return nil, nil
+			}
+		}
 		var out []meta.ShardGroup
 		var missing []int64
 		expired := 0
 		for at := times.Min; ; {
+			if starts != nil {
+				i := sort.Search(len(starts), func(i int) bool { // ends behind at; times may be too far apart for their difference
+					return starts[i] > at || uint64(at)-uint64(starts[i]) < uint64(rp.ShardGroupDuration)
+				})
+				if i == len(starts) {
+					break
+				}
+				at = max(at, starts[i])
+			}
 			g := rp.ShardGroupAt(at)
 			if g == nil {
 				start, end := meta.GroupBounds(at, rp.ShardGroupDuration)
