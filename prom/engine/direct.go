@@ -19,7 +19,7 @@ var errLimit = errors.New("the limit of series is reached")
 // planned returns when an expression is evaluated, and false if Prometheus' engine must
 // do all of it: only the engine counts samples.
 func (r *run) planned(req *Request) (*window.Query, bool) {
-	q := &window.Query{Start: req.Start, End: req.End, Step: req.Step, Lookback: req.lookback(r.Limits())}
+	q := &window.Query{Start: req.Start, End: req.End, Step: req.Step, Lookback: req.lookback(r.Limits()), Substep: subqueryStep}
 	return q, !req.Stats && !req.StepStats
 }
 

@@ -72,7 +72,9 @@ func TestDirectEqualsEngine(t *testing.T) {
 		"sum(rate(a[1m])) / sum(rate(b[1m]))", "histogram_quantile(0.5, sum by (le) (rate(le_bucket[1m])))", "abs(a) > 5", "a + on (g) group_left () b",
 		"histogram_quantile(0.5, sum by (le) (uneven_bucket @ 310))", "histogram_quantile(0.5, max_over_time(uneven_bucket[1m] @ end())) + time()",
 		"abs(a @ 100) + scalar(sum(a @ start())) + vector(time())",
-		`sum(rate({__name__=~"a|b"}[1m])) + count(a)`, "absent(a)", "max_over_time(rate(a[1m])[3m:30s])", "nothing or a", "sort(sum by (g) (a))",
+		`sum(rate({__name__=~"a|b"}[1m])) + count(a)`, "absent(a)", "max_over_time(rate(a[1m])[3m:30s])", "sum(rate(a[3m:])) by (g)", "deriv(sum by (g) (a)[2m:20s] offset 10s)", "rate((a)[3m:7s])",
+		"max_over_time((a + 1)[3m:30s])", "max_over_time(max_over_time(rate(a[1m])[3m:30s])[2m:1m])", "max_over_time(abs(rate(a[1m]))[3m:30s])", "abs(rate(a[3m:30s] @ 200))",
+		`rate({__name__=~"a|b"}[3m:10s])`, "a[3m:10s]", "rate(a[1m])[3m:10s] offset 1m", "nothing or a", "sort(sum by (g) (a))",
 	} {
 		for _, req := range []Request{
 			{Start: time.Unix(30, 0), End: time.Unix(700, 0), Step: 20 * time.Second},
@@ -129,7 +131,9 @@ func TestParts(t *testing.T) {
 	}{
 		{"sum(rate(a[1m])) / sum(rate(b[1m]))", 2},
 		{"histogram_quantile(0.5, sum by (le) (rate(le_bucket[1m])))", 1},
-		{"max_over_time(rate(a[1m])[3m:30s])", 0}, // other steps
+		{"max_over_time(rate(a[1m])[3m:30s])", 1},
+		{"abs(max_over_time(abs(rate(a[1m]))[3m:30s]))", 1},
+		{"max_over_time((a - b)[3m:30s] @ 10)", 0}, // the engine evaluates it once
 		{"absent(a)", 0},  // it prints the matchers
 		{"abs(h) + a", 1}, // histograms
 		{`abs(rate({__name__=~"a|b",g="x",i!~"1|3"}[1m]))`, 1},

@@ -23,6 +23,12 @@
 // each step. Where a step has no value the sample is the marker, so that the engine
 // does not look for an older one.
 //
+// # Subqueries
+//
+// A function over a subquery has a plan if the expression in the subquery has one. The
+// inner plan is a stage: a Reader whose samples are at the steps of the subquery. All
+// windows are read by kernels then, which look now and then whether the query has ended.
+//
 // # Steps
 //
 // The value of a series at the steps is a slice with an element for each step. Steps

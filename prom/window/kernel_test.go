@@ -75,7 +75,8 @@ func (s *listSet) Warnings() annotations.Annotations { return nil }
 var engine = sync.OnceValue(func() *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{
 		MaxSamples: math.MaxInt, Timeout: time.Minute, EnableAtModifier: true, EnableNegativeOffset: true,
-		Parser: parser.NewParser(parser.Options{EnableExperimentalFunctions: true}),
+		NoStepSubqueryIntervalFn: func(int64) int64 { return 2000 },
+		Parser:                   parser.NewParser(parser.Options{EnableExperimentalFunctions: true}),
 	})
 })
 

@@ -51,8 +51,14 @@ func (r *replacer) replace(expr *parser.Expr) {
 		for i := range e.Args {
 			r.replace(&e.Args[i])
 		}
+	case *parser.SubqueryExpr:
+		outer := r.query
+		if q, ok := outer.query(e); ok {
+			r.query = q
+			r.replace(&e.Expr)
+		}
+		r.query = outer
 	}
-	// A subquery has steps of its own.
 }
 
 // part replaces an expression if it has a plan.

@@ -77,7 +77,7 @@ func composed(r *rand.Rand, depth int) string {
 	case 2:
 		return "abs(" + planned(r) + ")"
 	case 3:
-		return fmt.Sprintf("min by (g) (%s)", part)
+		return fmt.Sprintf("min by (g) (abs(%s))", part) // of zeros of both signs the first counts
 	case 4:
 		return fmt.Sprintf("(%s) or (%s)", part, steady(r))
 	case 5:
@@ -122,7 +122,8 @@ func TestPartsEqualPromQL(t *testing.T) {
 		}
 		parts += len(d.parts)
 		engine := promql.NewEngine(promql.EngineOpts{
-			MaxSamples: math.MaxInt, Timeout: time.Minute, EnableAtModifier: true, EnableNegativeOffset: true, Parser: given{expr: expr},
+			MaxSamples: math.MaxInt, Timeout: time.Minute, EnableAtModifier: true, EnableNegativeOffset: true,
+			NoStepSubqueryIntervalFn: func(int64) int64 { return 2000 }, Parser: given{expr: expr},
 		})
 		got, notes := answerFrom(t, engine, d, query, q, g, func() (all annotations.Annotations) {
 			for _, s := range d.sets {

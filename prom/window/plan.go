@@ -16,6 +16,8 @@ type Query struct {
 	Start, End time.Time
 	Step       time.Duration // 0: an instant query
 	Lookback   time.Duration
+	// Substep is the step of subqueries that name none. 0: subqueries have no plan.
+	Substep time.Duration
 }
 
 // grid returns the evaluation times, and false if they cannot be told in
@@ -40,10 +42,11 @@ func whole(t time.Time) bool {
 }
 
 // Plan is an expression that kernels compute: a selector, a function over a range
-// selector, or an aggregation of one of them.
+// selector, a function over a subquery of a plan, or an aggregation of one of them.
 type Plan struct {
 	spec     spec
 	matchers []*labels.Matcher
+	sub      *Plan                  // in the subquery; nil: the plan has a selector
 	steps    int                    // of the result, all like the first if the spec has one step
 	instant  bool                   // an instant query
 	part     bool                   // of an expression, see Parts
@@ -76,7 +79,7 @@ func NewPlan(expr parser.Expr, q *Query) *Plan {
 	case *parser.VectorSelector:
 		ok = p.selector(e)
 	case *parser.Call:
-		ok = p.call(e)
+		ok = p.call(e, q)
 	default:
 		ok = false
 	}
@@ -136,7 +139,7 @@ func (p *Plan) aggregate(e *parser.AggregateExpr) bool {
 	return true
 }
 
-func (p *Plan) call(e *parser.Call) bool {
+func (p *Plan) call(e *parser.Call, q *Query) bool {
 	p.spec.Func = e.Func.Name
 	var arg parser.Expr
 	switch {
@@ -156,6 +159,9 @@ func (p *Plan) call(e *parser.Call) bool {
 		arg = e.Args[0]
 	default:
 		return false
+	}
+	if sub, ok := inner(arg).(*parser.SubqueryExpr); ok {
+		return p.subquery(sub, q)
 	}
 	m, ok := inner(arg).(*parser.MatrixSelector)
 	if !ok || m.RangeExpr != nil {
@@ -195,10 +201,18 @@ func (p *Plan) selector(e *parser.VectorSelector) bool {
 }
 
 // Matchers returns the matchers of the selector.
-func (p *Plan) Matchers() []*labels.Matcher { return p.matchers }
+func (p *Plan) Matchers() []*labels.Matcher {
+	if p.sub != nil {
+		return p.sub.Matchers()
+	}
+	return p.matchers
+}
 
 // Reads returns the first and the last millisecond that the plan reads.
 func (p *Plan) Reads() (mint, maxt int64) {
+	if p.sub != nil {
+		return p.sub.Reads()
+	}
 	mint, maxt = p.spec.Reads()
 	return mint + 1, maxt
 }

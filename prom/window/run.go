@@ -48,12 +48,12 @@ type evaluation struct {
 	*Plan
 	Env
 	in     Reader
+	stage  *stage // in, if the plan has a subquery
 	yield  Yield
 	kernel *kernel
 	live   int64     // bytes of groups that are computed at the same time
 	steps  []float64 // of the present series
 	whole  []float64 // repeats the only step
-	charge int64
 	// scratch is what is charged for the kernel.
 	scratch int64
 	notes   annotations.Annotations
@@ -67,25 +67,48 @@ func (p *Plan) Run(in Reader, env Env, yield Yield) (annotations.Annotations, er
 }
 
 func (p *Plan) run(in Reader, env Env, yield Yield, live int64) (annotations.Annotations, error) {
-	e := p.begin(in, env, yield, live)
-	defer func() { _ = e.Charge(-e.charge) }()
-	if err := e.room(); err != nil {
+	held := int64(0)
+	charge := env.Charge
+	env.Charge = func(bytes int64) error {
+		err := charge(bytes)
+		if err == nil {
+			held += bytes
+		}
+		return err
+	}
+	defer func() { _ = charge(-held) }()
+	e, err := p.begin(in, env, yield, live)
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if p.op == "" {
 		err = e.each()
 	} else {
 		err = e.grouped()
 	}
-	return e.notes, err
+	return e.Notes(), err
 }
 
-func (p *Plan) begin(in Reader, env Env, yield Yield, live int64) *evaluation {
+func (p *Plan) begin(in Reader, env Env, yield Yield, live int64) (*evaluation, error) {
 	e := &evaluation{Plan: p, Env: env, in: in, yield: yield, live: live}
+	if p.sub != nil {
+		var err error
+		if e.stage, err = p.sub.stage(in, env); err != nil {
+			return nil, err
+		}
+		e.in = e.stage
+	}
 	e.kernel, _ = newKernel(p.spec)
 	e.kernel.check = env.Check
-	return e
+	return e, e.room()
+}
+
+// Notes returns what there is to say about the series that were read.
+func (e *evaluation) Notes() annotations.Annotations {
+	if e.stage != nil {
+		e.notes.Merge(e.stage.Notes())
+	}
+	return e.notes
 }
 
 // room makes room for the steps of a series.
@@ -102,13 +125,7 @@ func (e *evaluation) room() error {
 }
 
 // take charges for memory that is held until the run ends.
-func (e *evaluation) take(bytes int64) error {
-	if err := e.Charge(bytes); err != nil {
-		return err
-	}
-	e.charge += bytes
-	return nil
-}
+func (e *evaluation) take(bytes int64) error { return e.Charge(bytes) }
 
 // hashBytes is the memory of a hash in a map.
 const hashBytes = 24
@@ -116,8 +133,21 @@ const hashBytes = 24
 // Fits reports whether the plan can run over series. If not, they may be equal without
 // their names, and Prometheus' engine must find out whether they have values.
 func (p *Plan) Fits(in Reader, charge func(bytes int64) error) (bool, error) {
+	if p.sub != nil {
+		if ok, err := p.sub.Fits(in, charge); !ok || err != nil {
+			return false, err
+		}
+	}
 	if !p.drops() {
 		return true, nil
+	}
+	for s := p.sub; s != nil; s = s.sub {
+		if s.op != "" { // groups have equal labels only if they have some that are dropped
+			return !s.without || !metadata(relabeled{in, s}), nil
+		}
+	}
+	if p.sub != nil {
+		in = relabeled{in, p.sub}
 	}
 	name, plain := "", true
 	for i := 0; i < in.Len() && plain; i++ {
@@ -140,6 +170,30 @@ func (p *Plan) Fits(in Reader, charge func(bytes int64) error) (bool, error) {
 		seen[p.labels(in.Labels(i)).Hash()] = struct{}{}
 	}
 	return len(seen) == in.Len(), nil
+}
+
+// metadata reports whether series have labels of metadata.
+func metadata(in Reader) bool {
+	for i := range in.Len() {
+		if ls := in.Labels(i); ls.DropReserved(isMetadata).Len() != ls.Len() {
+			return true
+		}
+	}
+	return false
+}
+
+// relabeled are series with the labels that a plan leaves them.
+type relabeled struct {
+	Reader
+	plan *Plan
+}
+
+// Labels implements Reader.
+func (r relabeled) Labels(i int) labels.Labels {
+	if r.plan.sub != nil {
+		return r.plan.labels(relabeled{r.Reader, r.plan.sub}.Labels(i))
+	}
+	return r.plan.labels(r.Reader.Labels(i))
 }
 
 // labels returns labels as the function leaves them.

@@ -161,20 +161,42 @@ func engineParser() parser.Parser {
 
 // planned returns a random query that has a plan.
 func planned(r *rand.Rand) string {
+	inner := called(r)
+	for r.IntN(4) == 0 {
+		if all := aggregated(r, inner); r.IntN(3) == 0 && !strings.Contains(all, "topk") && !strings.Contains(all, "bottomk") {
+			inner = all // topk has no order in a subquery
+		}
+		offset := []string{"", "", " offset 3s", " offset -2s"}[r.IntN(4)]
+		step := []string{"1s", "1500ms", "7s", ""}[r.IntN(4)]
+		inner = over(r, fmt.Sprintf("(%s)[%ds:%s]%s", inner, 1+r.IntN(20), step, offset))
+	}
+	return aggregated(r, inner)
+}
+
+// called returns a random selector, or a function of one.
+func called(r *rand.Rand) string {
 	selector := []string{"m", `m{g="1"}`, `{__name__=~"m|n_total"}`}[r.IntN(3)]
 	modifier := []string{"", "", "", " offset 3s", " offset -2s", " @ 5.5", " @ start()", " @ end() offset 1s", " @ 0"}[r.IntN(9)]
-	inner := selector + modifier
-	if r.IntN(3) > 0 {
-		window := fmt.Sprintf("%s[%ds]%s", selector, 1+r.IntN(20), modifier)
-		switch f := kernelFunctions[1+r.IntN(len(kernelFunctions)-1)]; f {
-		case "quantile_over_time":
-			inner = fmt.Sprintf("%s((0.9), (%s))", f, window)
-		case "predict_linear":
-			inner = fmt.Sprintf("%s(%s, 60)", f, window)
-		default:
-			inner = fmt.Sprintf("%s((%s))", f, window)
-		}
+	if r.IntN(3) == 0 {
+		return selector + modifier
 	}
+	return over(r, fmt.Sprintf("%s[%ds]%s", selector, 1+r.IntN(20), modifier))
+}
+
+// over returns a random function over a window.
+func over(r *rand.Rand, window string) string {
+	switch f := kernelFunctions[1+r.IntN(len(kernelFunctions)-1)]; f {
+	case "quantile_over_time":
+		return fmt.Sprintf("%s((0.9), (%s))", f, window)
+	case "predict_linear":
+		return fmt.Sprintf("%s(%s, 60)", f, window)
+	default:
+		return fmt.Sprintf("%s((%s))", f, window)
+	}
+}
+
+// aggregated returns a random aggregation of an expression, or the expression.
+func aggregated(r *rand.Rand, inner string) string {
 	op := []string{"sum", "avg", "min", "max", "count", "group", "stddev", "stdvar", "quantile", "topk", "bottomk", "", ""}[r.IntN(13)]
 	by := []string{"", "by (g)", "by (g, i)", "without (i)", "by (h, g)", "without (Z)", "by (__name__)"}[r.IntN(7)]
 	switch op {
@@ -193,7 +215,7 @@ func planned(r *rand.Rand) string {
 func TestRunEqualsPromQL(t *testing.T) {
 	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 4))
-	ran := 0
+	ran, stages := 0, 0
 	for round := range 1000 {
 		m := metrics(r)
 		q, g := times(r)
@@ -203,12 +225,15 @@ func TestRunEqualsPromQL(t *testing.T) {
 		if !ok {
 			continue
 		}
+		if strings.Contains(query, ":") {
+			stages++
+		}
 		if ran++; got != want || notes != wantNotes {
 			t.Fatalf("seed %d round %d: %s over %+v step %v\ngot\n%s%s\nwant\n%s%s", seed, round, query, g, q.Step, got, notes, want, wantNotes)
 		}
 	}
-	if ran < 700 {
-		t.Errorf("only %d plans ran", ran)
+	if ran < 700 || stages < 50 {
+		t.Errorf("only %d plans ran, %d with a subquery", ran, stages)
 	}
 }
 
@@ -216,7 +241,7 @@ func TestRunEqualsPromQL(t *testing.T) {
 func TestNotPlanned(t *testing.T) {
 	q := &Query{Start: time.UnixMilli(0), End: time.UnixMilli(10_000), Step: time.Second, Lookback: time.Hour}
 	for _, query := range []string{
-		"1", "m + 1", "-m", "absent(m)", "rate(m[5m:1m])", "sum(m > 1)", "topk(0, m)", "topk(NaN, m)", "quantile(2, m)",
+		"1", "m + 1", "-m", "absent(m)", "rate((m + 1)[5m:1m])", "rate(m[5m:1m] @ 7)", "rate((m @ 7)[5m:1m])", "rate(m[5m:])", "sum(m > 1)", "topk(0, m)", "topk(NaN, m)", "quantile(2, m)",
 		"quantile_over_time(-1, m[5m])", "topk(scalar(m), m)", "predict_linear(m[5m] @ 1, 5)", "count_values(\"x\", m)",
 		"timestamp(m)", "absent_over_time(m[5m])", "m offset step()",
 	} {
@@ -252,7 +277,7 @@ func metrics(r *rand.Rand) (m memory) {
 
 // times returns a random time or range.
 func times(r *rand.Rand) (*Query, Grid) {
-	q := &Query{Start: time.UnixMilli(r.Int64N(20_000) - 12_000), Lookback: time.Duration(1+r.IntN(8000)) * time.Millisecond}
+	q := &Query{Start: time.UnixMilli(r.Int64N(20_000) - 12_000), Lookback: time.Duration(1+r.IntN(8000)) * time.Millisecond, Substep: 2 * time.Second}
 	if q.End = q.Start; r.IntN(3) > 0 {
 		q.Step = time.Duration(1+r.IntN(3000)) * time.Millisecond
 		q.End = q.Start.Add(time.Duration(r.IntN(20)) * q.Step)
@@ -277,14 +302,14 @@ func TestRunMemory(t *testing.T) {
 	for i := range 10_000 {
 		m[0].t, m[0].v = append(m[0].t, int64(i)), append(m[0].v, 1)
 	}
-	for _, query := range []string{"rate(m[1s])", "sum(max_over_time(m[1s]))"} {
+	for _, query := range []string{"rate(m[1s])", "sum(max_over_time(m[1s]))", "max_over_time(m[10s:1ms])"} {
 		expr, err := engineParser().ParseExpr(query)
 		if err != nil {
 			t.Fatal(err)
 		}
 		short := errors.New("short")
 		held := int64(0)
-		plan := NewPlan(expr, &Query{Start: time.UnixMilli(0), End: time.UnixMilli(10_000), Step: time.Second})
+		plan := NewPlan(expr, &Query{Start: time.UnixMilli(0), End: time.UnixMilli(10_000), Step: time.Second, Substep: time.Second})
 		_, err = plan.Run(m, Env{Check: func() error { return nil }, Charge: func(n int64) error {
 			if held += n; held > 8*10_000 {
 				return short
@@ -303,20 +328,22 @@ func TestRunChecks(t *testing.T) {
 	for i := range 10_000 {
 		m[0].t, m[0].v = append(m[0].t, int64(i)), append(m[0].v, 1)
 	}
-	expr, err := engineParser().ParseExpr("sum(deriv(m[10s]))")
-	if err != nil {
-		t.Fatal(err)
-	}
-	killed := errors.New("killed")
-	checks := 0
-	plan := NewPlan(expr, &Query{Start: time.UnixMilli(10_000), End: time.UnixMilli(11_000), Step: time.Millisecond})
-	_, err = plan.Run(m, Env{Charge: func(int64) error { return nil }, Check: func() error {
-		if checks++; checks == 3 { // the first is that of the series
-			return killed
+	for _, query := range []string{"sum(deriv(m[10s]))", "max_over_time(deriv(m[10s])[1s:1ms])", "deriv(m[10s:1ms])", "sum(deriv(count(m)[10s:1ms]))"} {
+		expr, err := engineParser().ParseExpr(query)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	}}, func(labels.Labels, []float64) error { return nil })
-	if err != killed || checks != 3 {
-		t.Errorf("%v after %d checks", err, checks)
+		killed := errors.New("killed")
+		checks := 0
+		plan := NewPlan(expr, &Query{Start: time.UnixMilli(10_000), End: time.UnixMilli(11_000), Step: time.Millisecond, Lookback: time.Second, Substep: time.Second})
+		_, err = plan.Run(m, Env{Charge: func(int64) error { return nil }, Check: func() error {
+			if checks++; checks == 6 { // the first ones are those of the series
+				return killed
+			}
+			return nil
+		}}, func(labels.Labels, []float64) error { return nil })
+		if err != killed || checks != 6 {
+			t.Errorf("%s: %v after %d checks", query, err, checks)
+		}
 	}
 }

@@ -34,13 +34,16 @@ func (p *Plan) NewSet(in Reader, env Env) (*Set, error) {
 	s := &Set{grid: Grid{Start: p.spec.Start, Step: p.spec.Step}}
 	s.grid.End = s.grid.At(p.steps - 1)
 	if p.op == "" {
-		s.evaluation = p.begin(in, env, nil, liveBytes)
-		n := in.Len()
+		var err error
+		if s.evaluation, err = p.begin(in, env, nil, liveBytes); err != nil {
+			return nil, err
+		}
+		n := s.in.Len()
 		if err := s.take(int64(n) * 16); err != nil {
 			return nil, err
 		}
 		s.all = make([]setSeries, n)
-		return s, s.room()
+		return s, nil
 	}
 	notes, err := p.Run(in, env, func(ls labels.Labels, steps []float64) error {
 		if err := env.Charge(8*int64(len(steps)) + computedBytes + int64(ls.ByteSize())); err != nil {
@@ -53,9 +56,6 @@ func (p *Plan) NewSet(in Reader, env Env) (*Set, error) {
 	s.all = make([]setSeries, len(s.series))
 	return s, err
 }
-
-// Notes returns what there is to say about the series that were read.
-func (s *Set) Notes() annotations.Annotations { return s.notes }
 
 // Next implements storage.SeriesSet.
 func (s *Set) Next() bool {
