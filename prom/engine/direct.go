@@ -130,7 +130,7 @@ func (p *parts) of(matchers []*labels.Matcher) (storage.SeriesSet, bool) {
 		return nil, false
 	}
 	for _, one := range p.list {
-		if len(matchers) != 1 || matchers[0] != one.matcher {
+		if len(matchers) == 0 || matchers[0] != one.matcher {
 			continue
 		}
 		set, err := one.NewSet(one.found, p.run.env())

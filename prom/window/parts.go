@@ -9,7 +9,7 @@ import (
 // Part is a part of an expression that has a plan.
 type Part struct {
 	*Plan
-	// Selector replaces the part. Its only matcher matches no series.
+	// Selector replaces the part. Its first matcher matches no series.
 	Selector *parser.VectorSelector
 }
 
@@ -45,8 +45,11 @@ func (r *replacer) replace(expr *parser.Expr) {
 		r.replace(&e.Param)
 	case *parser.Call:
 		switch e.Func.Name {
-		case "absent", "absent_over_time", "info", "timestamp", "start_timestamp":
+		case "absent", "info", "timestamp", "start_timestamp":
 			return // they look at the selector itself
+		case "absent_over_time":
+			r.absent(e)
+			return
 		}
 		for i := range e.Args {
 			r.replace(&e.Args[i])
@@ -59,6 +62,24 @@ func (r *replacer) replace(expr *parser.Expr) {
 		}
 		r.query = outer
 	}
+}
+
+// absent replaces absent_over_time by absent of a part, which has a value where a window
+// has a sample.
+func (r *replacer) absent(e *parser.Call) {
+	var last parser.Expr = &parser.Call{Func: parser.Functions["last_over_time"], Args: e.Args, PosRange: e.PosRange}
+	if !r.part(&last) {
+		return
+	}
+	s, ok := last.(*parser.VectorSelector)
+	if !ok {
+		return
+	}
+	// The result has the labels that the matchers ask for.
+	if m, ok := inner(e.Args[0]).(*parser.MatrixSelector); ok {
+		s.LabelMatchers = append(s.LabelMatchers, inner(m.VectorSelector).(*parser.VectorSelector).LabelMatchers...)
+	}
+	e.Func, e.Args = parser.Functions["absent"], parser.Expressions{s}
 }
 
 // part replaces an expression if it has a plan.

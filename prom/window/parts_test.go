@@ -69,7 +69,13 @@ func composed(r *rand.Rand, depth int) string {
 		return steady(r)
 	}
 	part := composed(r, depth-1)
-	switch r.IntN(14) {
+	switch r.IntN(15) {
+	case 14:
+		window := fmt.Sprintf("[%ds]", 1+r.IntN(9))
+		if r.IntN(3) == 0 {
+			return fmt.Sprintf("absent_over_time((%s)[%ds:%ds])", steady(r), 1+r.IntN(9), 1+r.IntN(3))
+		}
+		return "absent_over_time(" + []string{"m", `m{g="1",i!="x"}`, `{__name__=~"m|n_total",g="7",i="1"}`}[r.IntN(3)] + window + ")"
 	case 0:
 		return fmt.Sprintf("(%s) / on (g) group_left () max by (g) (%s)", part, steady(r))
 	case 1:
