@@ -75,10 +75,30 @@ type bounds struct {
 	reads float64
 }
 
-// maxReads bounds bounds.reads. Prometheus' engine reads the windows of a series without
-// a look at the context, so this bounds how long a query goes on that was killed: a few
-// seconds.
-const maxReads = 1e9
+// Prometheus' engine reads the windows of a series without a look at the context. So the
+// points in the windows of a series bound how long a query goes on that was killed.
+const (
+	// sliceReads is the bound of a query whose steps can be evaluated in slices: some
+	// tenths of a second.
+	sliceReads = 1e8
+	// maxReads is the bound of a single step: a second or two.
+	maxReads = 2.5e8
+)
+
+// readsOf returns how many points a function reads in the time that it takes for one.
+func readsOf(function string) float64 {
+	if function == "quantile_over_time" { // it sorts each window
+		return 50
+	}
+	return 1
+}
+
+// longWindows is the error of windows of a series that have more points than a limit.
+type longWindows struct{ reads, limit float64 }
+
+func (e *longWindows) Error() string {
+	return fmt.Sprintf("the windows of a series have %.2g points, more than %.0g: use a larger step or a shorter range", e.reads, e.limit)
+}
 
 const (
 	// seriesBytes is what Prometheus' engine takes for a series in addition to its
@@ -132,6 +152,7 @@ type walk struct {
 type level struct {
 	*walk
 	growth                    // of labels, in the expressions around the part
+	call              string  // the function that the part is an argument of
 	span, step, steps float64 // nanoseconds; step 0: one step
 }
 
@@ -148,6 +169,7 @@ func (l level) Visit(node parser.Node, _ []parser.Node) (parser.Visitor, error) 
 	case *parser.NumberLiteral:
 		l.walk.fixed += l.steps*pointBytes + l.more
 	case *parser.Call:
+		l.call = n.Func.Name
 		l.walk.fixed += l.steps * pointBytes // such as time(), absent() and scalar()
 		l.growth = l.around(labelsOf(n), 1)
 		if len(n.Args) == 0 {
@@ -173,7 +195,7 @@ func (l level) Visit(node parser.Node, _ []parser.Node) (parser.Visitor, error) 
 		if n.Step == 0 {
 			l.step = float64(subqueryStep)
 		}
-		l.walk.reads = max(l.walk.reads, l.steps*float64(n.Range)/max(l.step, float64(time.Millisecond)))
+		l.walk.reads = max(l.walk.reads, readsOf(l.call)*l.steps*float64(n.Range)/max(l.step, float64(time.Millisecond)))
 		l.span += float64(n.Range)
 		l.steps = stepsOf(l.span, max(l.step, float64(time.Millisecond)))
 		l.walk.fixed += l.steps * pointBytes // what the engine counts for each step

@@ -318,8 +318,40 @@ func TestSubqueryReads(t *testing.T) {
 		"max_over_time(sum_over_time(m[5m])[1h:1m])":            false,
 	} {
 		_, err := e.Run(t.Context(), request(text, 1), &table{})
-		if got := err != nil && strings.Contains(err.Error(), "the windows of a subquery have"); got != refused {
+		if got := err != nil && strings.Contains(err.Error(), "the windows of a series have"); got != refused {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// Windows of a series that have too many points end the evaluation, whichever way they
+// come from.
+func TestLongWindows(t *testing.T) {
+	e := newEngine(t, admission.Limits{}, nil, seriesOf(3, 100)+"h __histogram__=\"x\",value=1 600\n")
+	for text, want := range map[string]float64{ // samples, and in how many windows they are
+		"rate(m[10m])":                      79 * 11,
+		"rate(m[10m] @ 900)":                0,
+		"max_over_time((m + 1)[10m:30s])":   71 * 20,
+		"max_over_time(rate(m[10m])[5m:])":  71 * 5,
+		"quantile_over_time(0.5, m[10m])":   79 * 11 * 50,
+		"quantile_over_time(1, (-m)[10m:])": 72 * 10 * 50,
+		"m":                                 0,
+		"rate(h[10m])":                      1 * 11 * histogramReads,
+	} {
+		req := request(text, 80)
+		req.Start, req.Stats = req.Start.Add(600*time.Second), true
+		for _, reads := range []float64{1, 50000} {
+			err := e.admit(t.Context(), &req.Access, func() string { return text }, func(r *run) error {
+				expr, err := r.parse(text)
+				if err != nil {
+					return err
+				}
+				return r.engine(req, expr, reads, func(*promql.Result, *stats.Statistics) error { return nil })
+			})
+			var long *longWindows
+			if got := errors.As(err, &long); got != (want > reads) || got && long.reads != want {
+				t.Errorf("%s with %g: %v", text, reads, err)
+			}
 		}
 	}
 }
@@ -444,7 +476,7 @@ func TestSlices(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				return r.engine(req, expr, func(res *promql.Result, _ *stats.Statistics) error {
+				return r.engine(req, expr, maxReads, func(res *promql.Result, _ *stats.Statistics) error {
 					_, err := r.hand(res.Value, 0, &whole)
 					return err
 				})

@@ -85,20 +85,41 @@ func (r *run) evaluate(req *Request, expr parser.Expr, sink Sink) (*Outcome, err
 		return out, err
 	}
 	if req.Step > 0 && boundsOf(expr, req).values {
-		return r.sliced(req, expr, sink)
+		return r.sliced(req, expr, sink, sliceSteps)
 	}
+	steps := 1 // that may be evaluated in slices
+	reads := float64(maxReads)
+	if req.Step > 0 && !req.StepStats {
+		steps = req.steps()
+	}
+	if steps > 1 {
+		reads = sliceReads
+	}
+	held := r.claim.Held()
 	var out *Outcome
-	err := r.engine(req, expr, func(res *promql.Result, s *stats.Statistics) error {
+	err := r.engine(req, expr, reads, func(res *promql.Result, s *stats.Statistics) error {
 		cut, err := r.hand(res.Value, req.Limit, sink)
 		out = outcome(req.Expr, res.Warnings, cut, s)
 		return err
 	})
-	return out, err
+	var long *longWindows
+	if steps == 1 || !errors.As(err, &long) {
+		return out, err
+	}
+	_ = r.keep(held - r.claim.Held()) // giving back cannot fail
+	if expr, err = r.parser.ParseExpr(req.Expr); err != nil {
+		return nil, &Error{BadData, err}
+	}
+	return r.sliced(req, expr, sink, max(1, int(float64(steps)*sliceReads/long.reads)))
 }
 
+// steps returns the number of steps of a range query.
+func (req *Request) steps() int { return int(req.End.Sub(req.Start)/req.Step) + 1 }
+
 // engine evaluates an expression by Prometheus' engine, but the parts of it that have a
-// plan. The result belongs to the engine when f returns.
-func (r *run) engine(req *Request, expr parser.Expr, f func(*promql.Result, *stats.Statistics) error) error {
+// plan. The windows of a series may have as many points as reads. The result belongs to
+// the engine when f returns.
+func (r *run) engine(req *Request, expr parser.Expr, reads float64, f func(*promql.Result, *stats.Statistics) error) error {
 	parts, err := r.parts(req, expr)
 	if err != nil {
 		return err
@@ -108,12 +129,12 @@ func (r *run) engine(req *Request, expr parser.Expr, f func(*promql.Result, *sta
 	if err := r.keep(b.fixed); err != nil {
 		return err
 	}
-	if b.reads > maxReads {
-		return &Error{Execution, fmt.Errorf("the windows of a subquery have %.2g points of a series, more than %.0g: use a larger step or a shorter range", b.reads, float64(maxReads))}
+	if b.reads > reads {
+		return &longWindows{reads: b.reads, limit: reads}
 	}
 	m := r.machine(expr)
 	defer r.machines.Put(m)
-	src := &source{run: r, bounds: b, parts: parts}
+	src := &source{run: r, bounds: b, parts: parts, reads: reads}
 	opts := promql.NewPrometheusQueryOpts(req.StepStats, req.lookback(r.Limits()))
 	var q promql.Query
 	if req.Step > 0 {

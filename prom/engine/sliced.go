@@ -14,18 +14,21 @@ import (
 // sliceSteps is how many steps of a query with count_values are evaluated at a time.
 const sliceSteps = 8
 
-// sliced evaluates an expression a few steps at a time. count_values may make a series
+// sliced evaluates an expression some steps at a time. count_values may make a series
 // of each sample, and Prometheus' engine gives each of them room for all steps: a query
 // with 400 steps over 5,000 series took 2.6 GB. What a slice takes has a bound, and
-// what it gives is charged as it comes.
-func (r *run) sliced(req *Request, expr parser.Expr, sink Sink) (*Outcome, error) {
-	steps := int(req.End.Sub(req.Start)/req.Step) + 1
+// what it gives is charged as it comes. Between slices the query can end.
+func (r *run) sliced(req *Request, expr parser.Expr, sink Sink, size int) (*Outcome, error) {
+	steps := req.steps()
 	total := &gathered{run: r, places: map[string]int{}}
 	var notes annotations.Annotations
 	sum := &stats.Statistics{Timers: stats.NewQueryTimers(), Samples: stats.NewQuerySamples(false)}
 	timer := sum.Timers.GetTimer(stats.ExecTotalTime).Start()
-	for first := 0; first < steps; first += sliceSteps {
+	for first := 0; first < steps; first += size {
 		if first > 0 { // the engine leaves its results in the tree
+			if err := r.pause(); err != nil {
+				return nil, err
+			}
 			var err error
 			if expr, err = r.parser.ParseExpr(req.Expr); err != nil {
 				return nil, &Error{BadData, err}
@@ -35,9 +38,9 @@ func (r *run) sliced(req *Request, expr parser.Expr, sink Sink) (*Outcome, error
 		part := *req
 		part.StepStats = false
 		part.Start = req.Start.Add(time.Duration(first) * req.Step)
-		part.End = req.Start.Add(time.Duration(min(first+sliceSteps, steps)-1) * req.Step)
+		part.End = req.Start.Add(time.Duration(min(first+size, steps)-1) * req.Step)
 		others := r.claim.Held() - total.bytes
-		err := r.engine(&part, expr, func(res *promql.Result, s *stats.Statistics) error {
+		err := r.engine(&part, expr, maxReads, func(res *promql.Result, s *stats.Statistics) error {
 			notes.Merge(res.Warnings)
 			sum.Samples.TotalSamples += s.Samples.TotalSamples
 			sum.Samples.SamplesRead += s.Samples.SamplesRead

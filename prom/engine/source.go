@@ -18,6 +18,7 @@ type source struct {
 	run    *run
 	bounds bounds
 	parts  *parts
+	reads  float64 // how many points the windows of a series may have
 }
 
 // Querier implements storage.Queryable.
@@ -57,15 +58,27 @@ func (q *querier) Select(ctx context.Context, sorted bool, hints *storage.Select
 	if set, ok := q.source.parts.of(matchers); ok {
 		return &seriesSet{SeriesSet: set, source: q.source}
 	}
-	return &seriesSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), source: q.source}
+	return &seriesSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), source: q.source, windows: windowsOf(hints)}
+}
+
+// windowsOf returns how often a function may read a sample of a range selector, and 0 if
+// there is none.
+func windowsOf(hints *storage.SelectHints) float64 {
+	if hints == nil || hints.Range == 0 {
+		return 0
+	}
+	step := float64(max(hints.Step, 1))
+	steps := max(float64(hints.End-hints.Start-hints.Range), 0)/step + 1
+	return min(steps, float64(hints.Range)/step+1) * readsOf(hints.Func)
 }
 
 // seriesSet charges each series.
 type seriesSet struct {
 	storage.SeriesSet
-	source *source
-	block  []series // is filled and then replaced
-	err    error
+	source  *source
+	windows float64  // in which a sample is read
+	block   []series // is filled and then replaced
+	err     error
 }
 
 // blockSeries is how many series are allocated at once.
@@ -89,7 +102,7 @@ func (s *seriesSet) At() storage.Series {
 	if len(s.block) == cap(s.block) {
 		s.block = make([]series, 0, min(blockSeries, 4*cap(s.block)+1))
 	}
-	s.block = append(s.block, series{s.SeriesSet.At(), s.source.run})
+	s.block = append(s.block, series{s.SeriesSet.At(), s})
 	return &s.block[len(s.block)-1]
 }
 
@@ -104,11 +117,50 @@ func (s *seriesSet) Err() error {
 // series lets other queries work.
 type series struct {
 	storage.Series
-	run *run
+	set *seriesSet
 }
 
 // Iterator implements storage.Series.
 func (s *series) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
-	_ = s.run.turn.Yield(s.run.ctx) // the engine looks at the context itself
-	return s.Series.Iterator(it)
+	run := s.set.source.run
+	_ = run.turn.Yield(run.ctx) // the engine looks at the context itself
+	i := s.Series.Iterator(it)
+	if s.set.windows > 1 {
+		if err := s.set.source.fits(i, s.set.windows); err != nil {
+			return failedIterator{chunkenc.NewNopIterator(), err}
+		}
+	}
+	return i
 }
+
+// histogramReads is how many floats a function reads in the time of a histogram.
+const histogramReads = 100
+
+// fits returns an error if the engine would read the windows of a series for too long.
+func (s *source) fits(it chunkenc.Iterator, windows float64) error {
+	counted, ok := it.(interface{ Samples() (int, bool, error) })
+	if !ok {
+		return nil
+	}
+	n, histograms, err := counted.Samples()
+	if err != nil {
+		return err
+	}
+	reads := float64(n) * windows
+	if histograms {
+		reads *= histogramReads
+	}
+	if reads > s.reads {
+		return &longWindows{reads: reads, limit: s.reads}
+	}
+	return nil
+}
+
+// failedIterator is an iterator that has failed.
+type failedIterator struct {
+	chunkenc.Iterator
+	err error
+}
+
+// Err implements chunkenc.Iterator.
+func (it failedIterator) Err() error { return it.err }

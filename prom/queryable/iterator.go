@@ -63,6 +63,14 @@ func (it *iterator) read() bool {
 	return true
 }
 
+// Samples returns the number of samples, and whether some are histograms.
+func (it *iterator) Samples() (n int, histograms bool, err error) {
+	if it.batch == nil && !it.read() {
+		return 0, false, it.err
+	}
+	return len(it.times), len(it.histograms) > 0, nil
+}
+
 // Next moves to the next sample.
 func (it *iterator) Next() chunkenc.ValueType {
 	if it.batch == nil && !it.read() {

@@ -57,6 +57,7 @@ type kernel struct {
 	seen   int       // samples that were offered to queue
 	sorted sortedWindow
 	values floats
+	failed error // of check, in a window
 }
 
 // newKernel returns a kernel for a spec, and false if the function is not known.
@@ -146,6 +147,9 @@ func (k *kernel) Run(dst []float64, t []int64, v []float64) (int, error) {
 		}
 		if lo < hi {
 			v := k.window(k, lo, hi, at)
+			if k.failed != nil {
+				return 0, k.failed
+			}
 			dst[i] = v
 			if !IsAbsent(v) {
 				found++

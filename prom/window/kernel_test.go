@@ -265,3 +265,29 @@ func TestKernelsEqualPromQL(t *testing.T) {
 		}
 	}
 }
+
+// TestSortRuns sorts long slices in runs, and gives up when it is told to.
+func TestSortRuns(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 9))
+	for range 200 {
+		values := make([]float64, r.IntN(2000))
+		for i := range values {
+			values[i] = float64(r.IntN(500))
+		}
+		want := slices.Sorted(slices.Values(values))
+		sortRuns(values, make([]float64, len(values)), 1+r.IntN(100), func() bool { return false })
+		if !slices.Equal(values, want) {
+			t.Fatalf("%d values are not sorted", len(values))
+		}
+		calls := 0
+		sortRuns(values, make([]float64, len(values)), 7, func() bool { calls++; return calls == 3 })
+		if calls > 3 {
+			t.Fatalf("%d calls of stop", calls)
+		}
+	}
+	k := &kernel{check: func() error { return context.Canceled }}
+	k.sort(make([]float64, checkedSamples+1))
+	if k.failed != context.Canceled {
+		t.Errorf("a sort that should end: %v", k.failed)
+	}
+}

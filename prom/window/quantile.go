@@ -71,7 +71,9 @@ func (k *kernel) quantile(lo, hi int, _ int64) float64 {
 		return v
 	}
 	s := &k.sorted
-	s.move(k.v, lo, hi)
+	if s.move(k.v, lo, hi) {
+		k.sort(s.values)
+	}
 	if s.odd > 0 {
 		k.values = append(k.values[:0], k.v[lo:hi]...)
 		return quantileOf(k.spec.Param, k.values)
@@ -79,8 +81,8 @@ func (k *kernel) quantile(lo, hi int, _ int64) float64 {
 	return quantileSorted(k.spec.Param, s.values)
 }
 
-// move makes [lo, hi) the window.
-func (s *sortedWindow) move(v []float64, lo, hi int) {
+// move makes [lo, hi) the window. It reports whether the values must be sorted.
+func (s *sortedWindow) move(v []float64, lo, hi int) bool {
 	if lo >= s.hi || lo-s.lo+hi-s.hi > (hi-lo)/8+2 {
 		s.values, s.odd = s.values[:0], 0
 		for _, f := range v[lo:hi] {
@@ -90,9 +92,8 @@ func (s *sortedWindow) move(v []float64, lo, hi int) {
 				s.values = append(s.values, f)
 			}
 		}
-		slices.Sort(s.values)
 		s.lo, s.hi = lo, hi
-		return
+		return true
 	}
 	for ; s.lo < lo; s.lo++ {
 		if f := v[s.lo]; odd(f) {
@@ -110,6 +111,60 @@ func (s *sortedWindow) move(v []float64, lo, hi int) {
 			s.values = slices.Insert(s.values, i, f)
 		}
 	}
+	return false
+}
+
+// sort sorts values of which none is odd. It calls check now and then if they are very
+// many, and gives up with its error.
+func (k *kernel) sort(values []float64) {
+	if len(values) <= checkedSamples {
+		slices.Sort(values)
+		return
+	}
+	k.values = slices.Grow(k.values[:0], len(values))[:len(values)]
+	sortRuns(values, k.values, checkedSamples, k.stop)
+}
+
+// sortRuns sorts values in runs of a size, and merges the runs. The buffer is as long as
+// the values. It gives up when stop returns true.
+func sortRuns(values, buffer []float64, size int, stop func() bool) {
+	for run := range slices.Chunk(values, size) {
+		if stop() {
+			return
+		}
+		slices.Sort(run)
+	}
+	from, to := values, buffer
+	for ; size < len(values); size *= 2 {
+		for lo := 0; lo < len(values); lo += 2 * size {
+			if stop() {
+				return
+			}
+			mid, hi := min(lo+size, len(values)), min(lo+2*size, len(values))
+			mergeRuns(to[lo:hi], from[lo:mid], from[mid:hi])
+		}
+		from, to = to, from
+	}
+	copy(values, from)
+}
+
+// mergeRuns sets dst to the values of two sorted runs, sorted.
+func mergeRuns(dst, a, b []float64) {
+	for i := range dst {
+		if len(b) == 0 || len(a) > 0 && a[0] <= b[0] {
+			dst[i], a = a[0], a[1:]
+		} else {
+			dst[i], b = b[0], b[1:]
+		}
+	}
+}
+
+// stop reports whether check has failed.
+func (k *kernel) stop() bool {
+	if k.check != nil && k.failed == nil {
+		k.failed = k.check()
+	}
+	return k.failed != nil
 }
 
 // deviation is mad_over_time: the median of the distances from the median.
