@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { apptest.Main(m) }
 
-// pages keeps the latest page.
+// pages keeps the latest page, and all of them.
 type pages struct {
 	mu   sync.Mutex
 	last string
@@ -32,18 +32,19 @@ func (p *pages) Write(b []byte) (int, error) {
 	return p.all.Write(b)
 }
 
-// wait returns the first page that f accepts.
+// wait returns a page that f accepts. Pages can come faster than it looks, and slower than
+// nodes start.
 func (p *pages) wait(t *testing.T, what string, f func(page string) bool) string {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		p.mu.Lock()
-		page := p.last
+		page, ok := p.last, f(p.last)
 		p.mu.Unlock()
-		if f(page) {
+		if ok {
 			return page
 		}
 	}
-	t.Fatalf("no page has %s; the last one is\n%s", what, p.last)
+	t.Fatalf("no page has %s; all of them are\n%s", what, &p.all)
 	return ""
 }
 
@@ -78,11 +79,11 @@ func TestDemo(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	out.wait(t, leader[1]+" not running", func(page string) bool {
-		return strings.Contains(page, "not running") && strings.Contains(page, leader[1]+" ended: signal: killed")
+	out.wait(t, "the end of "+leader[1], func(string) bool {
+		return strings.Contains(out.all.String(), leader[1]+" ended: signal: killed")
 	})
 	page = out.wait(t, "the node back", func(page string) bool {
-		return well(page) && strings.Contains(page, leader[1]+" ended") && !strings.Contains(page, "not running")
+		return well(page) && strings.Count(page, "  pid ") == 3 && !strings.Contains(page, process[0]+"\n")
 	})
 
 	var pids []int
@@ -115,6 +116,18 @@ func TestDemo(t *testing.T) {
 	}
 	if !regexp.MustCompile(`load: [1-9]\d* points acknowledged, .*\nThe nodes have ended, `).MatchString(out.last) {
 		t.Errorf("the last words are %s", out.last)
+	}
+}
+
+// TestState: a node that has no process is shown as such.
+func TestState(t *testing.T) {
+	n := new(node)
+	if got := n.state(); got != "not running" {
+		t.Error(got)
+	}
+	n.setPid(7)
+	if got := n.state(); got != "pid 7" {
+		t.Error(got)
 	}
 }
 
