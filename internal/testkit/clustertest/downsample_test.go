@@ -20,8 +20,9 @@ func TestDownsampleFailover(t *testing.T) {
 	t.Parallel()
 	c := start(t, setup{nodes: 3, env: small})
 	n := c.nodes[0]
-	n.must("", "CREATE DATABASE db")
-	n.must("", "CREATE RETENTION POLICY tier ON db DURATION INF REPLICATION 1")
+	// All windows of a shard group are computed, also where it is empty.
+	n.must("", "CREATE DATABASE db WITH SHARD DURATION 1h NAME autogen")
+	n.must("", "CREATE RETENTION POLICY tier ON db DURATION INF REPLICATION 1 SHARD DURATION 1h")
 	rnd := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	body := func() string {
 		var b strings.Builder
