@@ -1,50 +1,10 @@
 package shard
 
 import (
-	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
 )
-
-// rowsChunk is a chunk of rows in memory.
-type rowsChunk struct {
-	rows   *column.Rows
-	absent []bool
-	null   column.Vector
-}
-
-func (c *rowsChunk) Len() int                    { return len(c.rows.Times) }
-func (c *rowsChunk) Min() int64                  { return c.rows.Times[0] }
-func (c *rowsChunk) Max() int64                  { return c.rows.Times[len(c.rows.Times)-1] }
-func (c *rowsChunk) Step() int64                 { return 0 }
-func (c *rowsChunk) Times() ([]int64, error)     { return c.rows.Times, nil }
-func (c *rowsChunk) Stats(int, *scan.Stats) bool { return false }
-func (c *rowsChunk) Sum(int, *scan.Stats) bool   { return false }
-func (c *rowsChunk) Count(int) (int, bool)       { return 0, false }
-
-func (c *rowsChunk) Column(i int) (*column.Vector, error) {
-	if c.absent[i] {
-		c.null.Nulls(model.Unknown, c.Len())
-		return &c.null, nil
-	}
-	return &c.rows.Cols[i], nil
-}
-
-// MayHaveNaN reports whether column i has a NaN.
-func (c *rowsChunk) MayHaveNaN(i int) bool {
-	return !c.absent[i] && vector.HasNaN(c.rows.Cols[i].Floats)
-}
-
-// TextBytes returns the bytes of the texts of column i.
-func (c *rowsChunk) TextBytes(i int) (n int64) {
-	if !c.absent[i] {
-		for _, text := range c.rows.Cols[i].Strings {
-			n += int64(len(text))
-		}
-	}
-	return n
-}
 
 // fileChunk is a chunk of a file, whole or cut to rows [lo, hi), decoded when
 // asked.

@@ -8,6 +8,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/shard/rows"
 )
 
 // cursor hands out what files and caches hold of each series. A piece that
@@ -26,7 +27,7 @@ type cursor struct {
 	ahead scan.Chunk // the series' first, found by NextSeries
 
 	direct fileChunk
-	mem    rowsChunk
+	mem    rows.Chunk
 }
 
 // Scan opens a cursor over the series of req.
@@ -122,11 +123,11 @@ func (c *cursor) nextChunk() (out scan.Chunk) {
 }
 
 // memory returns a chunk of rows, or nil if there are none.
-func (c *cursor) memory(rows *column.Rows) scan.Chunk {
-	if rows.Len() == 0 {
+func (c *cursor) memory(merged *column.Rows) scan.Chunk {
+	if merged.Len() == 0 {
 		return nil
 	}
-	c.mem = rowsChunk{rows: rows, absent: c.absent}
+	c.mem = rows.Of(merged, c.absent)
 	return &c.mem
 }
 

@@ -6,9 +6,7 @@ import (
 	"slices"
 
 	"tsdbd/cache"
-	"tsdbd/model"
-	"tsdbd/model/column"
-	"tsdbd/series/keyorder"
+	"tsdbd/shard/dump"
 	"tsdbd/shard/manifest"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
@@ -95,7 +93,7 @@ func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot) (out []*file, in
 		}
 		name := manifest.TSMName(s.takeNumber())
 		written = append(written, name)
-		info, err := s.writeCache(ctx, s.path(name), c)
+		info, err := dump.Cache(ctx, c.cache, s.series.Keys, s.fs, s.path(name), tsm.WriterOptions{MinSequence: c.first, MaxSequence: c.sequence})
 		if err != nil {
 			return out, nil, err
 		}
@@ -177,72 +175,4 @@ func (s *Shard) publish(snap *Snapshot, out []*file, index *indexFile) error {
 	s.mu.Unlock()
 	old.release()
 	return nil
-}
-
-// writeCache writes the living rows of a cache to a TSM file. Without any
-// the file is removed and the Info has no rows.
-func (s *Shard) writeCache(ctx context.Context, path string, c cut) (_ tsm.Info, err error) {
-	w, err := tsm.Create(s.fs, path, tsm.WriterOptions{MinSequence: c.first, MaxSequence: c.sequence})
-	if err != nil {
-		return tsm.Info{}, err
-	}
-	defer func() {
-		if err != nil {
-			w.Abort()
-		}
-	}()
-	order, err := keyorder.New(s.series.Keys, c.cache.Series())
-	if err != nil {
-		return tsm.Info{}, err
-	}
-	g := cache.NewGatherer(c.cache)
-	var rows column.Rows
-	var cols []column.Vector
-	var part []keyorder.Series
-	var warm []model.SeriesID
-	wrote := false
-	for {
-		if ctx.Err() != nil {
-			return tsm.Info{}, ctx.Err()
-		}
-		if part, err = order.Next(part[:0], cache.WarmSeries); err != nil {
-			return tsm.Info{}, err
-		}
-		if len(part) == 0 {
-			break
-		}
-		warm = warm[:0]
-		for _, k := range part {
-			warm = append(warm, k.ID)
-		}
-		g.Warm(warm)
-		for _, k := range part {
-			fields, ok := g.Start(k.ID)
-			if !ok {
-				continue
-			}
-			if err := w.Series(k.ID, k.Key, fields); err != nil {
-				return tsm.Info{}, err
-			}
-			for n := tsm.FullChunk(len(fields)); g.Next(&rows, n); {
-				if ctx.Err() != nil {
-					return tsm.Info{}, ctx.Err()
-				}
-				for lo, hi := 0, 0; lo < rows.Len(); lo = hi {
-					hi, _ = tsm.CutChunk(&rows, lo)
-					part := rows.Slice(lo, hi, cols)
-					cols = part.Cols
-					if err := w.Append(part.Times, part.Cols); err != nil {
-						return tsm.Info{}, err
-					}
-				}
-			}
-			wrote = true
-		}
-	}
-	if !wrote {
-		w.Abort()
-		return tsm.Info{}, nil
-	}
-	return w.Finish()
 }

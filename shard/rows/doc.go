@@ -1,0 +1,2 @@
+// Package rows has the chunks that cursors hand out of rows in memory.
+package rows
