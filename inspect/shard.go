@@ -18,6 +18,7 @@ type ManifestReport struct {
 	*manifest.Manifest
 	TombstoneSeries []uint64 `json:"tombstone_series"` // number of series of each tombstone
 	RemovedSeries   uint64   `json:"removed_series"`
+	GoneSeries      []uint64 `json:"gone_series"` // of each TSM file: in it, but its rows are in another file
 }
 
 // Manifest reads a manifest, given by the path of a copy or by the shard's
@@ -41,6 +42,13 @@ func Manifest(fsys vfs.FS, name string) (*ManifestReport, error) {
 	for _, t := range m.Tombstones {
 		r.TombstoneSeries = append(r.TombstoneSeries, t.Series.GetCardinality())
 	}
+	for _, f := range m.TSM {
+		n := uint64(0)
+		if f.Gone != nil {
+			n = f.Gone.GetCardinality()
+		}
+		r.GoneSeries = append(r.GoneSeries, n)
+	}
 	return r, nil
 }
 
@@ -59,6 +67,11 @@ func (r *ManifestReport) WriteText(w io.Writer) error {
 	}
 	for i, x := range r.Tombstones {
 		fmt.Fprintf(w, "tombstone %d: %d series, %s to %s\n", x.Sequence, r.TombstoneSeries[i], timeText(x.Range.Min), timeText(x.Range.Max))
+	}
+	for i, f := range r.TSM {
+		if n := r.GoneSeries[i]; n > 0 {
+			fmt.Fprintf(w, "%s: %d series are in other files since moves were made\n", f.Name, n)
+		}
 	}
 	for _, x := range r.Moves {
 		fmt.Fprintf(w, "move %d: %d series, %s\n", x.Sequence, x.Pairs.Len(), x.Change.String())

@@ -712,6 +712,9 @@ func (a *agreement) check(key []byte, s *tsm.Series) error {
 	if a.series == nil {
 		return a.bad("series %d %q: the database has no series file", s.ID, key)
 	}
+	if a.rec.Lacks(s.ID) {
+		return nil // its rows were taken to another file
+	}
 	have, err := a.series.Key(s.ID)
 	switch {
 	case errors.Is(err, series.ErrNotFound):

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/moves"
 	"tsdbd/shard/plan"
+	"tsdbd/shard/portion"
 	"tsdbd/tsm"
 )
 
@@ -31,12 +33,17 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 		return false, nil
 	}
 	defer v.Release()
-	if lo, hi, level := plan.Next(v.set.planFiles(v.flushed), cold); lo < hi {
-		if err := s.merge(ctx, v, lo, hi, level); err != nil {
-			s.markDamaged(err, v.set.files[lo:hi])
-			return false, fmt.Errorf("compact shard %d: %w", s.id, err)
-		}
+	files := v.set.planFiles(v.flushed)
+	if plan.MovesDue(files, cold) && !s.isStuck(v) {
+		did, err = s.makeMoves(ctx, v, cold)
+	}
+	if lo, hi, level := plan.Next(files, cold, s.maxMerge); lo < hi && !did && err == nil {
+		err = s.merge(ctx, v, lo, hi, level)
 		did = true
+	}
+	if err != nil {
+		s.markDamaged(err, v.set.files)
+		return false, fmt.Errorf("compact shard %d: %w", s.id, err)
 	}
 	healed, err := s.healIndex()
 	if err != nil {
@@ -54,8 +61,14 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 func (s *Shard) CompactionQueue(cold bool) int {
 	s.mu.RLock()
 	set, flushed := s.mu.set, s.mu.manifest.Flushed // its files stay known without a reference
+	stuck := s.mu.stuck == stuck{set.Moves, set.Moves.After(flushed)}
 	s.mu.RUnlock()
-	lo, hi, _ := plan.Next(set.planFiles(flushed), cold)
+	files := set.planFiles(flushed)
+	if plan.MovesDue(files, cold) && !stuck {
+		n := slices.IndexFunc(files, func(f plan.File) bool { return f.Moves == 0 })
+		return cmp.Or(max(n, 0), len(files))
+	}
+	lo, hi, _ := plan.Next(files, cold, s.maxMerge)
 	return hi - lo
 }
 
@@ -68,22 +81,27 @@ func (s *fileSet) planFiles(flushed uint64) []plan.File {
 			Size: f.Size, Level: f.Level, Rows: f.reader.Info().Rows,
 			Part:       i > 0 && f.splits(s.files[i-1]),
 			Tombstones: len(s.masks(f)), Damaged: f.damage.Load() != nil,
-			Moves: max(due-s.Moves.After(f.MaxSequence), 0),
+			Moves:  max(due-s.Moves.After(f.MaxSequence), 0),
+			AtMove: s.Moves.After(f.MinSequence-1) < s.Moves.After(f.MaxSequence),
 		}
-		if files[i].Tombstones > 0 {
+		if files[i].Tombstones > 0 || f.Gone != nil {
 			files[i].Hidden = f.hidden.Load()
 		}
 	}
 	return files
 }
 
-// countHidden counts how many rows tombstones hide of each file, once for a
-// file and its tombstones. It is exact, so that what the planner rewrites does
-// get smaller. A file that cannot be read is left alone from now on.
+// countHidden counts how many rows of each file do not count: those that tombstones
+// hide, and those of series that the file has no more. It does so once for a file and its
+// tombstones. It is exact, so that what the planner rewrites does get smaller. A file
+// that cannot be read is left alone from now on.
 func (s *Shard) countHidden(ctx context.Context, v *View) error {
 	for i, f := range v.set.files {
-		masks := v.masks[i]
-		if len(masks) == 0 || f.damage.Load() != nil || f.counted == masks[len(masks)-1].Sequence {
+		masks, newest := v.masks[i], uint64(0)
+		if len(masks) > 0 {
+			newest = masks[len(masks)-1].Sequence
+		}
+		if len(masks) == 0 && f.Gone == nil || f.damage.Load() != nil || f.counted == newest+1 {
 			continue
 		}
 		n, err := hiddenRows(ctx, f, masks, v.set.Moves)
@@ -95,58 +113,39 @@ func (s *Shard) countHidden(ctx context.Context, v *View) error {
 			continue
 		}
 		f.hidden.Store(n)
-		f.counted = masks[len(masks)-1].Sequence
+		f.counted = newest + 1
 	}
 	return nil
 }
 
-// hiddenRows counts the rows of a file that tombstones hide.
+// hiddenRows counts the rows of a file that do not count.
 func hiddenRows(ctx context.Context, f *file, masks []*manifest.Tombstone, l *moves.List) (n int64, err error) {
 	defer vfs.CatchFault(&err)()
 	src := source{file: f, all: masks, next: l.After(f.MaxSequence)}
 	named := roaring.New() // all that some tombstone may hide
 	for _, t := range masks {
 		named.Or(t.Series)
-		named.Or(l.Before(t.Sequence).Original(t.Series, src.next))
+		named.Or(l.Original(t.Series, src.next, t.Sequence))
 	}
-	if few := uint64(f.reader.Len()) / 16; named.GetCardinality() < few {
-		for it := named.Iterator(); it.HasNext(); {
-			id := model.SeriesID(it.Next())
-			ok, err := src.find(id)
-			if err != nil {
-				return 0, err
-			}
-			if ok {
-				src.mask(l)
-				k, err := src.countHidden()
-				if n += k; err != nil {
-					return 0, err
-				}
-			}
-		}
-		return n, nil
+	if f.Gone != nil {
+		named.Or(f.Gone)
 	}
-	for i := range f.reader.Len() {
-		if i&1023 == 0 && ctx.Err() != nil {
-			return 0, ctx.Err()
-		}
-		id, err := f.reader.ID(i)
-		if err != nil {
-			return 0, err
-		}
-		if !named.Contains(uint32(id)) {
-			continue
-		}
+	err = portion.Each(ctx, f.reader, named, func(i int, id model.SeriesID) error {
 		if err := src.load(i); err != nil {
-			return 0, err
+			return err
+		}
+		if f.Lacks(id) {
+			for k := range src.series.Chunks {
+				n += int64(src.series.Chunks[k].Rows)
+			}
+			return nil
 		}
 		src.mask(l)
 		k, err := src.countHidden()
-		if n += k; err != nil {
-			return 0, err
-		}
-	}
-	return n, nil
+		n += k
+		return err
+	})
+	return n, err
 }
 
 // warmTombstones is how many tombstones that hide nothing of a file are worth a
@@ -158,7 +157,7 @@ const warmTombstones = 16
 // tombstones does not grow where they delete nothing.
 func (s *Shard) markTombstonesApplied(ctx context.Context, cold bool) error {
 	s.mu.RLock()
-	none := len(s.mu.set.Tombstones) == 0
+	none := len(s.mu.set.Tombstones) == 0 && !slices.ContainsFunc(s.mu.set.files, func(f *file) bool { return f.Gone != nil })
 	s.mu.RUnlock()
 	if none {
 		return nil
@@ -192,7 +191,7 @@ func (s *Shard) markTombstonesApplied(ctx context.Context, cold bool) error {
 			}
 		}
 		return files
-	})
+	}, nil)
 }
 
 // takeNumber returns the number of a new file. The number is taken for good when
@@ -210,31 +209,28 @@ func (s *Shard) takeNumber() uint64 {
 // too large, or none.
 func (s *Shard) merge(ctx context.Context, v *View, lo, hi, level int) (err error) {
 	in := v.set.files[lo:hi]
-	rec := manifest.File{Level: level, MinSequence: in[0].MinSequence, MaxSequence: in[len(in)-1].MaxSequence}
-	for _, t := range v.set.Tombstones {
-		rec.TombstonesSequence = max(rec.TombstonesSequence, t.Sequence)
+	rec := manifest.File{
+		Level: level, MinSequence: in[0].MinSequence, MaxSequence: in[len(in)-1].MaxSequence, TombstonesSequence: v.set.newestTombstone(),
 	}
-	made := v.made(lo, hi)
-	if made > 0 {
-		// The moves do not concern the result. Nothing between it and them does either.
-		rec.MaxSequence = max(rec.MaxSequence, v.set.Moves.All()[made-1].Sequence)
+	m := newMerger(ctx, s, v, lo, hi, v.set.Moves.After(rec.MaxSequence), rec)
+	out, err := m.files()
+	if err != nil {
+		return err
 	}
-	m := newMerger(ctx, s, v, lo, hi, made, rec)
-	var out []*file
+	return s.swap(level, in, out, func(files []*file) []*file { return replace(files, in, out) }, nil)
+}
+
+// files writes the files of a merge and opens them, all or none.
+func (m *merger) files() (out []*file, err error) {
 	if err = m.run(); err == nil {
-		if err = s.fs.SyncDir(s.dir); err == nil {
-			out, err = s.openMerged(m.done)
+		if err = m.s.fs.SyncDir(m.s.dir); err == nil {
+			out, err = m.s.openMerged(m.done)
 		}
 	}
 	if err != nil {
 		m.abort()
-		return err
 	}
-	if err := s.swap(in, out); err != nil {
-		return err
-	}
-	s.counters.merged(level)
-	return nil
+	return out, err
 }
 
 // openMerged opens the files of a merge, all or none.
@@ -253,13 +249,14 @@ func (s *Shard) openMerged(records []manifest.File) ([]*file, error) {
 	return out, nil
 }
 
-// swap replaces the files that a merge has read by its results.
-func (s *Shard) swap(in, out []*file) error {
+// swap puts the results of a merge to a level in their place. in are files that it makes
+// superfluous.
+func (s *Shard) swap(level int, in, out []*file, change func([]*file) []*file, made func(*moves.List) *moves.List) error {
 	var fresh []string
 	for _, f := range out {
 		fresh = append(fresh, f.Name)
 	}
-	if err := s.exchange(func(files []*file) []*file { return replace(files, in, out) }, fresh...); err != nil {
+	if err := s.exchange(change, made, fresh...); err != nil {
 		for _, f := range out {
 			_ = f.reader.Release()
 		}
@@ -269,12 +266,13 @@ func (s *Shard) swap(in, out []*file) error {
 		f.reader.Obsolete(true) // removed from disk after the last reader (W6)
 		f.reader.Release()
 	}
+	s.counters.merged(level)
 	return nil
 }
 
-// exchange commits other files: the manifest, then the set in memory. fresh
-// are the names of files that are new.
-func (s *Shard) exchange(change func([]*file) []*file, fresh ...string) error {
+// exchange commits other files, and the moves that made leaves to make (nil: all): the
+// manifest, then the set in memory. fresh are the names of files that are new.
+func (s *Shard) exchange(change func([]*file) []*file, made func(*moves.List) *moves.List, fresh ...string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.RLock()
@@ -286,13 +284,19 @@ func (s *Shard) exchange(change func([]*file) []*file, fresh ...string) error {
 	for _, f := range files {
 		m.TSM = append(m.TSM, f.File)
 	}
+	if made != nil {
+		ev.Moves = made(ev.Moves)
+	}
 	ev.Live(m.TSM, pending).Name(m)
 	if err := s.commit(m, fresh...); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	old := s.mu.set
-	s.mu.set = newFileSet(files, old.Live(m.TSM, s.pendingLocked()))
+	if ev = old.Events; made != nil { // deletes and moves that came meanwhile are in it too
+		ev.Moves = made(ev.Moves)
+	}
+	s.mu.set = newFileSet(files, ev.Live(m.TSM, s.pendingLocked()))
 	m.Next = max(m.Next, s.mu.manifest.Next)
 	s.mu.manifest = m
 	s.mu.Unlock()

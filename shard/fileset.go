@@ -56,6 +56,14 @@ func (s *fileSet) release() {
 	}
 }
 
+// newestTombstone returns the sequence of the newest tombstone, 0 if there is none.
+func (s *fileSet) newestTombstone() uint64 {
+	if n := len(s.Tombstones); n > 0 {
+		return s.Tombstones[n-1].Sequence
+	}
+	return 0
+}
+
 // masks returns the tombstones that hide rows of f.
 func (s *fileSet) masks(f *file) []*manifest.Tombstone {
 	var out []*manifest.Tombstone

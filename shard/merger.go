@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -28,8 +30,8 @@ type merger struct {
 	sized int64           // size of w that has been counted
 
 	heads []head
-	moved *keyorder.Order   // series that a move concerns which this merge makes; nil: none
-	next  []keyorder.Series // the next of them, or none
+	taken *keyorder.Order   // the series to merge; nil: all that the files have
+	next  []keyorder.Series // the next of taken
 	buf   column.Rows       // rows not yet written of the present series
 	text  int               // bytes of strings in buf
 	rows  int               // of a full chunk of the present series
@@ -49,7 +51,7 @@ type head struct {
 const paceBytes = 128 << 10
 
 // newMerger returns a merger of the view's files [lo, hi), which makes the moves before
-// the until-th of its rows.
+// the until-th of their rows.
 func newMerger(ctx context.Context, s *Shard, v *View, lo, hi, until int, rec manifest.File) *merger {
 	files := View{shard: s, set: &fileSet{files: v.set.files[lo:hi], Events: v.set.Events}, masks: v.masks[lo:hi]}
 	m := &merger{ctx: ctx, s: s, c: merging{pieces: files.pieces(model.AllTime)}, rec: rec}
@@ -63,13 +65,14 @@ func newMerger(ctx context.Context, s *Shard, v *View, lo, hi, until int, rec ma
 	return m
 }
 
-// advance moves the head of a file to its next series that no move concerns.
+// advance moves the head of a file to its next series.
 func (m *merger) advance(i int) error {
-	h, r := &m.heads[i], m.c.sources[i].file.reader
-	for ; m.c.involved != nil && h.next < r.Len(); h.next++ {
+	h, f := &m.heads[i], m.c.sources[i].file
+	r := f.reader
+	for ; f.Gone != nil && h.next < r.Len(); h.next++ {
 		if id, err := r.ID(h.next); err != nil {
 			return err
-		} else if !m.c.moved(id) {
+		} else if !f.Lacks(id) {
 			break
 		}
 	}
@@ -85,32 +88,28 @@ func (m *merger) advance(i int) error {
 	return nil
 }
 
-// advanceMoved moves to the next series that a move concerns.
-func (m *merger) advanceMoved() (err error) {
-	m.next, err = m.moved.Next(m.next[:0], 1)
+// take makes the series of a set those that are merged.
+func (m *merger) take(set *roaring.Bitmap) (err error) {
+	ids := make([]model.SeriesID, 0, set.GetCardinality())
+	for it := set.Iterator(); it.HasNext(); {
+		ids = append(ids, model.SeriesID(it.Next()))
+	}
+	m.taken, err = keyorder.New(m.s.series.Keys, ids)
 	return err
 }
 
-// start finds the first series of each file, and the first that a move concerns.
+// start finds the first series of each file.
 func (m *merger) start() error {
+	if m.taken != nil {
+		return nil
+	}
 	m.heads = make([]head, len(m.c.sources))
 	for i := range m.heads {
 		if err := m.advance(i); err != nil {
 			return err
 		}
 	}
-	if m.c.involved == nil {
-		return nil
-	}
-	ids := make([]model.SeriesID, 0, m.c.involved.GetCardinality())
-	for it := m.c.involved.Iterator(); it.HasNext(); {
-		ids = append(ids, model.SeriesID(it.Next()))
-	}
-	var err error
-	if m.moved, err = keyorder.New(m.s.series.Keys, ids); err != nil {
-		return err
-	}
-	return m.advanceMoved()
+	return nil
 }
 
 // run writes the files. After an error abort removes them.
@@ -125,22 +124,10 @@ func (m *merger) run() (err error) {
 				return err
 			}
 		}
-		first := -1
-		for i := range m.heads {
-			if !m.heads[i].done && (first < 0 || m.heads[i].key < m.heads[first].key) {
-				first = i
-			}
-		}
-		switch {
-		case len(m.next) > 0 && (first < 0 || m.next[0].Key < m.heads[first].key):
-			err = m.findMoved()
-		case first < 0:
-			return m.finish()
-		default:
-			err = m.find(m.heads[first].key)
-		}
-		if err != nil {
+		if more, err := m.step(); err != nil {
 			return err
+		} else if !more {
+			return m.finish()
 		}
 		if err := m.series(); err != nil {
 			return err
@@ -151,6 +138,27 @@ func (m *merger) run() (err error) {
 			}
 		}
 	}
+}
+
+// step makes the next series the present one, and returns false if there is none.
+func (m *merger) step() (more bool, err error) {
+	if m.taken != nil {
+		if m.next, err = m.taken.Next(m.next[:0], 1); err != nil || len(m.next) == 0 {
+			return false, err
+		}
+		m.setKey(m.next[0].Key)
+		return true, m.c.find(m.next[0].ID)
+	}
+	first := -1
+	for i := range m.heads {
+		if !m.heads[i].done && (first < 0 || m.heads[i].key < m.heads[first].key) {
+			first = i
+		}
+	}
+	if first < 0 {
+		return false, nil
+	}
+	return true, m.find(m.heads[first].key)
 }
 
 // find makes the series of a key the present one, in the files whose next it is.
@@ -171,15 +179,6 @@ func (m *merger) find(key string) error {
 		}
 	}
 	return nil
-}
-
-// findMoved makes the next series that a move concerns the present one.
-func (m *merger) findMoved() error {
-	m.setKey(m.next[0].Key)
-	if err := m.c.find(m.next[0].ID); err != nil {
-		return err
-	}
-	return m.advanceMoved()
 }
 
 // setKey sets the key of the present series.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"tsdbd/cache"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -20,20 +18,19 @@ import (
 type moving struct {
 	pending     *moves.List // nil: no move concerns a file or cache
 	until       int         // of these, those that are to be made
-	involved    *roaring.Bitmap
-	measurement string // of the series that are read
-	nfiles      int    // sources that are files
-	ncaches     int    // caches that are caches
-	next        []int  // per file and cache: the place of the first move that concerns it
+	making      bool        // one of those concerns a file or cache
+	measurement string      // of the series that are read
+	nfiles      int         // sources that are files
+	ncaches     int         // caches that are caches
+	next        []int       // per file and cache: the place of the first move that concerns it
 
 	firstSource, firstCache int
 	crowd
 }
 
-// concern takes until as the number of moves to make, and finds out which series they
-// concern.
+// concern takes until as the number of moves to make.
 func (p *pieces) concern(until int) {
-	p.until, p.involved = until, nil
+	p.until = until
 	p.next = p.next[:0]
 	for i := range p.sources {
 		p.next = append(p.next, p.sources[i].next)
@@ -41,23 +38,19 @@ func (p *pieces) concern(until int) {
 	for i := range p.caches {
 		p.next = append(p.next, p.caches[i].next)
 	}
-	if len(p.next) > 0 && p.next[0] < until {
-		p.involved = p.pending.Involved(p.next[0], until)
-	}
+	p.making = len(p.next) > 0 && p.next[0] < until
 }
 
-// moved reports whether rows of a series are, or were, in files or caches as those of
-// another one.
-func (p *pieces) moved(id model.SeriesID) bool {
-	return p.involved != nil && p.involved.Contains(uint32(id))
-}
+// moved reports whether rows of a series may be, or have been, in files or caches as those
+// of another one.
+func (p *pieces) moved(id model.SeriesID) bool { return p.making && p.pending.Involves(id) }
 
 // name sets the names that the wanted columns have in files and caches.
 func (p *pieces) name() {
 	for i := range p.caches {
 		p.caches[i].fields = p.fields
 	}
-	if p.pending == nil || !p.pending.HasRenames(0, p.until) {
+	if !p.making {
 		return
 	}
 	for i := range p.sources[:p.nfiles] {
@@ -161,21 +154,6 @@ func extend[T any](list *[]T) *T {
 	return &(*list)[len(*list)-1]
 }
 
-// made returns the number of moves that a merge of the files [lo, hi) makes of their
-// rows, or has made: those that concern no other file, and no cache.
-func (v *View) made(lo, hi int) int {
-	l := v.set.Moves
-	n := l.After(v.set.files[hi-1].MaxSequence)
-	if lo > 0 {
-		return n
-	}
-	all := l.After(v.flushed)
-	if hi < len(v.set.files) {
-		all = min(all, l.After(v.set.files[hi].MinSequence))
-	}
-	return max(n, all)
-}
-
 // Move gives rows that the shard has to other series, or another name to a field, as of
 // the move's sequence. The caches end there, for their rows are older than what they get
 // by the move, and those to come are newer. The index has the new series when it returns
@@ -235,7 +213,7 @@ func (s *Shard) Moves() (l *moves.List, unflushed int) {
 // made of their series since.
 func (v *View) repairable() (out []repair.File) {
 	for _, f := range slices.Backward(v.set.files) {
-		out = append(out, repair.File{Reader: f.reader, Moves: v.set.Moves.From(v.set.Moves.After(f.MaxSequence))})
+		out = append(out, repair.File{Reader: f.reader, Gone: f.Gone, Moves: v.set.Moves.From(v.set.Moves.After(f.MaxSequence))})
 	}
 	return out
 }

@@ -16,6 +16,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/series"
 	"tsdbd/shard/manifest"
+	"tsdbd/shard/moves"
 	"tsdbd/shard/repair"
 	"tsdbd/tsi"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	// Pace is called by merges between chunks with the bytes read and written
 	// since the last call, and may wait until ctx ends; nil: never.
 	Pace func(ctx context.Context, bytes int) error
+	// MergeBytes bounds the files that a merge reads, and so the disk space that it takes
+	// until it is published. A single series that is larger is read all the same. 0: 16 GiB.
+	MergeBytes int64
 }
 
 // Shard is one time range of a retention policy. See the package comment.
@@ -56,6 +60,7 @@ type Shard struct {
 	counters *Counters
 	pace     func(ctx context.Context, bytes int) error
 	maxFile  int64 // plan.MaxFileBytes, less in tests
+	maxMerge int64 // see Options.MergeBytes
 	cells    int   // cacheCells, less in tests
 	few      int   // maxPlaces, less in tests
 
@@ -76,6 +81,7 @@ type Shard struct {
 		manifest *manifest.Manifest // as on disk
 		saved    bool               // it is on disk
 		closed   bool
+		stuck    stuck
 
 		first     uint64 // first sequence with rows in active, 0 if none
 		dirty     uint64 // first sequence that is neither in files nor in frozen, 0 if none
@@ -88,6 +94,13 @@ type Shard struct {
 
 	closing context.Context // ends with Close, and flushes and merges with it
 	close   context.CancelFunc
+}
+
+// stuck is moves of which none can be made, for the rows that they concern cannot be read:
+// those of a list before the until-th.
+type stuck struct {
+	list  *moves.List
+	until int
 }
 
 // cut is a cache that takes no more rows.
@@ -185,7 +198,7 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 	}
 	s.mu.active.Delete(set, times)
 	for _, c := range slices.Concat(s.mu.frozen, s.mu.sealed) {
-		c.cache.Delete(s.mu.set.Moves.Original(set, s.mu.set.Moves.After(c.sequence)), times)
+		c.cache.Delete(s.mu.set.Moves.Original(set, s.mu.set.Moves.After(c.sequence), sequence), times)
 	}
 	if !slices.ContainsFunc(s.mu.set.Tombstones, func(t *manifest.Tombstone) bool {
 		return t.Sequence == sequence && t.Series.Equals(set) && t.Range == times

@@ -33,6 +33,9 @@ type source struct {
 // find loads the entry of a series and reports whether the file has it.
 func (s *source) find(id model.SeriesID) (bool, error) {
 	s.loaded, s.id = false, id
+	if s.file.Lacks(id) {
+		return false, nil
+	}
 	i, ok, err := s.file.reader.Find(id)
 	if err != nil || !ok {
 		return false, err

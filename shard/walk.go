@@ -23,7 +23,7 @@ type walk struct {
 
 func newWalk(set *roaring.Bitmap, p *pieces) walk {
 	n := set.GetCardinality()
-	if n > 0 && len(p.sources) > 0 && len(p.caches) == 0 && n >= fileSeries(p.sources)/8 && (p.involved == nil || !p.involved.Intersects(set)) {
+	if n > 0 && len(p.sources) > 0 && len(p.caches) == 0 && n >= fileSeries(p.sources)/8 && !(p.making && p.pending.InvolvesAny(set)) {
 		if span := uint64(set.Maximum()-set.Minimum()) + 1; span <= 64*n+1024 {
 			w := walk{base: set.Minimum(), dense: make([]uint64, (span+63)/64)}
 			it := set.ManyIterator()
@@ -40,11 +40,11 @@ func newWalk(set *roaring.Bitmap, p *pieces) walk {
 }
 
 // fileSeries returns how many series the files hold if no series is in two of
-// them, else a number that is too large.
+// them and all of them count, else a number that is too large.
 func fileSeries(sources []source) uint64 {
 	n := uint64(0)
 	for i := range sources {
-		if i > 0 && !sources[i].file.splits(sources[0].file) {
+		if sources[i].file.Gone != nil || i > 0 && !sources[i].file.splits(sources[0].file) {
 			return math.MaxUint64
 		}
 		n += uint64(sources[i].file.reader.Len())

@@ -77,6 +77,7 @@ func openRetaining(t testing.TB, fs vfs.FS, r *rand.Rand) *driver {
 	clock := new(atomic.Int64)
 	clock.Store(origin + keptWeeks*week + 1)
 	opt := testOptions(fs)
+	opt.MergeBytes = []int64{0, 1, 2 << 10}[r.IntN(3)] // 1: moves are made of few series at a time
 	opt.RetentionInterval = time.Millisecond
 	if r.IntN(2) == 0 {
 		opt.MaxSeriesPerDatabase = driverHosts // or there are moves

@@ -139,3 +139,57 @@ func BenchmarkMoveToOne(b *testing.B) {
 		b.StartTimer()
 	}
 }
+
+// BenchmarkReadWhileMovesWait reads a series that no move concerns, and one that the oldest
+// move concerns, while so many moves wait.
+func BenchmarkReadWhileMovesWait(b *testing.B) {
+	for _, waiting := range []int{0, 1, 100, 1000} {
+		fs := vfstest.New()
+		s := openTest(b, fs, testOptions(fs))
+		s.create("db")
+		var lines strings.Builder
+		for i := range 2000 {
+			fmt.Fprintf(&lines, "m,h=%04d usage=%d 1\n", i, i)
+		}
+		s.must(s.write("db", lines.String()))
+		e := s.entries()[0]
+		s.flush(b.Context(), e)
+		s.flushing.Lock() // no merge makes the moves
+		for i := range waiting {
+			s.statement(fmt.Sprintf("UPDATE m SET rack = 'r' WHERE h = '%04d'", i))
+		}
+		if l, _ := e.Moves(); l.Len() != waiting {
+			b.Fatalf("%d moves wait", l.Len())
+		}
+		for what, host := range map[string]string{"unconcerned": "1999", "concerned": "0000"} {
+			if what == "concerned" && waiting == 0 {
+				continue
+			}
+			v, err := s.View("db", "", model.AllTime)
+			s.must(err)
+			sh := v.Shards()[0]
+			set, err := sh.Select(b.Context(), "m", &model.TagExpr{Op: model.TagEqual, Key: "h", Value: host})
+			s.must(err)
+			b.Run(fmt.Sprintf("%s/waiting=%d", what, waiting), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					c, err := sh.Scan(b.Context(), scan.Request{Measurement: "m", Series: set, Fields: []string{"usage"}, Range: model.AllTime})
+					s.must(err)
+					rows := 0
+					for _, ok := c.NextSeries(); ok; _, ok = c.NextSeries() {
+						for ch := c.NextChunk(); ch != nil; ch = c.NextChunk() {
+							rows += ch.Len()
+						}
+					}
+					c.Close()
+					if rows != 1 {
+						b.Fatalf("%d rows", rows)
+					}
+				}
+			})
+			v.Release()
+		}
+		s.flushing.Unlock()
+		s.must(s.Close())
+	}
+}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -20,12 +21,15 @@ import (
 )
 
 // TestMovesAgainstModel runs many moves among writes, deletes, flushes, merges and
-// restarts, and compares every state with a map.
+// restarts, and compares every state with a map. Merges may read all of a shard, some
+// of it, or the least that they can.
 func TestMovesAgainstModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 31))
 	for range testseed.Rounds(8) {
 		fs := vfstest.New()
-		s := openTest(t, fs, testOptions(fs))
+		opt := testOptions(fs)
+		opt.MergeBytes = []int64{0, 1, 2 << 10}[r.IntN(3)]
+		s := openTest(t, fs, opt)
 		s.create("db")
 		d := newDriver(s, r)
 		d.ddl, d.moves = r.IntN(2) == 0, true
@@ -200,6 +204,84 @@ func TestMovesWaiting(t *testing.T) {
 	s.wants("the moves are made", want)
 	if got := s.statement("UPDATE m SET h = '2'"); got[0] != "1 series, 0 merged" {
 		t.Errorf("after the merge: %s", got)
+	}
+	s.must(s.Close())
+}
+
+// TestMovesCrash cuts the power at each file operation of the merges that make moves of one
+// series after another: every crash leaves all points under their new names, and merges
+// that go on from there make the rest of the moves.
+func TestMovesCrash(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 32))
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	opt.MergeBytes = 1
+	s := openTest(t, fs, opt)
+	s.create("db")
+	e := func() *shardEntry { return s.entries()[0] }
+	for round := range 2 {
+		for i := range 5 {
+			s.must(s.write("db", fmt.Sprintf("m,host=h%d i=%di,f=%d %d\nm,host=h%d i=1i 7", i, i, round, i, i)))
+		}
+		s.flush(t.Context(), e())
+	}
+	s.must(s.write("db", "n,host=h1 i=9i 3"))
+	for _, text := range []string{
+		"UPDATE m SET host = 'h1' WHERE host = 'h0'", "ALTER MEASUREMENT m RENAME FIELD f TO g",
+		"ALTER MEASUREMENT m RENAME TO n", "UPDATE n SET host = 'h9' WHERE host = 'h2'",
+	} {
+		s.statement(text)
+	}
+	s.must(s.write("db", "m,host=h3 i=5i 3\nn,host=h3 i=6i 3"))
+	s.flush(t.Context(), e())
+	want, err := state(s.Store)
+	s.must(err)
+
+	points, between := 0, 0
+	recover := func(left *vfstest.FS) error {
+		opt := opt
+		opt.FS = left
+		store, err := Open("/data", opt)
+		if err != nil {
+			return err
+		}
+		again := &testStore{Store: store, t: t}
+		if l, _ := again.entries()[0].Moves(); l.Len() > 0 && l.Len() < 4 {
+			between++
+		}
+		for range 2 {
+			got, err := state(store)
+			if err != nil {
+				return err
+			}
+			if text := diff(got, want); text != "" {
+				return errors.New(text)
+			}
+			if err := errors.Join(agree(store), orphans(left, store.Catalog())); err != nil {
+				return err
+			}
+			again.makeMoves()
+		}
+		return store.Close()
+	}
+	var failed error
+	fs.SetHook(func(op vfstest.Op) error {
+		if points++; failed == nil && points%min(testseed.Stride(), 5) == 0 {
+			keep := []float64{0, 0.5, 1}[r.IntN(3)]
+			done := make(chan error) // by a goroutine that holds none of the other store's locks
+			go func() { done <- recover(fs.Crash(r, keep)) }()
+			if err := <-done; err != nil {
+				failed = fmt.Errorf("crash at %s %s, keep %v: %w", op.Kind, op.Path, keep, err)
+			}
+		}
+		return nil
+	})
+	s.makeMoves()
+	fs.SetHook(nil)
+	s.must(failed)
+	s.wants("merged", want)
+	if points < 60 || between == 0 {
+		t.Errorf("%d crash points, %d of them when some moves were made", points, between)
 	}
 	s.must(s.Close())
 }

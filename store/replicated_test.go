@@ -293,6 +293,7 @@ func TestReplicated(t *testing.T) {
 		r := rand.New(rand.NewPCG(testseed.Of(t), uint64(run)))
 		c := newCluster(t, 3, func(o *Options) {
 			o.MaxSeriesPerDatabase = []int{0, 1000}[run%2] // limits are the leader's business
+			o.MergeBytes = []int64{0, 1, 1 << 10}[run]     // merges are of each node alone
 		})
 		leader := c.members[0]
 		c.elect(leader, 0)

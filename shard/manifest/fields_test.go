@@ -31,6 +31,11 @@ func text(t *testing.T, m *Manifest) string {
 		t.Fatal(err)
 	}
 	out := string(b)
+	for _, f := range m.TSM {
+		if f.Gone != nil {
+			out += "\nlacks " + f.Gone.String()
+		}
+	}
 	for _, tomb := range m.Tombstones {
 		out += "\nhides " + tomb.Series.String()
 	}
@@ -65,6 +70,7 @@ func TestFieldsRoundTrip(t *testing.T) {
 		{"last sequence of a TSM file", func(m *Manifest) { m.TSM = []File{{Name: TSMName(1), MaxSequence: 300}} }},
 		{"tombstones applied to a TSM file", func(m *Manifest) { m.TSM = []File{{Name: TSMName(1), TombstonesSequence: 300}} }},
 		{"level of a TSM file", func(m *Manifest) { m.TSM = []File{{Name: TSMName(1), Level: 9}} }},
+		{"series gone from a TSM file", func(m *Manifest) { m.TSM = []File{{Name: TSMName(1), Gone: roaring.BitmapOf(7, 1<<30)}} }},
 		{"two TSM files in order", func(m *Manifest) { m.TSM = []File{{Name: TSMName(2)}, {Name: TSMName(1)}} }},
 		{"number of a TSI file", func(m *Manifest) { m.TSI = []File{{Name: TSIName(3)}} }},
 		{"size of a TSI file", func(m *Manifest) { m.TSI = []File{{Name: TSIName(3), Size: 77}} }},
@@ -129,6 +135,8 @@ func TestSectionDamage(t *testing.T) {
 		{"no list of TSM files", numbers, 32},
 		{"more TSM files than bytes", with(numbers, 200, 1, 0, 0, 0), 32},
 		{"a TSM file cut in its checksum", with(numbers, 1, 9, 9, 1, 2, 3, 4, 5), 33},
+		{"a TSM file without its gone series", with(numbers, 1, 9, 9, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4), 33},
+		{"a TSM file with gone series of garbage", with(numbers, 1, 9, 9, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 3, 1, 2, 3, 0, 0, 0, 0), 50},
 		{"a TSI file cut in its size", with(numbers, 0, 1, 9), 33},
 		{"more tombstones than bytes", with(numbers, 0, 0, 100, 1), 34},
 		{"a tombstone without its series", with(numbers, 0, 0, 1, 5, 0, 0), 35},
@@ -174,7 +182,7 @@ func TestVersionsRefused(t *testing.T) {
 		m, err := Decode("d/MANIFEST", sealed(v, payload))
 		if m != nil || err == nil || binio.Damaged(err) {
 			t.Errorf("version %d: %+v, %v", v, m, err)
-		} else if !strings.Contains(err.Error(), "d/MANIFEST") || !strings.Contains(err.Error(), "(it knows 3)") {
+		} else if !strings.Contains(err.Error(), "d/MANIFEST") || !strings.Contains(err.Error(), "(it knows 4)") {
 			t.Errorf("version %d: %v", v, err)
 		}
 	}

@@ -33,7 +33,7 @@ var Names = [2]string{Name, Name + ".copy"}
 
 const (
 	magic   = "tsdbMAN\x00"
-	version = 3
+	version = 4
 )
 
 // Manifest is the durable state of a shard: the files that count and up to
@@ -41,7 +41,7 @@ const (
 //
 //	magic 8 | version u32 | payload | CRC32C u32 of all before
 //	payload: shard uvarint | lineage 16 | edition uvarint | flushed uvarint | next uvarint
-//	  count, per TSM file: number, size, checksum u64, min seq, max seq, tombstone seq, level
+//	  count, per TSM file: number, size, checksum u64, min seq, max seq, tombstone seq, level, bytes of the set of gone series
 //	  count, per TSI file: number, size, checksum u64
 //	  count, per tombstone: sequence, min varint, max varint, bytes of the series set
 //	  count, per move: sequence, change and pairs (moves.Move.Append)
@@ -74,7 +74,13 @@ type File struct {
 	MaxSequence        uint64 `json:"max_sequence,omitempty"`
 	TombstonesSequence uint64 `json:"tombstones_sequence,omitempty"` // tombstones up to it have been applied to the content
 	Level              int    `json:"level,omitempty"`
+	// Gone are series that are in the file and do not count: a merge that made moves of them
+	// has taken their rows to another file. nil: there are none.
+	Gone *roaring.Bitmap `json:"-"`
 }
+
+// Lacks reports whether the file has a series that does not count any more.
+func (f *File) Lacks(id model.SeriesID) bool { return f.Gone != nil && f.Gone.Contains(uint32(id)) }
 
 // Tombstone hides the rows of a set of series in a time range, in files whose
 // content is older than its sequence (W5).
@@ -137,6 +143,10 @@ func (m *Manifest) Encode() ([]byte, error) {
 		b = binary.AppendUvarint(b, f.MaxSequence)
 		b = binary.AppendUvarint(b, f.TombstonesSequence)
 		b = binary.AppendUvarint(b, uint64(f.Level))
+		var err error
+		if b, err = appendSet(b, f.Gone); err != nil {
+			return nil, err
+		}
 	}
 	b = binary.AppendUvarint(b, uint64(len(m.TSI)))
 	for _, f := range m.TSI {
@@ -218,10 +228,13 @@ func Decode(path string, b []byte) (*Manifest, error) {
 	m := &Manifest{Shard: d.Uvarint()}
 	copy(m.Lineage[:], d.Bytes(len(m.Lineage)))
 	m.Edition, m.Flushed, m.Next = d.Uvarint(), d.Uvarint(), d.Uvarint()
-	for range d.Count(14) {
+	for range d.Count(15) {
 		var f File
 		f.decode(&d, TSMName)
 		f.MinSequence, f.MaxSequence, f.TombstonesSequence, f.Level = d.Uvarint(), d.Uvarint(), d.Uvarint(), int(d.Uvarint())
+		if gone := decodeSet(&d); !gone.IsEmpty() {
+			f.Gone = gone
+		}
 		m.TSM = append(m.TSM, f)
 	}
 	for range d.Count(10) {

@@ -14,16 +14,20 @@ import (
 // in the order of their sequences. A nil List is empty.
 type List struct {
 	moves    []*Move
-	involved *roaring.Bitmap // in any of them
+	involved *roaring.Bitmap  // in any of them
+	renames  map[string][]int // measurement -> places of the moves that rename a field of it
 }
 
 func newList(moves []*Move) *List {
 	if len(moves) == 0 {
 		return nil
 	}
-	l := &List{moves: moves, involved: roaring.New()}
-	for _, m := range moves {
+	l := &List{moves: moves, involved: roaring.New(), renames: map[string][]int{}}
+	for i, m := range moves {
 		l.involved.Or(m.Pairs.involved)
+		if m.Change.Fields() {
+			l.renames[m.Change.Measurement] = append(l.renames[m.Change.Measurement], i)
+		}
 	}
 	return l
 }
@@ -70,13 +74,28 @@ func (l *List) From(i int) *List {
 	return newList(l.All()[i:])
 }
 
-// Before returns the moves below a sequence.
-func (l *List) Before(sequence uint64) *List {
-	n := l.After(sequence - 1)
-	if n == l.Len() {
-		return l
+// Without returns the list as it is once the moves up to a sequence are made of all rows
+// that the series of a set have or get, and of all other rows too if nothing is left. The
+// set is as Connected makes it.
+func (l *List) Without(set *roaring.Bitmap, sequence uint64, nothingLeft bool) *List {
+	n := l.After(sequence)
+	var left []*Move
+	for _, m := range l.All()[:n] {
+		if nothingLeft {
+			break
+		}
+		if !m.Change.Fields() { // a field is renamed in files that have the set no more
+			sources := roaring.AndNot(m.Pairs.sources, set)
+			if sources.IsEmpty() {
+				continue
+			}
+			part := *m
+			part.Pairs = m.Pairs.Only(sources)
+			m = &part
+		}
+		left = append(left, m)
 	}
-	return newList(l.moves[:n])
+	return newList(append(left, l.All()[n:]...))
 }
 
 // After returns the place of the first move above a sequence. Rows of a part that ends
@@ -94,14 +113,51 @@ func (l *List) After(sequence uint64) int {
 // Involves reports whether a series is a source or a target of a move.
 func (l *List) Involves(id model.SeriesID) bool { return l.involved.Contains(uint32(id)) }
 
-// Involved returns the sources and targets of the moves [from, until). The caller owns
-// the set.
-func (l *List) Involved(from, until int) *roaring.Bitmap {
+// InvolvesAny reports whether a series of a set is a source or a target of a move.
+func (l *List) InvolvesAny(set *roaring.Bitmap) bool { return l.involved.Intersects(set) }
+
+// Involved returns the sources and targets of the moves before the until-th. The caller
+// owns the set.
+func (l *List) Involved(until int) *roaring.Bitmap {
 	set := roaring.New()
-	for _, m := range l.All()[from:until] {
+	for _, m := range l.All()[:until] {
 		set.Or(m.Pairs.involved)
 	}
 	return set
+}
+
+// Renamed returns the measurements of which a move before the until-th renames a field.
+func (l *List) Renamed(until int) (out []string) {
+	for name, at := range l.renames {
+		if at[0] < until {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Connected appends a series to dst, with all that get rows from it or give rows to it by
+// the moves before the until-th, and that are connected with these. It adds them to seen,
+// and appends none that is in seen already.
+func (l *List) Connected(dst []model.SeriesID, id model.SeriesID, until int, seen *roaring.Bitmap) []model.SeriesID {
+	at := len(dst)
+	add := func(id model.SeriesID) bool {
+		if seen.CheckedAdd(uint32(id)) {
+			dst = append(dst, id)
+		}
+		return true
+	}
+	for add(id); at < len(dst); at++ {
+		for _, m := range l.All()[:until] {
+			if id := dst[at]; m.Pairs.involved.Contains(uint32(id)) {
+				if to, ok := m.Pairs.To(id); ok {
+					add(to)
+				}
+				m.Pairs.From(id, add)
+			}
+		}
+	}
+	return dst
 }
 
 // Place is where rows of a series are: in a part of the shard, as those of the series
@@ -197,10 +253,10 @@ func (l *List) Names(id model.SeriesID, next int) func(sequence uint64) model.Se
 	}
 }
 
-// Original returns the series of a part whose rows belong to series of set, in a part
-// which the moves from next on concern.
-func (l *List) Original(set *roaring.Bitmap, next int) *roaring.Bitmap {
-	for _, m := range slices.Backward(l.All()[next:]) {
+// Original returns the series of a part whose rows belong to series of set as of a
+// sequence, in a part which the moves from next on concern.
+func (l *List) Original(set *roaring.Bitmap, next int, sequence uint64) *roaring.Bitmap {
+	for _, m := range slices.Backward(l.All()[next:max(next, l.After(sequence-1))]) {
 		if !m.Pairs.involved.Intersects(set) {
 			continue
 		}
@@ -221,17 +277,12 @@ type Renames []model.Rename
 
 // RenamesOf returns the renames of [from, until) of fields of a measurement.
 func (l *List) RenamesOf(measurement string, from, until int) (out Renames) {
-	for _, m := range slices.Backward(l.All()[from:until]) {
-		if m.Change.Fields() && m.Change.Measurement == measurement {
-			out = append(out, m.Change.RenameField)
+	for _, i := range slices.Backward(l.renames[measurement]) {
+		if i >= from && i < until {
+			out = append(out, l.moves[i].Change.RenameField)
 		}
 	}
 	return out
-}
-
-// HasRenames reports whether a move of [from, until) renames a field.
-func (l *List) HasRenames(from, until int) bool {
-	return slices.ContainsFunc(l.All()[from:until], func(m *Move) bool { return m.Change.Fields() })
 }
 
 // Original returns the key under which rows have a field, "" if they have none.

@@ -182,11 +182,12 @@ func TestPlaces(t *testing.T) {
 		fields := map[row]string{}
 		var l *List
 		var next []int
+		var ends []uint64 // of the parts
 		count, sequence := 0, uint64(10)
 		for range 1 + r.IntN(6) {
 			for range r.IntN(3) { // parts between two moves
 				part := len(next)
-				next = append(next, count)
+				next, ends = append(next, count), append(ends, sequence)
 				for id := model.SeriesID(1); id < n; id++ {
 					if r.IntN(2) == 0 {
 						x := row{part, id, "f"}
@@ -220,8 +221,11 @@ func TestPlaces(t *testing.T) {
 			rows = moved
 		}
 		for i := range next {
-			next[i] = min(next[i], l.Len())
+			if next[i] = min(next[i], l.Len()); next[i] != l.After(ends[i]) {
+				t.Fatalf("part %d, which ends at %d, is concerned by the moves from %d on, not %d", i, ends[i], next[i], l.After(ends[i]))
+			}
 		}
+		checkWithout(t, r, l, n, ends)
 		if again := l.With(l.moves[0]); again != l {
 			t.Fatal("a move came twice")
 		}
@@ -236,7 +240,7 @@ func TestPlaces(t *testing.T) {
 					got = append(got, fmt.Sprint(at.Part, at.ID, name))
 				}
 				rest := l.From(next[at.Part])
-				if set := l.Original(roaring.BitmapOf(uint32(id)), next[at.Part]); !set.Contains(uint32(at.ID)) {
+				if set := l.Original(roaring.BitmapOf(uint32(id)), next[at.Part], math.MaxUint64); !set.Contains(uint32(at.ID)) {
 					t.Fatalf("%d of %v is not %d", at.ID, set, id)
 				}
 				if now := l.Names(at.ID, next[at.Part])(math.MaxUint64); now != id {
@@ -267,6 +271,58 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// checkWithout takes series away from a list, with those that they are connected with: the
+// places of all others stay. n is above the ids, ends are the sequences of the parts.
+func checkWithout(t *testing.T, r *rand.Rand, l *List, n int, ends []uint64) {
+	places := func(l *List, id model.SeriesID) (out []string) {
+		var next []int
+		for _, end := range ends {
+			next = append(next, l.After(end))
+		}
+		l.Places(id, "m", l.Len(), next, func(at Place) bool {
+			out = append(out, fmt.Sprint(at))
+			return true
+		})
+		return out
+	}
+	until := r.IntN(l.Len() + 1)
+	sequence := uint64(0)
+	if until > 0 {
+		sequence = l.moves[until-1].Sequence
+	}
+	seen, taken := roaring.New(), roaring.New()
+	for id := model.SeriesID(1); int(id) < n; id++ {
+		together := l.Connected(nil, id, until, seen)
+		for _, id := range together {
+			if !seen.Contains(uint32(id)) || taken.Contains(uint32(id)) {
+				t.Fatalf("series %d comes twice", id)
+			}
+		}
+		if r.IntN(2) == 0 {
+			for _, id := range together {
+				taken.Add(uint32(id))
+			}
+		}
+	}
+	rest := l.Without(taken, sequence, false)
+	for i, m := range rest.All() {
+		if m.Sequence <= sequence && m.Pairs.involved.Intersects(taken) {
+			t.Fatalf("move %d still has series that were taken: %s", i, m.Pairs.text())
+		}
+		if m.Sequence <= sequence && m.Pairs.Len() == 0 && !m.Change.Fields() {
+			t.Fatalf("move %d is left without pairs", i)
+		}
+	}
+	for id := model.SeriesID(1); int(id) < n && until == l.Len(); id++ {
+		if got, want := places(rest, id), places(l, id); !taken.Contains(uint32(id)) && !slices.Equal(got, want) {
+			t.Fatalf("series %d is at %v without %v, was at %v", id, got, taken, want)
+		}
+	}
+	if whole := l.Without(taken, sequence, true); whole.Len() != l.Len()-until || whole.Len() > 0 && whole.moves[0] != l.moves[until] {
+		t.Fatalf("%d moves of %d, when %d are made", whole.Len(), l.Len(), until)
+	}
+}
+
 // TestNames follows a series through moves, and finds out which tombstones name it.
 func TestNames(t *testing.T) {
 	l := NewList([]*Move{
@@ -284,13 +340,17 @@ func TestNames(t *testing.T) {
 			t.Errorf("after %d: %d, want %d", sequence, got, want)
 		}
 	}
-	for sequence, want := range map[uint64]int{20: 0, 21: 1, 31: 2} {
-		if got := l.Before(sequence).Len(); got != want {
-			t.Errorf("before %d: %d, want %d", sequence, got, want)
+	for sequence, want := range map[uint64]model.SeriesID{20: 3, 21: 3, 30: 3, 31: 1} {
+		set := l.Original(roaring.BitmapOf(3), 0, sequence)
+		if !set.Contains(uint32(want)) || set.Contains(2) != (sequence > 30) {
+			t.Errorf("series 3 as of %d was %v", sequence, set)
 		}
 	}
-	if !l.Involves(3) || l.Involves(4) || l.Involved(0, 1).Contains(3) || l.Bytes() == 0 {
+	if !l.Involves(3) || l.Involves(4) || l.Involved(1).Contains(3) || !l.Involved(2).Contains(3) || l.Bytes() == 0 {
 		t.Error("involved are the wrong series")
+	}
+	if !l.InvolvesAny(roaring.BitmapOf(3, 9)) || l.InvolvesAny(roaring.BitmapOf(4, 9)) {
+		t.Error("involved are the wrong sets")
 	}
 }
 

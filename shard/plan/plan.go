@@ -2,7 +2,10 @@
 // what the files are.
 package plan
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // File is what the planner knows of a file.
 type File struct {
@@ -10,9 +13,10 @@ type File struct {
 	Level      int
 	Part       bool // of the same run as the file before it
 	Rows       int64
-	Hidden     int64 // rows that tombstones hide
+	Hidden     int64 // rows that tombstones hide, or whose series the file has no more
 	Tombstones int   // that apply to it
 	Moves      int   // that concern it, and no cache; not more than the file before it has
+	AtMove     bool  // it has rows that a move which waits has moved; it is not merged with others
 	Damaged    bool  // reading it failed; it is left alone
 }
 
@@ -24,9 +28,9 @@ const (
 	// MaxFileBytes is the size at which a merge begins another file: 2 GiB, or
 	// 256 MiB where addresses have 32 bits, of which files are mapped whole.
 	MaxFileBytes = 1 << (25 + 3*bits.UintSize/32)
-	// maxMergeBytes bounds what one merge reads, and so the disk space it
-	// takes until it is published.
-	maxMergeBytes = 16 << 30
+	// MaxMergeBytes is how much one merge reads at most, and so the disk space that
+	// it takes until it is published.
+	MaxMergeBytes = 16 << 30
 	// FullLevel marks the result of a full compaction, in dense blocks.
 	FullLevel = 9
 	// A file of a cold shard's first run that nothing is to be merged with is
@@ -42,18 +46,18 @@ const (
 	coldHidden    = 10
 	MaxTombstones = 64
 	smallBytes    = 64 << 20
-	// So many moves are worth a merge of all that they concern while the shard is warm.
+	// More moves than these are worth a merge while the shard is warm.
 	warmMoves = 16
 )
 
 // run is neighbouring files that cover the same sequences and split the
 // series; most runs are one file.
 type run struct {
-	lo, hi  int // files
-	size    int64
-	level   int
-	moves   int
-	damaged bool
+	lo, hi int // files
+	size   int64
+	level  int
+	moves  int
+	alone  bool // not to be merged with others
 }
 
 func runs(files []File) []run {
@@ -66,7 +70,7 @@ func runs(files []File) []run {
 		r.hi++
 		r.size += f.Size
 		r.level = max(r.level, f.Level)
-		r.damaged = r.damaged || f.Damaged
+		r.alone = r.alone || f.Damaged || f.AtMove
 	}
 	return out
 }
@@ -76,27 +80,27 @@ func runs(files []File) []run {
 // is a pure function. Runs are merged whole; a single file is rewritten to
 // apply its tombstones, or once for dense blocks. A cold shard ends as few runs, each much larger than
 // all newer ones together; a warm one merges FanIn or more neighbours of the
-// lowest level that has them. Runs on both sides of a move are merged only with all
-// that are older than the move: see planMoves.
+// lowest level that has them. No merge goes across a move that waits. No
+// merge of several runs reads more than mergeBytes.
 //
-// It comes to an end: a merge leaves fewer runs or moves, and a rewritten file has
+// It comes to an end: a merge leaves fewer runs, and a rewritten file has
 // no tombstones and fewer rows, or FullLevel. A byte is read once per level while its shard
 // is warm, and while it is cold when its run is not coldRatio times what came
 // after it.
-func Next(files []File, cold bool) (lo, hi, level int) {
-	all := runs(files)
-	if lo, hi, level = planMoves(all, cold); lo < hi {
-		return lo, hi, level
+func Next(files []File, cold bool, mergeBytes int64) (lo, hi, level int) {
+	if i := mostlyMoved(files); i >= 0 {
+		return i, i + 1, files[i].Level
 	}
+	all := runs(files)
 	for from := 0; from < len(all); from++ {
 		to := from
-		for to < len(all) && !all[to].damaged && all[to].moves == all[from].moves {
+		for to < len(all) && !all[to].alone && all[to].moves == all[from].moves {
 			to++
 		}
 		if cold {
-			lo, hi, level = planCold(all[from:to])
+			lo, hi, level = planCold(all[from:to], mergeBytes)
 		} else {
-			lo, hi, level = planWarm(all[from:to])
+			lo, hi, level = planWarm(all[from:to], mergeBytes)
 		}
 		if lo < hi {
 			return lo, hi, level
@@ -120,8 +124,22 @@ func Next(files []File, cold bool) (lo, hi, level int) {
 	return 0, 0, 0
 }
 
-// worthRewriting reports whether tombstones alone make it worth while to write a file
-// anew. Those that hide nothing do not: a delete of nothing, said every
+// MovesDue reports whether moves wait that a merge is to make, before what Next chooses: all
+// of a cold shard, many of a warm one. What a merge has left of files that it took most rows
+// from is to be written again before the next one takes more: else moves would need the
+// space of a shard twice.
+func MovesDue(files []File, cold bool) bool {
+	return len(files) > 0 && (files[0].Moves > warmMoves || cold && files[0].Moves > 0) && mostlyMoved(files) < 0
+}
+
+// mostlyMoved returns the first file that moves concern of which most rows do not count, -1
+// if there is none.
+func mostlyMoved(files []File) int {
+	return slices.IndexFunc(files, func(f File) bool { return f.Moves > 0 && !f.Damaged && f.Hidden > f.Rows/2 })
+}
+
+// worthRewriting reports whether rows that do not count make it worth while to write a
+// file again by itself. Tombstones that hide nothing do not: a delete of nothing, said every
 // minute, must not keep the disk busy.
 func (f *File) worthRewriting(cold bool) bool {
 	switch {
@@ -133,32 +151,9 @@ func (f *File) worthRewriting(cold bool) bool {
 	return cold && (f.Hidden*coldHidden > f.Rows || f.Size < smallBytes)
 }
 
-// planMoves chooses the oldest runs that moves concern, as many as one merge reads, if
-// there are moves that concern nothing else: the merge makes these of the rows.
-func planMoves(all []run, cold bool) (lo, hi, level int) {
-	if len(all) == 0 || !cold && all[0].moves <= warmMoves {
-		return 0, 0, 0
-	}
-	n, files, size := 0, 0, int64(0)
-	for ; n < len(all) && !all[n].damaged && all[n].moves > 0; n++ {
-		files += all[n].hi - all[n].lo
-		if size += all[n].size; n > 0 && files > maxRun || size > maxMergeBytes {
-			break
-		}
-		level = max(level, all[n].level)
-	}
-	if n == 0 || n < len(all) && all[n].moves == all[0].moves {
-		return 0, 0, 0
-	}
-	if cold {
-		level = FullLevel
-	}
-	return all[0].lo, all[n-1].hi, level
-}
-
 // planWarm chooses FanIn or more runs of the lowest level that has them, and
 // those of lower levels between them.
-func planWarm(all []run) (lo, hi, level int) {
+func planWarm(all []run, mergeBytes int64) (lo, hi, level int) {
 	for want := range FullLevel {
 		for from := range all {
 			if all[from].level != want {
@@ -167,7 +162,7 @@ func planWarm(all []run) (lo, hi, level int) {
 			n, end, files, size := 0, from, 0, int64(0)
 			for i := from; i < len(all) && all[i].level <= want; i++ {
 				files += all[i].hi - all[i].lo
-				if size += all[i].size; files > maxRun || size > maxMergeBytes {
+				if size += all[i].size; files > maxRun || size > mergeBytes {
 					break
 				}
 				if all[i].level == want {
@@ -184,7 +179,7 @@ func planWarm(all []run) (lo, hi, level int) {
 
 // planCold chooses what comes after the runs that are left alone; where that
 // is too much for one merge, the smallest of the widest choices.
-func planCold(all []run) (lo, hi, level int) {
+func planCold(all []run, mergeBytes int64) (lo, hi, level int) {
 	newer := int64(0)
 	first := len(all)
 	for i := len(all) - 1; i >= 0; i-- {
@@ -203,7 +198,7 @@ func planCold(all []run) (lo, hi, level int) {
 		files, size, to := 0, int64(0), from
 		for to < len(all) {
 			n, s := files+all[to].hi-all[to].lo, size+all[to].size
-			if to > from && (n > maxRun || s > maxMergeBytes) {
+			if to > from && (n > maxRun || s > mergeBytes) {
 				break
 			}
 			files, size, to = n, s, to+1

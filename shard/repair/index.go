@@ -53,9 +53,11 @@ func (x *Index) Add(id model.SeriesID, key string, fields []column.Field) {
 	}
 }
 
-// File is a TSM file with the moves that it has not made of its rows.
+// File is a TSM file with the series that it has no more, and the moves that it has not
+// made of its rows.
 type File struct {
 	*tsm.Reader
+	Gone  *roaring.Bitmap // nil: none
 	Moves *moves.List
 }
 
@@ -68,6 +70,11 @@ func (x *Index) AddFiles(files []File, to *series.File, living func(id model.Ser
 	var entry tsm.Series
 	none := roaring.New() // series without living rows
 	add := func(r File, i int) error {
+		if r.Gone != nil {
+			if id, err := r.ID(i); err != nil || r.Gone.Contains(uint32(id)) {
+				return err
+			}
+		}
 		key, err := r.Key(i)
 		if err != nil {
 			return err

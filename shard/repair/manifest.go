@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
+	"tsdbd/model"
 	"tsdbd/shard/manifest"
 	"tsdbd/tsm"
 )
 
 // Manifest fills an empty manifest from the TSM files in dir, which know their
-// sequences. Tombstones and the index are not in it. Damaged files are set aside
+// sequences. Tombstones, moves and the index are not in it. Damaged files are set aside
 // in q.
 func Manifest(fsys vfs.FS, dir string, m *manifest.Manifest, q *Quarantine) error {
 	names, err := fsys.List(dir)
@@ -56,23 +59,31 @@ func Manifest(fsys vfs.FS, dir string, m *manifest.Manifest, q *Quarantine) erro
 	return nil
 }
 
-// keyRange is a file with the keys of its first and last series.
+// keyRange is a file with its series and the keys of the first and last of them.
 type keyRange struct {
 	manifest.File
 	number      uint64
 	first, last string
+	series      *roaring.Bitmap
 	known       bool
 }
 
 func keysOf(r *tsm.Reader, number uint64, f manifest.File) keyRange {
-	k := keyRange{File: f, number: number}
+	k := keyRange{File: f, number: number, series: roaring.New()}
 	if r.Len() == 0 {
 		return k
 	}
-	var err, lerr error
+	var err, lerr, ierr error
 	k.first, err = r.Key(0)
 	k.last, lerr = r.Key(r.Len() - 1)
-	k.known = err == nil && lerr == nil
+	var page []model.SeriesID
+	for i := 0; i < r.Len() && ierr == nil; i += len(page) {
+		page, ierr = r.IDs(i, page[:0])
+		for _, id := range page {
+			k.series.Add(uint32(id))
+		}
+	}
+	k.known = err == nil && lerr == nil && ierr == nil
 	return k
 }
 
@@ -80,7 +91,9 @@ func keysOf(r *tsm.Reader, number uint64, f manifest.File) keyRange {
 // out what a merge has read if the result of the merge is there. Of two files of
 // which one covers the other's sequences the wider, newer one counts: it was
 // merged from the other. The result of a merge may be several files that split
-// the series; then the last of them must be there, too.
+// the series; then the last of them must be there, too. Files of the same sequences
+// without a common series count all: they are parts of one merge, or of several that
+// made moves of some series each.
 func currentFiles(found []keyRange) []manifest.File {
 	// Wide before narrow, so that a merge's result comes before what it read.
 	// Of equal ranges the newest is first, then what splits the series with it.
@@ -94,7 +107,7 @@ func currentFiles(found []keyRange) []manifest.File {
 			switch {
 			case g.MinSequence == f.MinSequence && g.MaxSequence == f.MaxSequence:
 				same = true
-				if !f.known || !g.known || f.first <= g.last && g.first <= f.last {
+				if !f.known || !g.known || f.series.Intersects(g.series) {
 					counts = false // replaced by g
 				}
 			case g.MinSequence <= f.MinSequence && g.MaxSequence >= f.MaxSequence:

@@ -5,11 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"tsdbd/shard/manifest"
 )
 
 // TestCurrentFiles has the files that a directory may hold when both manifests are
-// lost, a word each: number, sequences, and the keys of the first and last series.
+// lost, a word each: number, sequences, and the keys of the first and last series. Letters
+// behind these are the series, else it has all from the first to the last.
 func TestCurrentFiles(t *testing.T) {
 	for _, c := range []struct{ what, found, want string }{
 		{"flushes", "1:1-5:a-z 2:6-9:a-z", "1 2"},
@@ -19,6 +22,9 @@ func TestCurrentFiles(t *testing.T) {
 		{"a merge of a merge", "3:1-9:a-z 4:10-12:a-z 5:1-12:a-z", "5"},
 		{"a file rewritten for its tombstones", "1:1-5:a-z 2:1-5:a-z", "2"},
 		{"flushes after a merge", "3:1-9:a-z 4:10-12:b-c", "3 4"},
+		{"moves made of some series after others", "1:1-5:a-z 2:6-6:a-x:ax 3:6-6:b-z:bz 4:7-9:a-z", "1 3 2 4"},
+		{"one of those rewritten for its tombstones", "2:6-6:a-x:ax 3:6-6:b-z:bz 4:6-6:a-a:a", "4 3"},
+		{"those merged", "1:1-5:a-z 2:6-6:a-x:ax 3:6-6:b-z:bz 4:1-6:a-z", "4"},
 		{"keys that cannot be read", "1:1-5:?-? 2:1-9:a-z", "2"},
 	} {
 		var found []keyRange
@@ -30,7 +36,14 @@ func TestCurrentFiles(t *testing.T) {
 				}
 				return n
 			}
-			f := keyRange{number: number(p[0]), first: p[3], last: p[4], known: p[3] != "?"}
+			f := keyRange{number: number(p[0]), first: p[3], last: p[4], known: p[3] != "?", series: roaring.New()}
+			if len(p) > 5 {
+				for _, c := range p[5] {
+					f.series.Add(uint32(c))
+				}
+			} else {
+				f.series.AddRange(uint64(p[3][0]), uint64(p[4][0])+1)
+			}
 			f.File = manifest.File{Name: p[0], MinSequence: number(p[1]), MaxSequence: number(p[2])}
 			found = append(found, f)
 		}

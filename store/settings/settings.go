@@ -40,6 +40,7 @@ type Options struct {
 	FlushIdle        time.Duration // a cache without writes for so long is flushed; default 10 min
 	LogBytes         int64         // above it the shards that pin the oldest segments are flushed; default 512 MiB
 	CompactAfter     time.Duration // a shard without writes for so long is compacted fully; default 10 min
+	MergeBytes       int64         // a merge reads at most so much of files; default 16 GiB
 	CloseFlush       time.Duration // Close begins no flush after it, the log keeps the rest; default 20 s, < 0: it flushes nothing
 
 	Limits
