@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/shard"
+	"tsdbd/store/move"
 )
 
 // flushLoop flushes shards as they need it and trims the log.
@@ -78,15 +79,15 @@ func (s *Store) shrinkLog() {
 	s.applying.Unlock()
 }
 
-// nextFlush chooses the shard to flush next, or nil: one whose cache is above
-// the mark; the largest when all caches together are above half the hard mark;
+// nextFlush chooses the shard to flush next, or nil: one with very many moves that wait
+// for it; one whose cache is above the mark; the largest when all caches together are above half the hard mark;
 // the one that pins the oldest segment when the log is large; one without
 // writes for a while; one whose last flush failed, when its time has come.
 func (s *Store) nextFlush() *shardEntry {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	now := time.Now()
-	var failed, largest, oldest, idle *shardEntry
+	var failed, moved, largest, oldest, idle *shardEntry
 	var largestBytes int64
 	s.unflushedLocked(func(e *shardEntry) bool {
 		if now.Before(e.tries.retryAt) {
@@ -95,6 +96,9 @@ func (s *Store) nextFlush() *shardEntry {
 		if e.tries.pending != nil {
 			failed = e
 			return false
+		}
+		if _, waiting := e.Moves(); waiting >= move.FlushAt {
+			moved = e
 		}
 		if n := e.ActiveBytes(); largest == nil || n > largestBytes {
 			largest, largestBytes = e, n
@@ -110,6 +114,8 @@ func (s *Store) nextFlush() *shardEntry {
 	switch {
 	case failed != nil:
 		return failed
+	case moved != nil:
+		return moved
 	case largest == nil:
 		return nil
 	case largestBytes > s.opt.FlushBytes || s.held() > s.opt.CacheBytes/2:

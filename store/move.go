@@ -123,7 +123,7 @@ func (s *Store) applyMove(sequence uint64, e *entry.Move) {
 		s.count(sh, sh.Bytes())
 		sh.idle.Store(false)
 		if _, unflushed := sh.Moves(); unflushed >= move.FlushAt {
-			s.FlushSoon()
+			wake(s.wakeFlush)
 		}
 		return err
 	})

@@ -18,6 +18,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/query/expr"
 	"tsdbd/query/syntax"
+	"tsdbd/store/move"
 )
 
 // TestMovesAgainstModel runs many moves among writes, deletes, flushes, merges and
@@ -208,22 +209,47 @@ func TestMovesWaiting(t *testing.T) {
 	s.must(s.Close())
 }
 
-// TestMovesCrash cuts the power at each file operation of the merges that make moves of one
-// series after another: every crash leaves all points under their new names, and merges
-// that go on from there make the rest of the moves.
-func TestMovesCrash(t *testing.T) {
-	r := rand.New(rand.NewPCG(testseed.Of(t), 32))
+// TestMovesFlushTheirShard makes so many moves in one shard that it is flushed: another shard
+// with older rows is not.
+func TestMovesFlushTheirShard(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	s.must(s.write("db", "o,h=a v=1 2000000000000000000"))
+	other := s.entries()[0]
+	s.must(s.write("db", "m,h=a v=1 1"))
+	i := slices.IndexFunc(s.entries(), func(e *shardEntry) bool { return e != other })
+	e := s.entries()[i]
+	for i := range move.FlushAt {
+		s.statement(fmt.Sprintf("UPDATE m SET h = '%d'", i%2))
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if _, waiting := e.Moves(); waiting == 0 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%d moves wait for a flush", waiting)
+		}
+	}
+	if first, dirty := other.FirstUnflushed(); !dirty {
+		t.Errorf("the other shard was flushed too: %d", first)
+	}
+	s.wants("flushed", points{"m,h=1 1 v": "1", "o,h=a 2000000000000000000 v": "1"})
+	s.must(s.Close())
+}
+
+// movesWait opens a store whose merges make moves of one series after another, with a shard
+// of moves that wait, and returns what it holds.
+func movesWait(t *testing.T) (*testStore, points) {
 	fs := vfstest.New()
 	opt := testOptions(fs)
 	opt.MergeBytes = 1
 	s := openTest(t, fs, opt)
 	s.create("db")
-	e := func() *shardEntry { return s.entries()[0] }
 	for round := range 2 {
 		for i := range 5 {
 			s.must(s.write("db", fmt.Sprintf("m,host=h%d i=%di,f=%d %d\nm,host=h%d i=1i 7", i, i, round, i, i)))
 		}
-		s.flush(t.Context(), e())
+		s.flush(t.Context(), s.entries()[0])
 	}
 	s.must(s.write("db", "n,host=h1 i=9i 3"))
 	for _, text := range []string{
@@ -233,43 +259,60 @@ func TestMovesCrash(t *testing.T) {
 		s.statement(text)
 	}
 	s.must(s.write("db", "m,host=h3 i=5i 3\nn,host=h3 i=6i 3"))
-	s.flush(t.Context(), e())
+	s.flush(t.Context(), s.entries()[0])
 	want, err := state(s.Store)
 	s.must(err)
+	return s, want
+}
 
-	points, between := 0, 0
-	recover := func(left *vfstest.FS) error {
-		opt := opt
-		opt.FS = left
-		store, err := Open("/data", opt)
-		if err != nil {
-			return err
-		}
-		again := &testStore{Store: store, t: t}
-		if l, _ := again.entries()[0].Moves(); l.Len() > 0 && l.Len() < 4 {
-			between++
-		}
-		for range 2 {
-			got, err := state(store)
-			if err != nil {
-				return err
-			}
-			if text := diff(got, want); text != "" {
-				return errors.New(text)
-			}
-			if err := errors.Join(agree(store), orphans(left, store.Catalog())); err != nil {
-				return err
-			}
-			again.makeMoves()
-		}
-		return store.Close()
+// holds opens what a crash or a backup has left of a store, and compares it with what it
+// must hold, before and after the merges that make the moves which are left. It returns the
+// number of these.
+func (s *testStore) holds(left *vfstest.FS, want points) (waiting int, err error) {
+	opt := s.opt
+	opt.FS = left
+	store, err := Open("/data", opt)
+	if err != nil {
+		return 0, err
 	}
+	again := &testStore{Store: store, t: s.t}
+	l, _ := again.entries()[0].Moves()
+	for range 2 {
+		got, err := state(store)
+		if err != nil {
+			return 0, err
+		}
+		if text := diff(got, want); text != "" {
+			return 0, errors.New(text)
+		}
+		if err := errors.Join(agree(store), orphans(left, store.Catalog())); err != nil {
+			return 0, err
+		}
+		again.makeMoves()
+	}
+	return l.Len(), store.Close()
+}
+
+// TestMovesCrash cuts the power at each file operation of the merges that make moves of one
+// series after another: every crash leaves all points under their new names, and merges
+// that go on from there make the rest of the moves.
+func TestMovesCrash(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 32))
+	s, want := movesWait(t)
+	fs := s.opt.FS.(*vfstest.FS)
+	points, between := 0, 0
 	var failed error
 	fs.SetHook(func(op vfstest.Op) error {
 		if points++; failed == nil && points%min(testseed.Stride(), 5) == 0 {
 			keep := []float64{0, 0.5, 1}[r.IntN(3)]
 			done := make(chan error) // by a goroutine that holds none of the other store's locks
-			go func() { done <- recover(fs.Crash(r, keep)) }()
+			go func() {
+				waiting, err := s.holds(fs.Crash(r, keep), want)
+				if waiting > 0 && waiting < 4 {
+					between++
+				}
+				done <- err
+			}()
 			if err := <-done; err != nil {
 				failed = fmt.Errorf("crash at %s %s, keep %v: %w", op.Kind, op.Path, keep, err)
 			}
@@ -282,6 +325,31 @@ func TestMovesCrash(t *testing.T) {
 	s.wants("merged", want)
 	if points < 60 || between == 0 {
 		t.Errorf("%d crash points, %d of them when some moves were made", points, between)
+	}
+	s.must(s.Close())
+}
+
+// TestMovesBackup takes backups, as nodes of a cluster copy each other's state, when moves
+// are made of some series: each has all points under their new names.
+func TestMovesBackup(t *testing.T) {
+	s, want := movesWait(t)
+	between := 0
+	for did := true; did; {
+		set, err := s.Backup(t.Context(), nil)
+		s.must(err)
+		left, err := copyOf(set, s.fs)
+		s.must(err)
+		set.Release()
+		waiting, err := s.holds(left, want)
+		s.must(err)
+		if waiting > 0 && waiting < 4 {
+			between++
+		}
+		did, err = s.entries()[0].Compact(t.Context(), true)
+		s.must(err)
+	}
+	if between == 0 {
+		t.Error("no backup was taken when some moves were made")
 	}
 	s.must(s.Close())
 }
