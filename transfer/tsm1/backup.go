@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tsdbd/transfer/tsm1/catalog"
 )
 
 // influxd backup writes one of two forms. The older one has the catalog as meta.00 and a
@@ -54,28 +56,28 @@ type manifest struct {
 func (s *Source) openBackup(dir string, names []string) error {
 	s.backup = true
 	shards := map[shardKey]*Shard{}
-	catalog := ""
+	meta := ""
 	portable := slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".manifest") })
 	var err error
 	if portable {
-		catalog, err = s.openPortable(dir, names, shards)
+		meta, err = s.openPortable(dir, names, shards)
 	} else {
-		catalog, err = s.openLegacy(dir, names, shards)
+		meta, err = s.openLegacy(dir, names, shards)
 	}
 	if err != nil {
 		return err
 	}
-	if catalog == "" {
+	if meta == "" {
 		return fmt.Errorf("%s is a backup without its catalog: it is half a copy", dir)
 	}
-	if s.catalog, err = readCatalog(filepath.Join(dir, catalog)); err != nil {
+	if s.catalog, err = catalog.Read(filepath.Join(dir, meta)); err != nil {
 		return fmt.Errorf("read catalog: %w", err)
 	}
 	return s.finish(shards, true)
 }
 
 // openPortable finds the newest file of each shard, and of the catalog.
-func (s *Source) openPortable(dir string, names []string, shards map[shardKey]*Shard) (catalog string, err error) {
+func (s *Source) openPortable(dir string, names []string, shards map[shardKey]*Shard) (meta string, err error) {
 	modified := map[shardKey]int64{}
 	for _, name := range slices.Backward(names) { // the newest first
 		if !strings.HasSuffix(name, ".manifest") {
@@ -92,7 +94,7 @@ func (s *Source) openPortable(dir string, names []string, shards map[shardKey]*S
 		if m.KV != nil {
 			return "", fmt.Errorf("%s is a backup of InfluxDB 2.x, which is not read: give the directory of the stopped server, which has engine and influxd.bolt below it, or write line protocol by influxd inspect export-lp and give that to tsdbd import", dir)
 		}
-		catalog = cmp.Or(catalog, m.Meta.FileName)
+		meta = cmp.Or(meta, m.Meta.FileName)
 		for _, f := range m.Files {
 			key := shardKey{f.Database, f.Policy, f.ShardID}
 			if shards[key] != nil && f.LastModified <= modified[key] {
@@ -114,17 +116,17 @@ func (s *Source) openPortable(dir string, names []string, shards map[shardKey]*S
 			}
 		}
 	}
-	return catalog, nil
+	return meta, nil
 }
 
 // openLegacy finds the files in the tars. Those of a later tar replace those of an earlier
 // one that have the same name.
-func (s *Source) openLegacy(dir string, names []string, shards map[shardKey]*Shard) (catalog string, err error) {
+func (s *Source) openLegacy(dir string, names []string, shards map[shardKey]*Shard) (meta string, err error) {
 	parts := map[shardKey]map[string]shardFile{}
 	for _, name := range names { // the oldest first, as names are sorted
 		switch {
 		case legacyCatalog.MatchString(name):
-			catalog = name
+			meta = name
 		case legacyShard.MatchString(name):
 			if err := readTar(filepath.Join(dir, name), parts); err != nil {
 				return "", err
@@ -145,7 +147,7 @@ func (s *Source) openLegacy(dir string, names []string, shards map[shardKey]*Sha
 		}
 		shards[key] = sh
 	}
-	return catalog, nil
+	return meta, nil
 }
 
 // readTar finds the files in a tar that is not compressed, where they are read in place.

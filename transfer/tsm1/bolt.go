@@ -15,6 +15,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/meta"
+	"tsdbd/transfer/tsm1/catalog"
 )
 
 // bucket is a bucket of InfluxDB 2.x.
@@ -37,7 +38,7 @@ type mapping struct {
 type boltFile struct {
 	buckets  []bucket
 	mappings []mapping
-	catalog  *Catalog // databases are named by the ids of buckets
+	catalog  *catalog.Catalog // databases are named by the ids of buckets
 }
 
 // boltPatience is how long the lock of a server on the file is waited for.
@@ -60,7 +61,7 @@ func readBolt(path string) (f *boltFile, err error) {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	f = &boltFile{catalog: &Catalog{}}
+	f = &boltFile{catalog: &catalog.Catalog{}}
 	err = db.View(func(tx *bbolt.Tx) error {
 		buckets := tx.Bucket([]byte("bucketsv1"))
 		if buckets == nil {
@@ -76,7 +77,7 @@ func readBolt(path string) (f *boltFile, err error) {
 		}
 		if b := tx.Bucket([]byte("v1_tsm1_metadata")); b != nil {
 			if data := b.Get([]byte("meta.db")); len(data) > 0 {
-				c, err := parseCatalog(data)
+				c, err := catalog.Parse(data)
 				if err != nil {
 					return binio.InFile(err, path)
 				}
@@ -150,8 +151,8 @@ func (f *boltFile) places(names map[string]string) (map[string]place, error) {
 }
 
 // renamed returns the catalog with buckets as databases and policies.
-func (f *boltFile) renamed(places map[string]place) *Catalog {
-	out := &Catalog{dropped: f.catalog.dropped, largest: f.catalog.largest}
+func (f *boltFile) renamed(places map[string]place) *catalog.Catalog {
+	out := &catalog.Catalog{Dropped: f.catalog.Dropped, Largest: f.catalog.Largest}
 	for _, b := range f.buckets {
 		p := places[b.ID]
 		rp := &meta.RetentionPolicy{Name: p.policy, Duration: b.RetentionPeriod, ShardGroupDuration: b.ShardGroupDuration, ReplicaN: 1}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tsdbd/model"
+	"tsdbd/transfer/tsm1/catalog"
 )
 
 // shardKey names a shard of a tree of directories.
@@ -23,7 +24,7 @@ type shardKey struct {
 // data, wal and meta below it; a copy of its data alone; a backup by influxd backup; or
 // the directory of a server of 2.x, with engine and influxd.bolt below it.
 func Open(dir string, opt Options) (*Source, error) {
-	s := &Source{opt: opt, catalog: &Catalog{}, limits: defaultLimits}
+	s := &Source{opt: opt, catalog: &catalog.Catalog{}, limits: defaultLimits}
 	if err := s.open(filepath.Clean(dir)); err != nil {
 		return nil, fmt.Errorf("open InfluxDB data: %w", err)
 	}
@@ -152,7 +153,7 @@ func (s *Source) openTrees(data, wal, meta, bolt string) error {
 	}
 	known := false
 	if meta != "" {
-		c, err := readCatalog(meta)
+		c, err := catalog.Read(meta)
 		switch {
 		case err == nil:
 			s.catalog, known = c, true
@@ -183,9 +184,9 @@ func (s *Source) finish(shards map[shardKey]*Shard, known bool) error {
 		if known && !ok {
 			switch {
 			case slices.Contains(s.opt.Shards, key.id):
-			case s.catalog.dropped[key.id], s.backup && key.id <= s.catalog.largest: // an older backup has it
+			case s.catalog.Dropped[key.id], s.backup && key.id <= s.catalog.Largest: // an older backup has it
 				dropped[key] = sh
-			case key.id > s.catalog.largest:
+			case key.id > s.catalog.Largest:
 				newer[key] = sh
 			default:
 				s.unnamed = append(s.unnamed, sh)
@@ -194,7 +195,7 @@ func (s *Source) finish(shards map[shardKey]*Shard, known bool) error {
 				delete(shards, key)
 				continue
 			}
-			s.catalog.add(sh)
+			add(s.catalog, sh)
 		}
 		// InfluxDB writes the first group of all time with a start that has wrapped around.
 		if sh.Times = times; !ok || times.Empty() {
@@ -246,7 +247,7 @@ func (s *Source) openBuckets(shards map[shardKey]*Shard, bolt string) error {
 	f, err := readBolt(bolt)
 	known := err == nil
 	if isNotExist(err) {
-		f = &boltFile{catalog: &Catalog{}}
+		f = &boltFile{catalog: &catalog.Catalog{}}
 		seen := map[string]bool{}
 		for key := range shards {
 			if s.opt.Buckets[key.database] == "" && !seen[key.database] {

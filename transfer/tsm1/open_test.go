@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,109 +18,10 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsdbd/internal/binio"
-	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/transfer/tsm1/tsm1test"
 )
-
-// message builds a message of protobuf.
-type message []byte
-
-func (m message) number(field protowire.Number, v uint64) message {
-	return protowire.AppendVarint(protowire.AppendTag(m, field, protowire.VarintType), v)
-}
-
-func (m message) text(field protowire.Number, s string) message {
-	return protowire.AppendString(protowire.AppendTag(m, field, protowire.BytesType), s)
-}
-
-func (m message) with(field protowire.Number, inner message) message {
-	return m.text(field, string(inner))
-}
-
-// group is a shard group with one shard.
-func group(id, start, end, deleted int64) message {
-	return message{}.number(1, uint64(id)).number(2, uint64(start)).number(3, uint64(end)).number(4, uint64(deleted)).with(5, message{}.number(1, uint64(id)))
-}
-
-// policy is a policy of a day's groups.
-func policy(name string, groups ...message) message {
-	m := message{}.text(1, name).number(2, uint64(48*time.Hour)).number(3, uint64(24*time.Hour)).number(4, 1)
-	for _, g := range groups {
-		m = m.with(5, g)
-	}
-	return m
-}
-
-func database(name, byDefault string, policies ...message) message {
-	m := message{}.text(1, name).text(2, byDefault)
-	for _, p := range policies {
-		m = m.with(3, p)
-	}
-	return m
-}
-
-// catalogBytes has a database db with a policy rp, whose group 7 is there and whose group 8
-// was dropped.
-func catalogBytes() message {
-	rp := policy("rp", group(7, -1000, 1e6, 0), group(8, 1e6, 2e6, 5)).
-		with(6, message{}.text(1, "sub").text(2, "ANY").text(3, "http://a").text(3, "http://b"))
-	db := database("db", "rp", rp).with(4, message{}.text(1, "cq").text(2, "CREATE CONTINUOUS QUERY"))
-	user := message{}.text(1, "ann").text(2, "$2a$10$hash").number(3, 1).with(4, message{}.text(1, "db").number(2, 3))
-	return message{}.number(1, 1).number(2, 9).number(3, 77).with(5, db).with(6, user).number(9, 8)
-}
-
-func TestCatalog(t *testing.T) {
-	want := &Catalog{
-		Databases: []*meta.Database{{
-			Name: "db", DefaultRetentionPolicy: "rp",
-			RetentionPolicies: []*meta.RetentionPolicy{{
-				Name: "rp", Duration: 48 * time.Hour, ShardGroupDuration: 24 * time.Hour, ReplicaN: 1,
-				ShardGroups:   []meta.ShardGroup{{ID: 7, Start: -1000, End: 1e6, Shards: []meta.Shard{{ID: 7}}}},
-				Subscriptions: []meta.Subscription{{Name: "sub", Mode: "ANY", Destinations: []string{"http://a", "http://b"}}},
-			}},
-			ContinuousQueries: []meta.ContinuousQuery{{Name: "cq", Query: "CREATE CONTINUOUS QUERY"}},
-		}},
-		Users: []*meta.User{{Name: "ann", Hash: "$2a$10$hash", Admin: true, Privileges: map[string]meta.Privilege{"db": meta.AllPrivileges}}},
-	}
-	text := func(c *Catalog) string {
-		b, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
-	}
-	plain := catalogBytes()
-	inBackup := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, backupMagic), uint64(len(plain)))
-	inBackup = append(append(inBackup, plain...), "and more"...)
-	for name, b := range map[string][]byte{"plain": plain, "backup": inBackup, "portable": message{}.with(1, plain).number(2, 1)} {
-		path := filepath.Join(t.TempDir(), "meta.db")
-		write(t, path, b)
-		if got, err := readCatalog(path); err != nil || text(got) != text(want) {
-			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, text(got), text(want))
-		}
-	}
-	for n := range plain {
-		_, err := parseCatalog(plain[:n])
-		if !errors.Is(err, binio.ErrCorrupt) {
-			t.Errorf("catalog of %d of %d bytes: %v", n, len(plain), err)
-		}
-	}
-}
-
-// FuzzCatalog reads any catalog.
-func FuzzCatalog(f *testing.F) {
-	f.Add([]byte(catalogBytes()))
-	f.Add([]byte(message{}.with(1, catalogBytes())))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, err := parseCatalog(b); err != nil && !errors.Is(err, binio.ErrCorrupt) {
-			t.Fatal(err)
-		}
-	})
-}
 
 // TestOpenRefuses says of a directory what it is, and what to give instead.
 func TestOpenRefuses(t *testing.T) {
@@ -263,7 +162,7 @@ func TestLayouts(t *testing.T) {
 	const one = "/db/rp/7/000000001-000000001.tsm"
 	root := map[string][]byte{
 		"data" + one: tsm, "data/db/_series/00/0000": {1}, "data/db/rp/7/index/0/L0": {1}, "data/db/rp/7/000000002-000000001.tsm.tmp": {1},
-		"data/db/rp/8/000000001-000000001.tsm": tsm, "wal/db/rp/7/_00002.wal": log.Bytes, "wal/db/rp/7/_00003.wal": nil, "meta/meta.db": catalogBytes(),
+		"data/db/rp/8/000000001-000000001.tsm": tsm, "wal/db/rp/7/_00002.wal": log.Bytes, "wal/db/rp/7/_00003.wal": nil, "meta/meta.db": tsm1test.Catalog(),
 	}
 	dir := t.TempDir()
 	put(dir, root)
@@ -271,10 +170,10 @@ func TestLayouts(t *testing.T) {
 	if v := s.Shards()[0].Values; v < 20 || v > 50 {
 		t.Errorf("an estimate of %d values for %d", v, len(want)+1)
 	}
-	wrapped := database("db", "rp", policy("rp", group(7, 9223371273709551616, -9223372036854775808+20, 0), group(8, 0, 1, 1)))
-	put(dir, map[string][]byte{"meta/meta.db": message{}.with(5, wrapped).number(9, 8)})
+	wrapped := tsm1test.Database("db", "rp", tsm1test.Policy("rp", tsm1test.Group(7, 9223371273709551616, -9223372036854775808+20, 0), tsm1test.Group(8, 0, 1, 1)))
+	put(dir, map[string][]byte{"meta/meta.db": tsm1test.Message{}.With(5, wrapped).Number(9, 8)})
 	f("a group whose start has wrapped around", dir, Options{}, true, model.TimeRange{Min: 10, Max: 70}, "1 shards")
-	put(dir, map[string][]byte{"meta/meta.db": catalogBytes()})
+	put(dir, map[string][]byte{"meta/meta.db": tsm1test.Catalog()})
 	f("elsewhere", filepath.Join(dir, "data"), Options{WALDir: filepath.Join(dir, "wal"), MetaDir: filepath.Join(dir, "meta")}, true, grouped, "1 shards")
 	if err := os.RemoveAll(filepath.Join(dir, "data", "db", "rp", "8")); err != nil {
 		t.Fatal(err)
@@ -302,7 +201,7 @@ func TestLayouts(t *testing.T) {
 	writeBolt(t, filepath.Join(dir, "influxd.bolt"), map[string]map[string]string{
 		"bucketsv1":        {"\x01": `{"id":"` + id + `","name":"some bucket","retentionPeriod":172800000000000}`, "\x02": `{"id":"00000000000000ff","name":"empty"}`},
 		"dbrpv1":           {"\x01": `{"database":"db","retention_policy":"rp","default":true,"bucket_id":"` + id + `"}`, "\x02": "index"},
-		"v1_tsm1_metadata": {"meta.db": string(message{}.with(5, database(id, "autogen", policy("autogen", group(7, -1000, 1e6, 0)))).number(9, 7))},
+		"v1_tsm1_metadata": {"meta.db": string(tsm1test.Message{}.With(5, tsm1test.Database(id, "autogen", tsm1test.Policy("autogen", tsm1test.Group(7, -1000, 1e6, 0)))).Number(9, 7))},
 	})
 	s = f("bolt", dir, Options{}, true, grouped)
 	if rp := s.Catalog().Database("db").RetentionPolicy("rp"); rp.Duration != 48*time.Hour || rp.ShardGroupDuration != 24*time.Hour || s.Catalog().Database("empty") == nil {
@@ -318,7 +217,7 @@ func TestLayouts(t *testing.T) {
 	// Backups.
 	dir = t.TempDir()
 	put(dir, map[string][]byte{
-		"meta.00": nil, "meta.01": catalogBytes(),
+		"meta.00": nil, "meta.01": tsm1test.Catalog(),
 		"db.rp.00007.00": tarOf(t, "db/rp/7/000000001-000000001.tsm", string(tsm)), "db.rp.00007.01": tarOf(t, "db/rp/7/000000001-000000001.tombstone", ""),
 	})
 	f("older backup", dir, Options{}, false, grouped)
@@ -334,7 +233,7 @@ func TestLayouts(t *testing.T) {
 	put(dir, map[string][]byte{
 		"20200101T000000Z.manifest": []byte(`{"meta":{"fileName":"20200101T000000Z.meta"},"files":[{"database":"db","policy":"rp","shardID":7,"fileName":"20200101T000000Z.s7.tar.gz","lastModified":5}]}`),
 		"20200102T000000Z.manifest": []byte(`{"meta":{"fileName":"20200102T000000Z.meta"},"files":[{"database":"db","policy":"rp","shardID":7,"fileName":"20200102T000000Z.s7.tar.gz","lastModified":6},{"database":"db","policy":"rp","shardID":9,"fileName":"gone","lastModified":6}]}`),
-		"20200102T000000Z.meta":     message{}.with(1, catalogBytes()), "20200101T000000Z.s7.tar.gz": {1},
+		"20200102T000000Z.meta":     tsm1test.Message{}.With(1, tsm1test.Catalog()), "20200101T000000Z.s7.tar.gz": {1},
 		"20200102T000000Z.s7.tar.gz": gzipOf(t, tarOf(t, "db/rp/7/000000001-000000001.tsm", string(tsm))),
 	})
 	scratch := t.TempDir()
@@ -452,7 +351,7 @@ func TestOldCatalog(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(d.root, "meta"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(d.root, "meta", "meta.db"), catalogBytes())
+	write(t, filepath.Join(d.root, "meta", "meta.db"), tsm1test.Catalog())
 	names := func(shards []*Shard) string { return someShards(shards) }
 	f := func(want, unnamed string, notes int, opt Options) {
 		t.Helper()

@@ -11,6 +11,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/transfer/tsm1/block"
+	"tsdbd/transfer/tsm1/catalog"
 )
 
 // bounds returns the times of a shard's points, by its index and its log. Damage is left
@@ -127,10 +128,10 @@ func (sh *Shard) estimate() int64 {
 const loggedBytes = 12
 
 // catalogOf makes a catalog of the names of shards.
-func catalogOf(shards map[shardKey]*Shard) *Catalog {
-	c := &Catalog{}
+func catalogOf(shards map[shardKey]*Shard) *catalog.Catalog {
+	c := &catalog.Catalog{}
 	for _, sh := range sorted(shards) {
-		c.add(sh)
+		add(c, sh)
 		if sh.Policy == defaultPolicy {
 			c.Database(sh.Database).DefaultRetentionPolicy = defaultPolicy
 		}
@@ -139,7 +140,7 @@ func catalogOf(shards map[shardKey]*Shard) *Catalog {
 }
 
 // add makes the database and the policy of a shard as far as they are not there.
-func (c *Catalog) add(sh *Shard) {
+func add(c *catalog.Catalog, sh *Shard) {
 	d := c.Database(sh.Database)
 	if d == nil {
 		d = &meta.Database{Name: sh.Database, DefaultRetentionPolicy: sh.Policy}
@@ -156,7 +157,7 @@ func (c *Catalog) add(sh *Shard) {
 const defaultGroup = 7 * 24 * time.Hour
 
 // hasGroups reports whether a catalog names shards.
-func hasGroups(c *Catalog) bool {
+func hasGroups(c *catalog.Catalog) bool {
 	return slices.ContainsFunc(c.Databases, func(d *meta.Database) bool {
 		return slices.ContainsFunc(d.RetentionPolicies, func(rp *meta.RetentionPolicy) bool { return len(rp.ShardGroups) > 0 })
 	})

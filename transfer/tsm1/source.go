@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/transfer/rows"
+	"tsdbd/transfer/tsm1/catalog"
 )
 
 // Options say where a Source reads and to whom it reports. The zero value works.
@@ -82,7 +83,7 @@ type shardFile struct {
 // rows belongs to one goroutine.
 type Source struct {
 	opt     Options
-	catalog *Catalog
+	catalog *catalog.Catalog
 	shards  []*Shard
 	notes   []string
 	unnamed []*Shard
@@ -105,7 +106,7 @@ type limits struct {
 var defaultLimits = limits{log: 96 << 20, tombstones: 64 << 20, late: 64 << 20, cells: 1 << 21}
 
 // Catalog returns what InfluxDB knows besides points.
-func (s *Source) Catalog() *Catalog { return s.catalog }
+func (s *Source) Catalog() *catalog.Catalog { return s.catalog }
 
 // Shards returns the shards, those of a policy in order of time.
 func (s *Source) Shards() []*Shard { return s.shards }

@@ -1,4 +1,8 @@
-package tsm1
+// Package catalog reads what InfluxDB 1.x knows besides points: the file meta.db, also as
+// its backups have it, and as influxd.bolt of 2.x has it. docs/formats/influxdb-tsm1.md
+// describes the bytes. A catalog has no checksum in InfluxDB: a message that cannot be read
+// to its end is damage, wrong bytes within it are not found.
+package catalog
 
 import (
 	"cmp"
@@ -20,8 +24,8 @@ type Catalog struct {
 	Databases []*meta.Database
 	Users     []*meta.User
 
-	dropped map[uint64]bool // shards of groups that were dropped
-	largest uint64          // number of a shard that was given
+	Dropped map[uint64]bool `json:"-"` // shards of groups that were dropped
+	Largest uint64          `json:"-"` // number of a shard that was given
 }
 
 // Database returns a database by its name, or nil.
@@ -39,8 +43,8 @@ const backupMagic = 0x59590101
 // maxCatalog bounds the size of a catalog.
 const maxCatalog = 1 << 30
 
-// readCatalog reads meta.db, also as a backup has it.
-func readCatalog(path string) (*Catalog, error) {
+// Read reads meta.db, also as a backup has it.
+func Read(path string) (*Catalog, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -59,13 +63,13 @@ func readCatalog(path string) (*Catalog, error) {
 		}
 		b = b[16 : 16+n]
 	}
-	c, err := parseCatalog(b)
+	c, err := Parse(b)
 	return c, binio.InFile(err, path)
 }
 
-// parseCatalog reads the message Data of InfluxDB's catalog. A portable backup has it as
+// Parse reads the message Data of InfluxDB's catalog. A portable backup has it as
 // the first field of another message.
-func parseCatalog(b []byte) (*Catalog, error) {
+func Parse(b []byte) (*Catalog, error) {
 	if len(b) == 0 {
 		return nil, binio.Corruptf("", 0, "catalog is empty")
 	}
@@ -88,7 +92,7 @@ func parseCatalog(b []byte) (*Catalog, error) {
 	err = fields(b, func(n protowire.Number, f field) error {
 		switch n {
 		case 9: // is always there, behind databases and users
-			whole, c.largest = true, f.number
+			whole, c.Largest = true, f.number
 		case 5:
 			d := &meta.Database{}
 			c.Databases = append(c.Databases, d)
@@ -190,10 +194,10 @@ func (c *Catalog) parsePolicy(b []byte, rp *meta.RetentionPolicy) error {
 				return err
 			}
 			for _, sh := range g.Shards {
-				if c.dropped == nil {
-					c.dropped = map[uint64]bool{}
+				if c.Dropped == nil {
+					c.Dropped = map[uint64]bool{}
 				}
-				c.dropped[sh.ID] = true
+				c.Dropped[sh.ID] = true
 			}
 			return err
 		case 6:
