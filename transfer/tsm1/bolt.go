@@ -136,18 +136,54 @@ func (f *boltFile) places(names map[string]string) (map[string]place, error) {
 			mapped[m.BucketID] = true
 		}
 	}
-	for id, name := range names {
+	for key, name := range names {
+		id, err := f.bucketID(key)
+		if err != nil {
+			return nil, err
+		}
 		out[id] = splitBucket(name)
+	}
+	var bad []string
+	for _, b := range f.buckets {
+		p := out[b.ID]
+		if meta.CheckName(p.database) != nil || meta.CheckName(p.policy) != nil {
+			bad = append(bad, fmt.Sprintf("-bucket %s=DATABASE for %q", b.ID, b.Name))
+		}
+	}
+	if len(bad) > 0 {
+		return nil, fmt.Errorf("%d buckets have names that a database cannot have, give them other names: %s", len(bad), strings.Join(bad, ", "))
 	}
 	owner := map[[2]string]string{}
 	for id, p := range out {
 		at := [2]string{p.database, p.policy}
 		if other, ok := owner[at]; ok {
-			return nil, fmt.Errorf("buckets %s and %s would both become %s.%s: give one of them another name", min(id, other), max(id, other), p.database, p.policy)
+			return nil, fmt.Errorf("buckets %s and %s would both become %s.%s: give one of them another name (-bucket %s=NAME)", min(id, other), max(id, other), p.database, p.policy, max(id, other))
 		}
 		owner[at] = id
 	}
 	return out, nil
+}
+
+// bucketID returns the id of a bucket that a user has named by its id or its name.
+func (f *boltFile) bucketID(key string) (string, error) {
+	var ids []string
+	for _, b := range f.buckets {
+		if b.ID == key {
+			return key, nil
+		}
+		if b.Name == key {
+			ids = append(ids, b.ID)
+		}
+	}
+	switch {
+	case len(ids) == 1:
+		return ids[0], nil
+	case len(ids) > 1:
+		return "", fmt.Errorf("several buckets have the name %q, name them by their ids: %s", key, strings.Join(ids, ", "))
+	case isBucketID(key):
+		return key, nil
+	}
+	return "", fmt.Errorf("there is no bucket %q", key)
 }
 
 // renamed returns the catalog with buckets as databases and policies.

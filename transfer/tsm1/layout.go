@@ -217,6 +217,7 @@ func (s *Source) finish(shards map[shardKey]*Shard, known bool) error {
 			len(newer), someShards(sorted(newer))))
 	}
 	s.shards = sorted(shards)
+	s.estimateArchives()
 	slices.SortFunc(s.unnamed, compareShards)
 	return nil
 }
@@ -251,12 +252,17 @@ func (s *Source) openBuckets(shards map[shardKey]*Shard, bolt string) error {
 		seen := map[string]bool{}
 		for key := range shards {
 			if s.opt.Buckets[key.database] == "" && !seen[key.database] {
-				return fmt.Errorf("%s is not there, so that the name of bucket %s is not known: copy it there, or name the bucket (%s=NAME)", bolt, key.database, key.database)
+				return fmt.Errorf("%s is not there, so that the name of bucket %s is not known: copy it there, or name the bucket (-bucket %s=NAME)", bolt, key.database, key.database)
 			}
 		}
 	} else if err != nil {
 		return err
 	}
+	return s.nameBuckets(shards, f, bolt, known)
+}
+
+// nameBuckets gives the shards of buckets the names that influxd.bolt has for them.
+func (s *Source) nameBuckets(shards map[shardKey]*Shard, f *boltFile, bolt string, known bool) error {
 	places, err := f.places(s.opt.Buckets)
 	if err != nil {
 		return err

@@ -232,13 +232,15 @@ func TestLayouts(t *testing.T) {
 	dir = t.TempDir()
 	put(dir, map[string][]byte{
 		"20200101T000000Z.manifest": []byte(`{"meta":{"fileName":"20200101T000000Z.meta"},"files":[{"database":"db","policy":"rp","shardID":7,"fileName":"20200101T000000Z.s7.tar.gz","lastModified":5}]}`),
-		"20200102T000000Z.manifest": []byte(`{"meta":{"fileName":"20200102T000000Z.meta"},"files":[{"database":"db","policy":"rp","shardID":7,"fileName":"20200102T000000Z.s7.tar.gz","lastModified":6},{"database":"db","policy":"rp","shardID":9,"fileName":"gone","lastModified":6}]}`),
+		"20200102T000000Z.manifest": []byte(`{"meta":{"fileName":"20200102T000000Z.meta"},"files":[{"database":"db","policy":"rp","shardID":7,"fileName":"20200102T000000Z.s7.tar.gz","lastModified":6}]}`),
 		"20200102T000000Z.meta":     tsm1test.Message{}.With(1, tsm1test.Catalog()), "20200101T000000Z.s7.tar.gz": {1},
 		"20200102T000000Z.s7.tar.gz": gzipOf(t, tarOf(t, "db/rp/7/000000001-000000001.tsm", string(tsm))),
 	})
 	scratch := t.TempDir()
-	t.Setenv("TMPDIR", scratch)
-	s = f("portable backup", dir, Options{}, false, grouped, "names gone, which is not there: shard 9 of db.rp is missing")
+	s = f("portable backup", dir, Options{TempDir: scratch}, false, grouped)
+	if v := s.Shards()[0].Values; v < 20 || v > 50 {
+		t.Errorf("an estimate of %d values for %d in an archive", v, len(want))
+	}
 	if left, _ := os.ReadDir(scratch); len(left) > 0 {
 		t.Errorf("%d directories are left", len(left))
 	}
@@ -250,12 +252,17 @@ func TestLayouts(t *testing.T) {
 	write(t, archive, b[:len(b)-20])
 	var fo found
 	s.opt = fo.options()
-	if readAll(t, s, model.AllTime, nil); len(fo.damage) != 1 || !strings.HasPrefix(fo.damage[0], filepath.Base(archive)) {
+	if readAll(t, s, model.AllTime, nil); len(fo.damage) != 1 || !strings.HasPrefix(fo.damage[0], fmt.Sprintf("%s:%d: ", filepath.Base(archive), len(b)-20)) {
 		t.Errorf("half a backup: %q", fo.damage)
 	}
-	put(dir, map[string][]byte{"20200103T000000Z.manifest": []byte(`{"kv":{"fileName":"x.bolt.gz"},"files":[]}`)})
-	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "is a backup of InfluxDB 2.x") {
-		t.Errorf("a backup of 2.x: %v", err)
+	put(dir, map[string][]byte{"20200103T000000Z.manifest": []byte(`{"files":[{"database":"db","policy":"rp","shardID":9,"fileName":"gone","lastModified":6}]}`)})
+	fo = found{}
+	if _, err := Open(dir, fo.options()); err != nil || !slices.Contains(fo.damage, "gone:-1: 20200103T000000Z.manifest names it, and it is not there: shard 9 of db.rp is missing") {
+		t.Errorf("a missing shard: %v, %q", err, fo.damage)
+	}
+	put(dir, map[string][]byte{"20200104T000000Z.manifest": []byte(`{"kv":{"fileName":"x.bolt.gz"},"files":[]}`)})
+	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "has backups of InfluxDB 1.x and of 2.x") {
+		t.Errorf("backups of 1.x and of 2.x: %v", err)
 	}
 }
 

@@ -73,11 +73,11 @@ func (r *reader) open(ctx context.Context) error {
 	}
 	files := r.shard.files
 	if r.shard.archive != "" {
-		unpacked, closer, err := r.source.unpack(r.shard)
+		unpacked, closer, err := r.source.unpack(ctx, r.shard)
 		if err != nil {
 			return err
 		}
-		files, r.closers = unpacked.files, append(r.closers, closer)
+		files, r.closers = unpacked, append(r.closers, closer)
 	}
 	tombstones, indexes := 0, int64(0)
 	for i, file := range files {

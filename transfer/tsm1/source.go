@@ -18,9 +18,12 @@ type Options struct {
 	// WALDir and MetaDir are where the log and the catalog are, if that is not below the
 	// directory that is opened.
 	WALDir, MetaDir string
-	// Buckets names buckets of InfluxDB 2.x by their ids: "database" or
+	// Buckets names buckets of InfluxDB 2.x by their ids or their names: "database" or
 	// "database/policy".
 	Buckets map[string]string
+	// TempDir is where compressed shards of a backup are unpacked, one at a time for each
+	// reader; "" is the directory for temporary files of the system.
+	TempDir string
 	// Shards are the numbers of shards that are read also if the catalog does not name
 	// them.
 	Shards []uint64
@@ -59,6 +62,8 @@ type Shard struct {
 	Times    model.TimeRange
 	TSMBytes int64 // of its files, compressed ones as they are
 	WALBytes int64
+	// Unpacked is about the space in Options.TempDir that a reader needs; 0: none.
+	Unpacked int64
 	// Values estimates how many values its files have; 0: not known.
 	Values int64
 	Paths  []string // of its files
