@@ -128,6 +128,9 @@ func (s *Source) openBucketBackup(dir string, manifests []*bucketManifest) error
 		s.damage(bolt, offsetOf(err), fmt.Errorf("each bucket becomes a database of its name, mappings to other databases are lost: %w", err))
 		f = boltOf(newest.Buckets)
 	}
+	if !hasGroups(f.catalog) {
+		f.catalog = boltOf(newest.Buckets).catalog
+	}
 	shards := map[shardKey]*Shard{}
 	found := map[string]bool{}
 	for _, m := range manifests {
@@ -217,6 +220,9 @@ func boltOf(all []manifestBucket) *boltFile {
 			known.RetentionPeriod, known.ShardGroupDuration = rp.Duration, rp.ShardGroupDuration
 			policy := &meta.RetentionPolicy{Name: rp.Name, Duration: rp.Duration, ShardGroupDuration: rp.ShardGroupDuration, ReplicaN: 1}
 			for _, g := range rp.Groups {
+				if g.End.IsZero() { // 2.0 has no groups in its manifest
+					continue
+				}
 				group := meta.ShardGroup{ID: g.ID, Start: nanoseconds(g.Start), End: nanoseconds(g.End)}
 				for _, sh := range g.Shards {
 					group.Shards = append(group.Shards, meta.Shard{ID: sh.ID})

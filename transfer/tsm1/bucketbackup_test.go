@@ -171,6 +171,33 @@ func TestBucketBackup(t *testing.T) {
 	}
 }
 
+// TestBucketBackupWithoutGroups opens backups whose influxd.bolt has no shard groups. Those
+// of the manifest count, and the times of the points if there are none there.
+func TestBucketBackupWithoutGroups(t *testing.T) {
+	b := newBackup2(t, true)
+	bolt := filepath.Join(t.TempDir(), "bolt")
+	writeBolt(t, bolt, map[string]map[string]string{"bucketsv1": {"\x01": `{"id":"` + telegrafID + `","name":"telegraf"}`, "\x02": `{"id":"` + otherID + `","name":"other"}`}})
+	kv, err := os.ReadFile(bolt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.put("x.bolt", kv, true)
+	_, s, damage, err := b.open(Options{})
+	if err != nil || len(damage) > 0 || s.Shards()[0].Times != (model.TimeRange{Min: -1000, Max: 1e6 - 1}) {
+		t.Fatalf("%+v, %q: %v", s.Shards()[0], damage, err)
+	}
+	info, err := os.Stat(filepath.Join(b.dir, "x.9.tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.doc = map[string]any{"kv": b.doc["kv"], "files": []any{map[string]any{"bucketID": otherID, "bucketName": "other", "shardID": 9, "fileName": info.Name(), "size": info.Size()}}}
+	b.write("20260101T000000Z.manifest")
+	_, s, damage, err = b.open(Options{})
+	if err != nil || len(damage) > 0 || len(s.Shards()) != 1 || s.Shards()[0].Times != (model.TimeRange{Min: 10, Max: 63}) {
+		t.Errorf("%+v, %q: %v", s.Shards()[0], damage, err)
+	}
+}
+
 // TestHalfABucketBackup opens backups that lack something. All of them say what it is.
 func TestHalfABucketBackup(t *testing.T) {
 	remove := func(name string) func(b *backup2) {

@@ -199,7 +199,7 @@ func (s *Source) finish(shards map[shardKey]*Shard, known bool) error {
 		}
 		// InfluxDB writes the first group of all time with a start that has wrapped around.
 		if sh.Times = times; !ok || times.Empty() {
-			sh.Times = sh.bounds()
+			sh.Times = s.bounds(sh)
 		}
 		sh.state = sh.present()
 		sh.Values = sh.estimate()

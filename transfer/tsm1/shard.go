@@ -1,6 +1,7 @@
 package tsm1
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,12 +17,18 @@ import (
 
 // bounds returns the times of a shard's points, by its index and its log. Damage is left
 // to the reader of its rows.
-func (sh *Shard) bounds() model.TimeRange {
-	if sh.archive != "" {
-		return model.AllTime
-	}
+func (s *Source) bounds(sh *Shard) model.TimeRange {
 	b := boundsSink{model.TimeRange{Min: 1, Max: 0}}
-	for _, file := range sh.files {
+	files := sh.files
+	if sh.archive != "" {
+		unpacked, closer, err := s.unpack(context.Background(), sh)
+		if err != nil {
+			return model.AllTime
+		}
+		defer func() { _ = closer.Close() }()
+		files = unpacked
+	}
+	for _, file := range files {
 		f, closer, err := file.open()
 		if err != nil {
 			continue
