@@ -28,10 +28,12 @@ type bucket struct {
 
 // mapping says which database and policy of the API of 1.x a bucket is.
 type mapping struct {
+	ID       string `json:"id"`
 	Database string `json:"database"`
 	Policy   string `json:"retention_policy"`
 	Default  bool   `json:"default"`
-	BucketID string `json:"bucket_id"`
+	BucketID string `json:"bucketID"`
+	OldID    string `json:"bucket_id"` // of the bucket, before 2.0
 }
 
 // boltFile is what influxd.bolt says of buckets.
@@ -73,6 +75,16 @@ func readBolt(path string) (f *boltFile, err error) {
 		if b := tx.Bucket([]byte("dbrpv1")); b != nil {
 			if err := each(b, &f.mappings); err != nil {
 				return fmt.Errorf("mappings of %s: %w", path, err)
+			}
+		}
+		if b := tx.Bucket([]byte("dbrpdefaultv1")); b != nil {
+			// The document of a mapping stays as it is when another one becomes the default.
+			defaults := map[string]bool{}
+			if err := b.ForEach(func(_, id []byte) error { defaults[string(id)] = true; return nil }); err != nil {
+				return fmt.Errorf("mappings of %s: %w", path, err)
+			}
+			for i := range f.mappings {
+				f.mappings[i].Default = defaults[f.mappings[i].ID]
 			}
 		}
 		if b := tx.Bucket([]byte("v1_tsm1_metadata")); b != nil {
@@ -131,9 +143,10 @@ func (f *boltFile) places(names map[string]string) (map[string]place, error) {
 	}
 	mapped := map[string]bool{}
 	for _, m := range f.mappings {
-		if _, ok := out[m.BucketID]; ok && m.Database != "" && m.Policy != "" && (!mapped[m.BucketID] || m.Default) {
-			out[m.BucketID] = place{m.Database, m.Policy, m.Default}
-			mapped[m.BucketID] = true
+		id := cmp.Or(m.BucketID, m.OldID)
+		if _, ok := out[id]; ok && m.Database != "" && m.Policy != "" && (!mapped[id] || m.Default) {
+			out[id] = place{m.Database, m.Policy, m.Default}
+			mapped[id] = true
 		}
 	}
 	for key, name := range names {

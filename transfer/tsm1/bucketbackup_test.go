@@ -43,7 +43,11 @@ func newBackup2(t *testing.T, compressed bool) *backup2 {
 			"\x01": `{"id":"` + telegrafID + `","name":"telegraf","retentionPeriod":172800000000000}`,
 			"\x02": `{"id":"` + otherID + `","name":"other"}`,
 		},
-		"dbrpv1": {"\x01": `{"database":"db","retention_policy":"rp","default":true,"bucket_id":"` + telegrafID + `"}`},
+		"dbrpv1": {
+			"\x01": `{"id":"1","database":"db","retention_policy":"rp","default":false,"virtual":false,"orgID":"o","bucketID":"` + telegrafID + `"}`,
+			"\x02": `{"id":"2","database":"db","retention_policy":"stale","default":true,"virtual":false,"orgID":"o","bucketID":"` + telegrafID + `"}`,
+		},
+		"dbrpdefaultv1": {"odb": "1"},
 		"v1_tsm1_metadata": {"meta.db": string(tsm1test.Message{}.With(5, tsm1test.Database(telegrafID, "autogen", groups)).
 			With(5, tsm1test.Database(otherID, "autogen", tsm1test.Policy("autogen", tsm1test.Group(9, -1000, 1e6, 0)))).Number(9, 9))},
 	})
