@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func importInfluxCommand() *cli.Command {
 		Name:      "influxdb",
 		Usage:     "move the files of InfluxDB 1.x or 2.x",
 		UsageText: "tsdbd import influxdb [flags] -data DATADIR DIR\ntsdbd import influxdb [flags] [-host URL] DIR",
-		Description: `tsdbd import influxdb reads the files of InfluxDB in DIR: the directory of a stopped server of 1.x (with data, wal and meta below it), a copy of it, a backup by influxd backup, or the directory of a stopped server of 2.x. It changes nothing there.
+		Description: `tsdbd import influxdb reads the files of InfluxDB in DIR: the directory of a stopped server of 1.x (with data, wal and meta below it), a copy of it, a backup by influxd backup, the directory of a stopped server of 2.x, or a backup by influx backup of 2.x. It changes nothing there.
 
 With -data it loads into the data directory of a stopped tsdbd, which may be new: a shard that has nothing there gets finished files, which is fast. Without -data it writes to a running server. Databases, retention policies, users with their passwords, grants, continuous queries and subscriptions come along; what is there already stays as it is.
 
@@ -71,7 +72,8 @@ Examples:
                                       # what is there, how long it takes
   tsdbd import influxdb -data /var/lib/tsdbd /var/lib/influxdb
   tsdbd import influxdb -host http://127.0.0.1:8086 -db telegraf -newdb old /backup/influxdb
-  tsdbd import influxdb -data /var/lib/tsdbd -bucket 0a1b2c3d4e5f6071=telegraf/autogen ~/.influxdbv2`,
+  tsdbd import influxdb -data /var/lib/tsdbd -bucket 0a1b2c3d4e5f6071=telegraf/autogen ~/.influxdbv2
+  tsdbd import influxdb -data /var/lib/tsdbd -bucket "my bucket"=telegraf /backup/influxdb2`,
 		Flags: slices.Concat(clientFlags(&m.client, defaultHost), []cli.Flag{
 			&cli.StringFlag{Name: "data", Destination: &m.data, Usage: "load into the data directory `DATADIR` of a stopped tsdbd"},
 		}, filterFlags(&m.opt.Filter), []cli.Flag{
@@ -79,7 +81,8 @@ Examples:
 			&cli.StringFlag{Name: "newdb", Destination: &m.opt.NewDatabase, Usage: "import the database of -db as `NAME`"},
 			&cli.StringFlag{Name: "waldir", Destination: &m.source.WALDir, Usage: "the log of InfluxDB is in `DIR`, not in DIR/wal"},
 			&cli.StringFlag{Name: "metadir", Destination: &m.source.MetaDir, Usage: "meta.db of InfluxDB is in `DIR`, not in DIR/meta"},
-			&cli.StringSliceFlag{Name: "bucket", Destination: &m.buckets, Usage: "of InfluxDB 2.x: a bucket as `ID=DATABASE[/POLICY]`; may be given several times"},
+			&cli.StringSliceFlag{Name: "bucket", Destination: &m.buckets, Usage: "of InfluxDB 2.x: a bucket, by its id or its name, as `BUCKET=DATABASE[/POLICY]`; may be given several times"},
+			&cli.StringFlag{Name: "tmp", Destination: &m.source.TempDir, Usage: "unpack the compressed shards of a backup in `DIR`, one for each core; the default is the disk of -data, or the directory of the system for temporary files"},
 			&cli.StringFlag{Name: "journal", Destination: &m.journal, Usage: "note finished shards in `FILE`, and skip those that it has; with -data the default is import.journal in the data directory"},
 			&cli.StringFlag{Name: "failed", Destination: &m.failed, Usage: "write the values that were refused to `FILE`, as line protocol"},
 			&cli.BoolFlag{Name: "dry-run", Destination: &m.dry, Usage: "list what is there, and load nothing"},
@@ -106,11 +109,11 @@ Examples:
 			}
 			m.source.Buckets = map[string]string{}
 			for _, b := range m.buckets {
-				id, name, ok := strings.Cut(b, "=")
-				if !ok || name == "" {
-					return usageError(c, "-bucket is ID=DATABASE or ID=DATABASE/POLICY, not %q", b)
+				at := strings.LastIndex(b, "=") // a bucket may have it in its name
+				if at <= 0 || at == len(b)-1 {
+					return usageError(c, "-bucket is BUCKET=DATABASE or BUCKET=DATABASE/POLICY, not %q", b)
 				}
-				m.source.Buckets[id] = name
+				m.source.Buckets[b[:at]] = b[at+1:]
 			}
 			m.stdout, m.stderr, m.p = stdout, stderr, newProgress(stderr)
 			var err error
@@ -174,6 +177,9 @@ func (m *influxImport) doubt(opened *tsm1.Source) {
 const maxNamed = 20
 
 func (m *influxImport) run(ctx context.Context) (err error) {
+	if m.source.TempDir == "" && m.data != "" {
+		m.source.TempDir = m.dataOrHere()
+	}
 	m.source.Damage = m.damage
 	opened, err := tsm1.Open(m.from, m.source)
 	if err != nil {
@@ -184,8 +190,11 @@ func (m *influxImport) run(ctx context.Context) (err error) {
 	}
 	m.doubt(opened)
 	src := load.InfluxDB(opened)
+	for _, name := range src.LeftOut(&m.opt.Filter) {
+		m.note("database %s is left out, because the server keeps it about itself: -db %s imports it", name, name)
+	}
 	if m.dry {
-		return m.survey(src)
+		return m.survey(src, unpacked(opened.Shards()))
 	}
 	var failed io.Writer
 	if m.failed != "" {
@@ -286,8 +295,21 @@ func (m *influxImport) journaled(to string, run func() (*load.Result, error)) (*
 	return r, j.Remove()
 }
 
-// survey prints what the source has.
-func (m *influxImport) survey(src *load.Source) error {
+// unpacked returns the space that the largest shards need that are unpacked at a time.
+func unpacked(shards []*tsm1.Shard) (bytes int64) {
+	var sizes []int64
+	for _, sh := range shards {
+		sizes = append(sizes, sh.Unpacked)
+	}
+	slices.Sort(sizes)
+	for _, n := range sizes[max(len(sizes)-load.DefaultWorkers, 0):] {
+		bytes += n
+	}
+	return bytes
+}
+
+// survey prints what the source has. Compressed shards take temporary space meanwhile.
+func (m *influxImport) survey(src *load.Source, temporary int64) error {
 	amounts, err := src.Survey(&m.opt.Filter)
 	if err != nil {
 		return err
@@ -321,6 +343,9 @@ func (m *influxImport) survey(src *load.Source) error {
 	}
 	_, err = fmt.Fprintf(m.stdout, "%d users, %d continuous queries, %d subscriptions\n%d shards with about %d %s: %s with -data, %s with -host, on two cores; about %s of disk\n",
 		len(src.Users), queries, subscriptions, shards, values, of, took(filesPerSecond), took(linesPerSecond), mib(bytes))
+	if temporary > 0 {
+		fmt.Fprintf(m.stdout, "compressed shards are unpacked in %s, up to about %s at a time\n", cmp.Or(m.source.TempDir, os.TempDir()), mib(temporary))
+	}
 	if free, ferr := vfs.OS.Free(m.dataOrHere()); ferr == nil && m.data != "" && int64(free) < bytes {
 		m.note("the disk of %s has only %s left", m.data, mib(int64(free)))
 	}

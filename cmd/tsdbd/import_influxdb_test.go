@@ -299,7 +299,7 @@ func TestImportInfluxBad(t *testing.T) {
 		{[]string{"-data", data, "-host", "http://x", influxFiles}, "either -data or -host"},
 		{[]string{"-data", data, "-newdb", "x", influxFiles}, "-newdb needs -db"},
 		{[]string{"-data", data, "-start", "2020-01-02", "-end", "2020-01-01", influxFiles}, "-end lies before -start"},
-		{[]string{"-data", data, "-bucket", "x", influxFiles}, "-bucket is ID=DATABASE"},
+		{[]string{"-data", data, "-bucket", "x", influxFiles}, "-bucket is BUCKET=DATABASE"},
 		{[]string{"-data", data, filepath.Join(empty, "none")}, "none"},
 		{[]string{"-data", data, empty}, "no data of InfluxDB"},
 		{[]string{"-data", data, "-db", "none", influxFiles}, `the source has no database "none"`},

@@ -489,3 +489,29 @@ func TestIntoCatalog(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestSystemDatabases leaves out what servers keep about themselves, and says so, unless it
+// is named.
+func TestSystemDatabases(t *testing.T) {
+	week := model.TimeRange{Min: monday, Max: monday + aWeek - 1}
+	src := source(part(1, week, at("m,h=a", 1, "x", 1)))
+	for i, name := range []string{"_internal", "_monitoring", "_tasks"} {
+		d := *src.Databases[0]
+		d.Name = name
+		p := part(uint64(i+2), week, at("m,h=a", 1, "x", int64(i)))
+		p.Database = name
+		src.Databases, src.Parts = append(src.Databases, &d), append(src.Parts, p, p)
+	}
+	if got := src.LeftOut(&transfer.Filter{}); !slices.Equal(got, []string{"_internal", "_monitoring", "_tasks"}) {
+		t.Errorf("left out: %q", got)
+	}
+	if got := src.LeftOut(&transfer.Filter{Database: "_tasks"}); len(got) > 0 {
+		t.Errorf("left out of one database: %q", got)
+	}
+	for database, want := range map[string]string{"": "d", "_tasks": "_tasks"} {
+		amounts, err := src.Survey(&transfer.Filter{Database: database})
+		if err != nil || len(amounts) != 1 || amounts[0].Database != want || amounts[0].Shards == 0 {
+			t.Errorf("%q: %+v, %v", database, amounts, err)
+		}
+	}
+}

@@ -25,9 +25,12 @@ type Options struct {
 	// Note, if set, is called with what a user should know, once each.
 	Note     func(text string)
 	Progress func(Progress) // called often, by several goroutines
-	Workers  int            // shards at a time; default 2
+	Workers  int            // shards at a time; default DefaultWorkers
 	Now      func() time.Time
 }
+
+// DefaultWorkers is how many shards a load reads at a time.
+const DefaultWorkers = 2
 
 // Progress is how far a load is.
 type Progress struct {
@@ -83,7 +86,7 @@ type state struct {
 
 func newState(opt Options) *state {
 	if opt.Workers <= 0 {
-		opt.Workers = 2
+		opt.Workers = DefaultWorkers
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now

@@ -54,8 +54,21 @@ func InfluxDB(src *tsm1.Source) *Source {
 	return s
 }
 
-// statistics is the database that a server keeps about itself. It moves only by its name.
-const statistics = "_internal"
+// isSystem reports whether servers keep a database about themselves: statistics of 1.x, and
+// runs of checks and of tasks of 2.x. It moves only by its name.
+func isSystem(database string) bool {
+	return database == "_internal" || database == "_monitoring" || database == "_tasks"
+}
+
+// LeftOut returns the databases with points that a filter leaves out unless it names them.
+func (s *Source) LeftOut(f *transfer.Filter) (names []string) {
+	for _, p := range s.Parts {
+		if f.Database == "" && isSystem(p.Database) && !slices.Contains(names, p.Database) {
+			names = append(names, p.Database)
+		}
+	}
+	return names
+}
 
 // choose returns the parts and the databases with the policies that a filter chooses.
 func (s *Source) choose(f *transfer.Filter) (*Source, error) {
@@ -64,7 +77,7 @@ func (s *Source) choose(f *transfer.Filter) (*Source, error) {
 	}
 	out := &Source{}
 	for _, d := range s.Databases {
-		if f.Database == "" && d.Name == statistics {
+		if f.Database == "" && isSystem(d.Name) {
 			continue
 		}
 		c := *d
@@ -93,7 +106,7 @@ func (s *Source) choose(f *transfer.Filter) (*Source, error) {
 		}
 	}
 	for _, p := range s.Parts {
-		if (f.Database == "" && p.Database != statistics || f.Database == p.Database) && (f.RetentionPolicy == "" || f.RetentionPolicy == p.Policy) && (len(shards) == 0 || shards[p.ID]) && p.Times.Overlaps(f.Times()) {
+		if (f.Database == "" && !isSystem(p.Database) || f.Database == p.Database) && (f.RetentionPolicy == "" || f.RetentionPolicy == p.Policy) && (len(shards) == 0 || shards[p.ID]) && p.Times.Overlaps(f.Times()) {
 			out.Parts = append(out.Parts, p)
 		}
 	}
