@@ -82,7 +82,7 @@ func TestServerMigration(t *testing.T) {
 	send("/write", url.Values{"db": {"odd name"}}, "typed v=9007199254740993i 1500000000000000000\ntyped v=1 1510000000000000000\ntyped v=\"text\" 1520000000000000000\ntyped v=true 1530000000000000000")
 
 	server := start(t)
-	commands := documented(s)
+	commands := documented(s, "## From a running server")
 	if len(commands) != 3 {
 		t.Fatalf("the page has other commands: %q", commands)
 	}
@@ -153,14 +153,14 @@ func TestServerMigration(t *testing.T) {
 	}
 }
 
-// documented returns the commands of the page's section about running servers.
-func documented(s *suite) (commands []string) {
+// documented returns the commands of a section of the page.
+func documented(s *suite, heading string) (commands []string) {
 	text, err := os.ReadFile(filepath.Join(root(), "docs", "migrating-from-influxdb.md"))
 	s.must(err)
-	_, section, _ := strings.Cut(string(text), "\n## From a running server\n")
+	_, section, _ := strings.Cut(string(text), "\n"+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for line := range strings.Lines(section) {
-		if strings.HasPrefix(line, "tsdbd import ") {
+		if strings.HasPrefix(line, "tsdbd import ") || strings.HasPrefix(line, "influx backup ") {
 			commands = append(commands, strings.TrimSpace(line))
 		}
 	}
