@@ -3,8 +3,8 @@
 //
 // A move at sequence Q gives the rows that its sources have below Q to their targets,
 // as if the rows were written to the targets at Q. Files and caches that end below Q
-// keep the rows under their old series; a merge that holds all of them writes the rows
-// under the new ones. Until then a List says, for a series, which old series are to be
+// keep the rows under their old series; merges write the rows under the new ones, some
+// series at a time. Until then a List says, for a series, which old series are to be
 // read in which file (Places).
 //
 // Pairs and Lists do not change. They may be used by many goroutines.

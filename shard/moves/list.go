@@ -189,28 +189,28 @@ func (w *placing) walk(id model.SeriesID, measurement string, i int, renames Ren
 	if len(w.next) == 0 || i < w.next[0] {
 		return true // no part is as old
 	}
-	if i > 0 {
-		m := w.moves[i-1]
+	// The latest move that concerns the series: parts behind it have the rows as id.
+	k := i
+	for k > w.next[0] && !w.moves[k-1].concerns(id, measurement) {
+		k--
+	}
+	if k > w.next[0] {
+		m := w.moves[k-1]
 		if m.Change.Fields() {
-			before := renames
-			if m.Change.Measurement == measurement {
-				before = append(slices.Clip(renames), m.Change.RenameField)
-			}
-			if !w.walk(id, measurement, i-1, before) {
+			if !w.walk(id, measurement, k-1, append(slices.Clip(renames), m.Change.RenameField)) {
 				return false
 			}
 		} else {
-			if !m.Pairs.sources.Contains(uint32(id)) && !w.walk(id, measurement, i-1, renames) {
+			if !m.Pairs.sources.Contains(uint32(id)) && !w.walk(id, measurement, k-1, renames) {
 				return false
 			}
-			if m.Pairs.involved.Contains(uint32(id)) &&
-				!m.Pairs.From(id, func(from model.SeriesID) bool { return w.walk(from, m.Change.Measurement, i-1, renames) }) {
+			if !m.Pairs.From(id, func(from model.SeriesID) bool { return w.walk(from, m.Change.Measurement, k-1, renames) }) {
 				return false
 			}
 		}
 	}
-	part, _ := slices.BinarySearch(w.next, i)
-	for ; part < len(w.next) && w.next[part] == i; part++ {
+	part, _ := slices.BinarySearch(w.next, k)
+	for ; part < len(w.next) && w.next[part] <= i; part++ {
 		if !w.fn(Place{part, id, renames}) {
 			return false
 		}
