@@ -58,6 +58,7 @@ func New(opt Options) *Engine {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
+	disableTracing()
 	e := &Engine{opt: opt, parser: parser.NewParser(parser.Options{})}
 	e.SetLimits(opt.Limits)
 	return e

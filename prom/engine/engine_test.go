@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/stats"
+	"go.opentelemetry.io/otel"
 
 	"tsdbd/model"
 	"tsdbd/model/scan"
@@ -451,6 +452,17 @@ func TestHostileTexts(t *testing.T) {
 		if !errors.Is(err, errTooManyWords) {
 			t.Errorf("%.20s: %v", text, err)
 		}
+	}
+}
+
+// The context of an expression is as deep for an inner node as for the outer one:
+// else the time of a deep expression grows with the square of its depth.
+func TestContextStaysFlat(t *testing.T) {
+	New(Options{})
+	ctx, span := otel.Tracer("").Start(t.Context(), "eval")
+	defer span.End()
+	if ctx != t.Context() {
+		t.Errorf("a span makes the context %v", ctx)
 	}
 }
 
