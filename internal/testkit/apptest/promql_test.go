@@ -61,7 +61,7 @@ func TestPromQLIsAQuery(t *testing.T) {
 	if err := os.WriteFile(file, []byte("[prometheus]\ndatabase = \"later\"\nlookback-delta = \"10m\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.Reload("prometheus.lookback-delta")
+	s.Reload(`changed="prometheus.database, prometheus.lookback-delta" at_restart=nothing`)
 	if body := ask("361"); !strings.Contains(body, `[361,"7"]`) {
 		t.Error(body)
 	}

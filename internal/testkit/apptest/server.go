@@ -208,19 +208,26 @@ func (s *Server) Signal(sig os.Signal) {
 	}
 }
 
-// Reload sends SIGHUP and waits until the log contains a text.
+// Reload sends SIGHUP and waits until the log contains a text that it did not contain
+// before. Settings are in force when it says "configuration reloaded".
 func (s *Server) Reload(said string) {
 	s.t.Helper()
+	from := len(s.Log())
 	s.Signal(syscall.SIGHUP)
-	s.WaitLog(said)
+	s.waitLog(from, said)
 }
 
 // WaitLog waits until the log contains a text.
 func (s *Server) WaitLog(said string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(s.Log(), said); time.Sleep(5 * time.Millisecond) {
+	s.waitLog(0, said)
+}
+
+func (s *Server) waitLog(from int, said string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(s.Log()[from:], said); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("the log does not contain %s: %s", said, s.Log())
+			s.t.Fatalf("the log does not contain %s: %s", said, s.Log()[from:])
 		}
 	}
 }
