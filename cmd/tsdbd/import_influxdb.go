@@ -65,7 +65,7 @@ func importInfluxCommand() *cli.Command {
 
 With -data it loads into the data directory of a stopped tsdbd, which may be new: a shard that has nothing there gets finished files, which is fast. Without -data it writes to a running server. Databases, retention policies, users with their passwords, grants, continuous queries and subscriptions come along; what is there already stays as it is.
 
-An import that ends early continues where it stopped when it is repeated: with -data always, for a running server with the same -journal. At the end it compares series, counts and sums. The exit code is 1 when values were refused, the source is damaged, the catalog does not name all shards, or something is missing at the end.
+An import that ends early continues where it stopped when it is repeated: with -data always, for a running server with the same -journal. At the end it compares series, counts and sums. The exit code is 1 when values were refused, the source is damaged or lacks a part, the catalog does not name all shards, or something is missing at the end.
 
 Examples:
   tsdbd import influxdb -dry-run /var/lib/influxdb
@@ -148,6 +148,9 @@ func (m *influxImport) damage(path string, offset int64, err error) {
 
 // doubt notes what the catalog of the source lacks.
 func (m *influxImport) doubt(opened *tsm1.Source) {
+	if n := opened.Missing(); n > 0 {
+		m.wrong = append(m.wrong, fmt.Sprintf("%d parts of the source are missing", n))
+	}
 	if opened.Stale() {
 		m.wrong = append(m.wrong, "the catalog is older than the data")
 	}

@@ -33,6 +33,7 @@ type Directory struct {
 	Blocks []Block // in order of time
 	// Notes say what of the directory is not read, and why.
 	Notes []string
+	Half  int // blocks that are not whole, which Notes name
 }
 
 // meta is the part of meta.json that is of use.
@@ -82,6 +83,7 @@ func List(dir string) (*Directory, error) {
 			if _, err := os.Stat(filepath.Join(path, metaName)); errors.Is(err, fs.ErrNotExist) {
 				if _, err := os.Stat(filepath.Join(path, "index")); err == nil {
 					d.note("%s has no %s: it is half a block", path, metaName)
+					d.Half++
 				}
 				continue
 			}

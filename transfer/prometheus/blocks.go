@@ -15,6 +15,7 @@ const partSeries = 10_000
 // continues after the parts that it has finished. Blocks removes the journal at the end.
 func Blocks(ctx context.Context, to *transfer.Client, d *block.Directory, opt Options) (Result, error) {
 	return move(ctx, to, "blocks of "+d.Path, opt, func(m *mover) error {
+		m.add(func(r *Result) { r.Lost += int64(d.Half) })
 		for i := range d.Blocks {
 			if b := &d.Blocks[i]; b.Range.Overlaps(opt.Range) {
 				if err := m.block(ctx, b); err != nil {
@@ -36,8 +37,10 @@ func (m *mover) block(ctx context.Context, b *block.Block) error {
 			m.report(err.Error(), "damaged: "+err.Error())
 		},
 	})
-	if err != nil {
-		return err
+	if err != nil { // of the block: what can be read of the others comes over
+		m.add(func(r *Result) { r.Lost++ })
+		m.report(err.Error(), "left out: "+err.Error())
+		return ctx.Err()
 	}
 	defer r.Close()
 	for first := int64(0); first < b.Series; first += int64(m.opt.part) {

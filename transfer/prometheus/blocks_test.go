@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -145,6 +146,36 @@ func TestBlocksRefused(t *testing.T) {
 	r, err := Blocks(t.Context(), client, d, opt)
 	if err != nil || r.Samples != 8 || r.Known != 3 || r.Stats.Written != 3 || r.Stats.Failed != 2 || len(r.Stats.Errors) != 1 || !strings.Contains(r.Stats.Errors[0], "partial write: it is bad") || r.Incomplete() == nil {
 		t.Errorf("went on with %+v, %v", r, err)
+	}
+}
+
+// TestBlocksHalf: a block that cannot be read is named and counted, and the others come over.
+func TestBlocksHalf(t *testing.T) {
+	for _, missing := range []string{"index", "chunks", "meta.json"} {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "blocks"))); err != nil {
+			t.Fatal(err)
+		}
+		whole, err := block.List(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(dir, whole.Blocks[0].ID, missing)); err != nil {
+			t.Fatal(err)
+		}
+		d, err := block.List(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(&target{})
+		defer server.Close()
+		notes := d.Notes
+		r, err := Blocks(t.Context(), &transfer.Client{URL: server.URL}, d, Options{
+			Database: "d", Range: model.AllTime, Note: func(text string) { notes = append(notes, text) }, Progress: func(Result) {},
+		})
+		if err != nil || r.Lost != 1 || r.Stats.Written == 0 || r.Stats.Written == 8 || r.Incomplete() == nil || len(notes) != 1 || !strings.Contains(notes[0], whole.Blocks[0].ID) {
+			t.Errorf("without %s: %+v, %v, notes %q", missing, r, err, notes)
+		}
 	}
 }
 

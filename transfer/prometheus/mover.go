@@ -41,13 +41,14 @@ type Result struct {
 	Stats   transfer.ImportStats
 	Refused int64 // samples that cannot be stored, and were not sent
 	Damaged int64 // chunks that cannot be read
+	Lost    int64 // blocks that cannot be read
 	Totals  compare.Totals
 }
 
 // Incomplete says that not all samples have come over. The import has gone on.
 func (r *Result) Incomplete() error {
-	if n := r.Refused + r.Stats.Failed; n > 0 || r.Damaged > 0 {
-		return fmt.Errorf("%d samples were refused, and %d chunks are damaged", n, r.Damaged)
+	if n := r.Refused + r.Stats.Failed; n > 0 || r.Damaged > 0 || r.Lost > 0 {
+		return fmt.Errorf("%d samples were refused, %d chunks are damaged, and %d blocks are left out", n, r.Damaged, r.Lost)
 	}
 	return nil
 }

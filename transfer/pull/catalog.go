@@ -60,7 +60,7 @@ func (s *Server) Catalog(ctx context.Context, f *transfer.Filter) (*Catalog, err
 			c.Data.Databases = append(c.Data.Databases, d)
 		}
 		if err := s.policies(ctx, d, policy); err != nil {
-			return nil, err
+			return nil, explain(err)
 		}
 	}
 	if s.kind == influx2 {
@@ -165,7 +165,7 @@ func (s *Server) policies(ctx context.Context, d *meta.Database, only string) er
 	}
 	tables, err := s.ask(ctx, p, q)
 	if err != nil && !(s.kind == influx3 && refusal(err)) {
-		return fmt.Errorf("list the retention policies of %s: %w", d.Name, explain(err))
+		return fmt.Errorf("list the retention policies of %s: %w", d.Name, err)
 	}
 	if s.kind == influx3 {
 		rp := &meta.RetentionPolicy{Name: cmp.Or(only, autogen), ReplicaN: 1}

@@ -78,11 +78,18 @@ func away(err error) bool {
 	return errors.As(err, &w) && w.Temporary() || errors.As(err, &u)
 }
 
-// explain adds to a refusal what the user can do.
+// targetError is an error of the target.
+type targetError struct{ error }
+
+// Unwrap returns the error.
+func (e targetError) Unwrap() error { return e.error }
+
+// explain adds to a refusal of the source what the user can do.
 func explain(err error) error {
 	var w *transfer.WriteError
+	var target targetError
 	switch {
-	case err == nil:
+	case err == nil, errors.As(err, &target):
 	case errors.As(err, &w) && w.Status == http.StatusUnauthorized:
 		return fmt.Errorf("the old server does not accept the login; InfluxDB 1.x takes a user and a password, 2.x and 3.x a token: %w", err)
 	case errors.As(err, &w) && w.Status == http.StatusForbidden:

@@ -221,7 +221,7 @@ func (f *follower) late(ctx context.Context, m *measurement, r model.TimeRange, 
 	}
 	here, err := retry(ctx, f.Pull, func() (map[int64]map[string]int64, error) { return f.target.counts(ctx, m, r, f.window()) })
 	if err != nil {
-		return false, fmt.Errorf("count %s: %w", m, err)
+		return false, targetError{fmt.Errorf("count %s: %w", m, err)}
 	}
 	for _, start := range sortedKeys(there) {
 		whole := model.TimeRange{Min: start, Max: start + int64(f.window()) - 1}

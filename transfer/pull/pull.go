@@ -272,7 +272,7 @@ func (p *Pull) kept(ctx context.Context, at place) (model.TimeRange, error) {
 		return d, p.target.policies(ctx, d, "")
 	})
 	if err != nil {
-		return r, err
+		return r, targetError{err}
 	}
 	rp := d.RetentionPolicy(at.policy)
 	if rp == nil || rp.Duration <= 0 {
@@ -453,7 +453,7 @@ func (p *Pull) copy(ctx context.Context, m *measurement, r model.TimeRange) (c c
 	to := &importing{ctx: ctx, pull: p, place: m.place}
 	c, err = p.source.copy(ctx, m, r, to, p.opt.Refused)
 	if terr := to.close(err); terr != nil {
-		return c, to.stats, true, fmt.Errorf("write %s: %w", m, terr)
+		return c, to.stats, true, targetError{fmt.Errorf("write %s: %w", m, terr)}
 	}
 	if err != nil {
 		return c, to.stats, false, fmt.Errorf("read %s from %s to %s: %w", m, stamp(r.Min), stamp(r.Max), err)

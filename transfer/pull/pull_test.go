@@ -562,25 +562,30 @@ func TestRefusedBefore(t *testing.T) {
 	}
 }
 
-// TestTargetFails: an error of the target ends the import at once, as such.
+// TestTargetFails: an error of the target ends the import at once, as such. It is not taken
+// for one of the source.
 func TestTargetFails(t *testing.T) {
 	s := newFake(t, "1.8.10", someRows()...).connect()
 	c, err := s.Catalog(t.Context(), &transfer.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	away := newFake(t, "1.8.10")
-	away.extra["SHOW RETENTION POLICIES ON \"d\""] = table1("", `name","duration`, `["p","0s"]`)
-	away.hook = func(q string, w http.ResponseWriter) bool {
-		if q == "" {
-			http.Error(w, `{"error":"database not found: \"d\""}`, http.StatusNotFound)
+	for _, asked := range []string{"", "SHOW RETENTION POLICIES ON \"d\""} { // at a write, and before
+		for _, status := range []int{http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden} {
+			away := newFake(t, "1.8.10")
+			away.extra["SHOW RETENTION POLICIES ON \"d\""] = table1("", `name","duration`, `["p","0s"]`)
+			away.hook = func(q string, w http.ResponseWriter) bool {
+				if q == asked {
+					http.Error(w, `{"error":"no, because"}`, status)
+				}
+				return q == asked
+			}
+			err = New(s, away.client(), Options{}).Rows(t.Context(), c)
+			var answer *transfer.WriteError
+			if !errors.As(err, &answer) || answer.Status != status || strings.Contains(err.Error(), "the old server") || asked == "" && !strings.Contains(err.Error(), "write d.p.") {
+				t.Errorf("%d at %q: %v", status, asked, err)
+			}
 		}
-		return q == ""
-	}
-	err = New(s, away.client(), Options{}).Rows(t.Context(), c)
-	var answer *transfer.WriteError
-	if !errors.As(err, &answer) || answer.Status != http.StatusNotFound || !strings.Contains(err.Error(), "write d.p.") {
-		t.Errorf("%v", err)
 	}
 }
 

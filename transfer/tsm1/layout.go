@@ -132,12 +132,12 @@ func (s *Source) openTrees(data, wal, meta, bolt string) error {
 	if wal != "" {
 		err := tree(wal, shards, addWAL)
 		if isNotExist(err) {
-			s.notes = append(s.notes, fmt.Sprintf("%s is not there: writes that were only in the log are missing", wal))
+			s.lack("%s is not there: writes that were only in the log are missing", wal)
 		} else if err != nil {
 			return err
 		}
 	} else {
-		s.notes = append(s.notes, "no directory of the log was given: writes that were only in it are missing")
+		s.lack("no directory of the log was given: writes that were only in it are missing")
 	}
 	if len(shards) == 0 {
 		return fmt.Errorf("%s has no shards", data)
@@ -160,6 +160,9 @@ func (s *Source) openTrees(data, wal, meta, bolt string) error {
 		case !isNotExist(err):
 			return fmt.Errorf("read catalog: %w", err)
 		}
+	}
+	if !known {
+		s.missing++ // finish notes it
 	}
 	return s.finish(shards, known)
 }

@@ -117,6 +117,7 @@ func TestLayouts(t *testing.T) {
 			write(t, path, b)
 		}
 	}
+	const noBolt = "there is no catalog (meta.db)" // of 2.x, whose buckets are named by options
 	f := func(name, dir string, opt Options, withLog bool, times model.TimeRange, notes ...string) *Source {
 		t.Helper()
 		var fo found
@@ -147,6 +148,15 @@ func TestLayouts(t *testing.T) {
 		}
 		if d := s.Catalog().Database("db"); d == nil || d.RetentionPolicy("rp") == nil || d.DefaultRetentionPolicy != "rp" {
 			t.Errorf("%s: the catalog has no db.rp", name)
+		}
+		missing := 0
+		for _, n := range notes {
+			if n != noBolt && (strings.Contains(n, "not there") || strings.Contains(n, "no directory") || strings.Contains(n, "no catalog")) {
+				missing++
+			}
+		}
+		if s.Missing() != missing {
+			t.Errorf("%s: %d parts are missing, want %d", name, s.Missing(), missing)
 		}
 		if len(s.Notes()) != len(notes) {
 			t.Errorf("%s: notes %q", name, s.Notes())
@@ -197,7 +207,7 @@ func TestLayouts(t *testing.T) {
 	}
 	dir = t.TempDir()
 	put(dir, renamed(root))
-	f("buckets by option", dir, Options{Buckets: map[string]string{id: "db/rp"}}, true, model.TimeRange{Min: 10, Max: 70}, "there is no catalog")
+	f("buckets by option", dir, Options{Buckets: map[string]string{id: "db/rp"}}, true, model.TimeRange{Min: 10, Max: 70}, noBolt)
 	writeBolt(t, filepath.Join(dir, "influxd.bolt"), map[string]map[string]string{
 		"bucketsv1":        {"\x01": `{"id":"` + id + `","name":"some bucket","retentionPeriod":172800000000000}`, "\x02": `{"id":"00000000000000ff","name":"empty"}`},
 		"dbrpv1":           {"\x01": `{"database":"db","retention_policy":"rp","default":true,"bucket_id":"` + id + `"}`, "\x02": "index"},

@@ -3,6 +3,7 @@ package tsm1
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -92,6 +93,7 @@ type Source struct {
 	shards  []*Shard
 	notes   []string
 	unnamed []*Shard
+	missing int  // of the notes, those about parts that are not there
 	stale   bool // the catalog is
 	backup  bool // it is the newest one of a backup
 	limits  limits
@@ -119,6 +121,16 @@ func (s *Source) Shards() []*Shard { return s.shards }
 // Notes returns what a user should know of the source: what it lacks, and what is left
 // out of it.
 func (s *Source) Notes() []string { return s.notes }
+
+// Missing returns how many parts of the source are not there, as Notes tells: the log, the
+// catalog of 1.x.
+func (s *Source) Missing() int { return s.missing }
+
+// lack notes a part that is not there.
+func (s *Source) lack(format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+	s.missing++
+}
 
 // Unnamed returns the shards that are left out because the catalog does not name them. It
 // does not say that they were dropped either: it may be the catalog of another time.
