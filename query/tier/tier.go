@@ -112,8 +112,9 @@ func (r *rewriter) note() string {
 }
 
 func (r *rewriter) rewrite() (*influxql.SelectStatement, error) {
-	if err := r.grid(); err != nil {
-		return nil, err
+	var err error
+	if r.windows, err = plan.Windows(r.st, r.opt.Now); err != nil {
+		return nil, errNo // the statement itself has the error
 	}
 	if err := r.bounds(); err != nil {
 		return nil, err
@@ -170,19 +171,6 @@ func (r *rewriter) rewrite() (*influxql.SelectStatement, error) {
 	return out, nil
 }
 
-// grid checks that the windows of the statement are made of whole windows of the
-// downsample.
-func (r *rewriter) grid() (err error) {
-	if r.windows, err = plan.Windows(r.st, r.opt.Now); err != nil {
-		return errNo // the statement itself has the error
-	}
-	every := int64(r.d.Every)
-	if r.windows.None() || r.windows.Months > 0 || r.windows.Loc != nil || r.windows.Every%every != 0 || r.windows.Shift%every != 0 {
-		return errNo
-	}
-	return nil
-}
-
 // bounds finds the part of the range that comes from the target.
 func (r *rewriter) bounds() error {
 	c, err := expr.SplitTime(r.st.Condition, r.opt.Now, r.st.Location)
@@ -192,6 +180,9 @@ func (r *rewriter) bounds() error {
 	r.where, r.first, r.last, r.bounded = c.Expr, c.Range.Min, c.Range.Max, c.HasMin
 	if !c.HasMax {
 		r.last = max(r.first, min(r.last, r.opt.Now.UnixNano())) // as of every GROUP BY time
+	}
+	if !r.windows.Divided(int64(r.d.Every), max(r.first, r.begin()), r.last) {
+		return errNo
 	}
 	// A window that the start of time cuts off is not computed, and its row has another time
 	// in a subquery.
@@ -232,6 +223,17 @@ func (r *rewriter) bounds() error {
 	return nil
 }
 
+// begin returns where the first rows of both policies may be.
+func (r *rewriter) begin() int64 {
+	begin := int64(model.MaxTime)
+	for _, policy := range []string{r.d.From, r.d.Into} {
+		if groups := r.db.RetentionPolicy(policy).ShardGroups; len(groups) > 0 {
+			begin = min(begin, groups[0].Start)
+		}
+	}
+	return begin
+}
+
 // kept returns the start of the first window that the target keeps: it may keep rows for a
 // shorter time than the source, and earlier windows are not computed.
 func (r *rewriter) kept() int64 {
@@ -261,7 +263,7 @@ func (r *rewriter) dimensions() (dims []string, err error) {
 		}
 	}
 	if all {
-		r.single = r.windows.Every == int64(r.d.Every)
+		r.single = r.windows.Every == int64(r.d.Every) && r.windows.Loc == nil
 		return []string{"*"}, nil
 	}
 	return dims, nil

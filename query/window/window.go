@@ -109,6 +109,40 @@ func (w *Windows) zoned(t int64) int64 {
 	return w.zoned(moved - 1)
 }
 
+// Divided reports whether all windows of [from, to] begin at multiples of every since the
+// epoch, in UTC, so that they are made of whole windows of that length.
+func (w *Windows) Divided(every, from, to int64) bool {
+	unit := w.Every
+	if w.Months > 0 {
+		unit = int64(24 * time.Hour)
+	}
+	if w.None() || unit%every != 0 || w.Shift%every != 0 {
+		return false
+	}
+	if w.Loc == nil {
+		return true
+	}
+	if from > model.MinTime+w.Every {
+		from -= w.Every // the first window may begin before it
+	}
+	for at := time.Unix(0, from).In(w.Loc); ; {
+		if w.zone(at.UnixNano())%every != 0 {
+			return false
+		}
+		_, moved := at.ZoneBounds()
+		if moved.IsZero() || moved.After(time.Unix(0, to)) {
+			return true
+		}
+		if !moved.After(at) {
+			moved = at.Add(24 * time.Hour) // package time ends leap years a day early
+		}
+		if moved.UnixNano()%every != 0 {
+			return false
+		}
+		at = moved
+	}
+}
+
 // AfterTime lies after every time.
 const AfterTime = math.MaxInt64
 

@@ -64,3 +64,56 @@ func TestWindowsAtTheEnds(t *testing.T) {
 		t.Error("without an interval all time is one window, shown as 0")
 	}
 }
+
+// TestDivided: windows that are made of whole shorter windows, which begin at multiples of
+// their length in UTC. Berlin moves its clocks by an hour, Lord Howe by half an hour.
+func TestDivided(t *testing.T) {
+	zone := func(name string) *time.Location {
+		loc, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return loc
+	}
+	hour := int64(time.Hour)
+	calendar := func(text string, loc *time.Location) Windows {
+		w := Windows{Loc: loc}
+		if !w.SetCalendar(text) {
+			t.Fatal(text)
+		}
+		return w
+	}
+	for _, c := range []struct {
+		w     Windows
+		every int64
+		want  bool
+	}{
+		{Windows{}, hour, false},
+		{Windows{Every: 6 * hour, Shift: -hour}, hour, true},
+		{Windows{Every: 6 * hour, Shift: hour / 2}, hour, false},
+		{Windows{Every: hour * 3 / 2}, hour, false},
+		{Windows{Every: hour}, 2 * hour, false},
+		{Windows{Every: 24 * hour, Loc: zone("Europe/Berlin")}, hour, true},
+		{Windows{Every: 24 * hour, Loc: zone("Europe/Berlin")}, 2 * hour, false},
+		{Windows{Every: 24 * hour, Loc: zone("Asia/Kathmandu")}, hour, false},
+		{Windows{Every: 24 * hour, Loc: zone("Asia/Kathmandu")}, hour / 4, true},
+		{Windows{Every: 24 * hour, Loc: zone("Australia/Lord_Howe")}, hour, false},
+		{Windows{Every: 24 * hour, Loc: zone("Australia/Lord_Howe")}, hour / 2, true},
+		{calendar("1mo", nil), 24 * hour, true},
+		{calendar("1q", nil), 48 * hour, false},
+		{calendar("1mo 4d", nil), 24 * hour, true},
+		{calendar("1mo 4h", nil), 24 * hour, false},
+		{calendar("1y", zone("Europe/Berlin")), 24 * hour, false},
+		{calendar("1y", zone("Europe/Berlin")), hour, true},
+	} {
+		from := time.Date(2023, 1, 15, 0, 0, 0, 0, time.UTC).UnixNano()
+		if got := c.w.Divided(c.every, from, from+400*24*hour); got != c.want {
+			t.Errorf("%+v by %v: %v", c.w, time.Duration(c.every), got)
+		}
+	}
+	// The whole of time: Berlin had no whole hours before 1893.
+	w := Windows{Every: 24 * hour, Loc: zone("Europe/Berlin")}
+	if w.Divided(hour, model.MinTime, model.MaxTime) || !w.Divided(hour, 0, model.MaxTime) {
+		t.Error("the bounds of time")
+	}
+}

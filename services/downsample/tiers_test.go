@@ -75,8 +75,8 @@ func TestTiersModel(t *testing.T) {
 			where += pick("", "", " AND a = 'x'", " AND a != 'x' AND b = ''", " AND a =~ /[xy]/", " AND (a = 'x' OR b = '1')", " AND f > 10")
 			source := pick("m", "m", "m", "m", "raw.m", "/m/", "(SELECT max(f) AS f, sum(i) AS i FROM m GROUP BY time(1h), a, b)", "m, nope")
 			q := fmt.Sprintf("SELECT %s FROM %s WHERE %s GROUP BY time(%s)%s%s%s%s%s", strings.Join(fields, ", "), source, where,
-				pick("1h", "2h", "6h", "12h", "1d", "1d, 6h", "30m", "6h, 1h", "1h, 30m"), pick("", ", a", ", *", ", a, b"),
-				pick("", " fill(none)", " fill(0)", " fill(previous)", " fill(linear)"), pick("", " ORDER BY time DESC"), pick("", "", " LIMIT 3", " SLIMIT 2", " LIMIT 2 OFFSET 1", " SLIMIT 1 SOFFSET 1"), pick("", "", "", " tz('Asia/Kathmandu')"))
+				pick("1h", "2h", "6h", "12h", "1d", "1d, 6h", "30m", "6h, 1h", "1h, 30m", "1mo"), pick("", ", a", ", *", ", a, b"),
+				pick("", " fill(none)", " fill(0)", " fill(previous)", " fill(linear)"), pick("", " ORDER BY time DESC"), pick("", "", " LIMIT 3", " SLIMIT 2", " LIMIT 2 OFFSET 1", " SLIMIT 1 SOFFSET 1"), pick("", "", "", " tz('Asia/Kathmandu')", " tz('Europe/Berlin')"))
 			want := rounded(h.ask(q))
 			h.tiers, h.notes = true, nil
 			got := rounded(h.ask(q))
