@@ -225,14 +225,14 @@ func (f *File) named(measurement string, set *roaring.Bitmap) (err error) {
 	return nil
 }
 
-// held returns those series of a set that the file has. Of a file that is known to be
-// damaged it may return more.
+// held returns those series of a portion that the file has.
 func (f *File) held(ctx context.Context, set *roaring.Bitmap) (*roaring.Bitmap, error) {
-	if f.Sound != nil {
-		return set.Clone(), nil
-	}
 	out := roaring.New()
-	err := Each(ctx, f.Reader, set, func(_ int, id model.SeriesID) error {
+	each := Each
+	if f.Sound != nil {
+		each = eachFound // what a portion has was found before
+	}
+	err := each(ctx, f.Reader, set, func(_ int, id model.SeriesID) error {
 		if f.Gone == nil || !f.Gone.Contains(uint32(id)) {
 			out.Add(uint32(id))
 		}
@@ -245,17 +245,7 @@ func (f *File) held(ctx context.Context, set *roaring.Bitmap) (*roaring.Bitmap, 
 // Each calls fn with the place and id of each series of a set that a file has.
 func Each(ctx context.Context, r *tsm.Reader, set *roaring.Bitmap, fn func(i int, id model.SeriesID) error) error {
 	if set.GetCardinality() < uint64(r.Len())/16 {
-		for it := set.Iterator(); it.HasNext(); {
-			id := model.SeriesID(it.Next())
-			i, ok, err := r.Find(id)
-			if err == nil && ok {
-				err = fn(i, id)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return eachFound(ctx, r, set, fn)
 	}
 	var page []model.SeriesID
 	for i := 0; i < r.Len(); i += len(page) {
@@ -272,6 +262,25 @@ func Each(ctx context.Context, r *tsm.Reader, set *roaring.Bitmap, fn func(i int
 					return err
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// eachFound is Each for few series: it looks for each of them.
+func eachFound(ctx context.Context, r *tsm.Reader, set *roaring.Bitmap, fn func(i int, id model.SeriesID) error) error {
+	it := set.Iterator()
+	for n := 0; it.HasNext(); n++ {
+		if n&1023 == 1023 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		id := model.SeriesID(it.Next())
+		i, ok, err := r.Find(id)
+		if err == nil && ok {
+			err = fn(i, id)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -167,6 +167,22 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestChooseOfDamagedFile takes series that a damaged file does not have: they are not gone
+// from it, or it would seem to be emptied.
+func TestChooseOfDamagedFile(t *testing.T) {
+	fs := vfstest.New()
+	f := fileOf(t, fs, 2, 10, 4, 6)
+	f.Sound = func(model.SeriesID) error { return nil }
+	r := Request{
+		Files: []File{fileOf(t, fs, 1, 10, 4, 5, 6), f}, Until: 1, Keys: keys, Bytes: 1 << 30,
+		Moves: moves.NewList([]*moves.Move{pairs(t, 8, [2]model.SeriesID{4, 5}, [2]model.SeriesID{9, 10})}),
+	}
+	p, err := Choose(t.Context(), &r)
+	if err != nil || !p.Held[0].Equals(roaring.BitmapOf(4, 5)) || !p.Held[1].Equals(roaring.BitmapOf(4)) {
+		t.Errorf("%v: %v", p, err)
+	}
+}
+
 // TestChooseCanceled ends with its context.
 func TestChooseCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
