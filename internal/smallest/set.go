@@ -19,7 +19,7 @@ const slack = 64
 
 // New returns an empty set of at most limit elements; 0 is no limit. Before an element
 // is kept, charge gets its bytes, and their negative when it is dropped. An error of
-// charge is returned by Add.
+// charge is returned by Add: the set ends with it, and gives nothing back.
 func New[T any](limit int, compare func(a, b T) int, bytes func(T) int64, charge func(bytes int64) error) *Set[T] {
 	return &Set[T]{limit: limit, compare: compare, bytes: bytes, charge: charge}
 }

@@ -90,11 +90,12 @@ type Request struct {
 	// Charge, if it is set, is called before the cursor takes memory for the
 	// texts of string values, with their bytes, and with a negative number when
 	// it lets go of them: before the next chunk and by Close. Its error ends the
-	// walk. Texts that lie in memory anyway are not charged.
+	// walk. A charge that is refused counts all the same: the cursor gives it back.
+	// Texts that lie in memory anyway are not charged.
 	Charge func(bytes int64) error
 	// Hold, if it is set, is called before the cursor takes memory to merge the rows of
 	// very many series that have become one, with its bytes, and with a negative number
-	// by Close. Its error ends the walk.
+	// by Close. Its error ends the walk. A charge that is refused counts all the same.
 	Hold func(bytes int64) error
 	// Descending yields the chunks of each series newest first. Rows inside a
 	// chunk are always ascending.

@@ -80,19 +80,13 @@ type slot struct {
 }
 
 func (b *batch) take(bytes int64) error {
-	err := b.budget.take(bytes)
-	if err == nil {
-		b.bytes += bytes
-	}
-	return err
+	b.bytes += bytes
+	return b.budget.take(bytes)
 }
 
 func (b *batch) takeText(text string) error {
-	err := b.take(int64(len(text)))
-	if err == nil {
-		b.texts += int64(len(text))
-	}
-	return err
+	b.texts += int64(len(text))
+	return b.take(int64(len(text)))
 }
 
 func (b *batch) give(bytes int64) {

@@ -23,7 +23,8 @@ type Source struct {
 	Storage scan.Storage
 	DB, RP  string
 	// Charge, if it is set, is called before memory is taken, with its bytes, and
-	// with a negative number when it is given back. Its error ends the query.
+	// with a negative number when it is given back. Its error ends the query. A charge
+	// that is refused counts all the same, and is given back.
 	Charge func(bytes int64) error
 	// Read, if it is set, is called with the number of samples whenever samples were
 	// read. Their own memory is used again, but a caller may keep what it makes of
@@ -100,15 +101,14 @@ type budget struct {
 	held   int64
 }
 
-// take charges bytes that are about to be taken. A negative number gives back.
+// take charges bytes that are about to be taken. A negative number gives back. What is
+// refused is held as well, until it is released.
 func (b *budget) take(bytes int64) error {
-	if b.charge != nil {
-		if err := b.charge(bytes); err != nil {
-			return err
-		}
-	}
 	b.held += bytes
-	return nil
+	if b.charge == nil {
+		return nil
+	}
+	return b.charge(bytes)
 }
 
 func (b *budget) release(bytes int64) {

@@ -47,13 +47,13 @@ type ledger struct {
 var errRefused = fmt.Errorf("no memory")
 
 func (l *ledger) charge(bytes int64) error {
+	l.held += bytes
+	l.peak = max(l.peak, l.held)
 	if bytes > 0 {
 		if l.calls++; l.calls == l.refuse {
 			return errRefused
 		}
 	}
-	l.held += bytes
-	l.peak = max(l.peak, l.held)
 	return nil
 }
 

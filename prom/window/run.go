@@ -25,7 +25,8 @@ type Reader interface {
 // Env is what a Run may use.
 type Env struct {
 	// Charge is called before memory is taken, with its bytes, and with a negative
-	// number when it is given back. Its error ends the run.
+	// number when it is given back. Its error ends the run. A charge that is refused
+	// counts all the same, and is given back.
 	Charge func(bytes int64) error
 	// Check is called for each series, and now and then where a series takes long. Its
 	// error ends the run.
@@ -70,11 +71,8 @@ func (p *Plan) run(in Reader, env Env, yield Yield, live int64) (annotations.Ann
 	held := int64(0)
 	charge := env.Charge
 	env.Charge = func(bytes int64) error {
-		err := charge(bytes)
-		if err == nil {
-			held += bytes
-		}
-		return err
+		held += bytes
+		return charge(bytes)
 	}
 	defer func() { _ = charge(-held) }()
 	e, err := p.begin(in, env, yield, live)
@@ -161,10 +159,10 @@ func (p *Plan) Fits(in Reader, charge func(bytes int64) error) (bool, error) {
 		return true, nil
 	}
 	bytes := hashBytes * int64(in.Len())
+	defer func() { _ = charge(-bytes) }() // giving back cannot fail
 	if err := charge(bytes); err != nil {
 		return false, err
 	}
-	defer func() { _ = charge(-bytes) }() // giving back cannot fail
 	seen := make(map[uint64]struct{}, in.Len())
 	for i := range in.Len() {
 		seen[p.labels(in.Labels(i)).Hash()] = struct{}{}

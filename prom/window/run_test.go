@@ -316,8 +316,8 @@ func TestRunMemory(t *testing.T) {
 			}
 			return nil
 		}}, func(labels.Labels, []float64) error { return nil })
-		if err != short {
-			t.Errorf("%s: %v", query, err)
+		if err != short || held != 0 {
+			t.Errorf("%s: %v, %d bytes are still charged", query, err, held)
 		}
 	}
 }
