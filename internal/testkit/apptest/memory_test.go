@@ -64,8 +64,17 @@ func squeeze(t *testing.T, s *Server, limit int64) {
 	s.Restart()
 	s.Query("", "CREATE DATABASE db")
 	took := *memoryTime
-	ctx, cancel := context.WithTimeout(context.Background(), took)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	first := make(chan struct{}, 1) // something is stored
+	go func() {
+		time.Sleep(took)
+		select {
+		case <-first: // on a slow machine later
+		case <-time.After(time.Minute):
+		}
+		cancel()
+	}()
 	memory := watch(s)
 	var wg sync.WaitGroup
 	const writers = 8
@@ -87,6 +96,10 @@ func squeeze(t *testing.T, s *Server, limit int64) {
 					}
 					if stored {
 						sure[w] += n
+						select {
+						case first <- struct{}{}:
+						default:
+						}
 						break
 					}
 					refused.Add(1)
