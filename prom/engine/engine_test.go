@@ -498,6 +498,27 @@ func TestSlices(t *testing.T) {
 			}
 		}
 	}
+	// A slice of one step is a range still, for which sort has no effect.
+	for text, want := range map[string]string{
+		"sort(sort_desc(m)) + 1": "[PromQL warning: sort is ineffective for range queries since results are always ordered by labels (1:1)]",
+		"sum(sort(m @ 60))":      "[]",
+	} {
+		req := request(text, 3)
+		err := e.admit(t.Context(), &req.Access, func() string { return text }, func(r *run) error {
+			expr, err := r.parse(text)
+			if err != nil {
+				return err
+			}
+			out, err := r.sliced(req, expr, &table{}, 1)
+			if err == nil && fmt.Sprint(out.Warnings) != want {
+				t.Errorf("%s: %s", text, out.Warnings)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
 	if memory.Used() != 0 {
 		t.Errorf("%d bytes stay charged", memory.Used())
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -53,12 +54,45 @@ func (r *run) sliced(req *Request, expr parser.Expr, sink Sink, size int) (*Outc
 		_ = r.keep(others + total.bytes - r.claim.Held()) // giving back cannot fail
 	}
 	timer.Stop()
+	sorts, err := r.sorts(req)
+	if err != nil {
+		return nil, err
+	}
+	notes.Merge(sorts)
 	slices.SortFunc(total.series, func(a, b promql.Series) int { return labels.Compare(a.Metric, b.Metric) })
 	cut, err := r.hand(total.series, req.Limit, sink)
 	if err != nil {
 		return nil, err
 	}
 	return outcome(req.Expr, notes, cut, sum), nil
+}
+
+// sorts returns what Prometheus' engine says about sort in a range query. It does not say
+// so of a single step, which a slice may be.
+func (r *run) sorts(req *Request) (notes annotations.Annotations, err error) {
+	expr, err := r.parser.ParseExpr(req.Expr)
+	if err != nil {
+		return nil, &Error{BadData, err}
+	}
+	if expr, err = promql.PreprocessExpr(expr, req.Start, req.End, req.Step); err != nil {
+		return nil, err
+	}
+	addSorts(expr, &notes)
+	return notes, nil
+}
+
+// addSorts adds the notes of sort in the order of the engine: of equal notes the last one
+// stays.
+func addSorts(node parser.Node, to *annotations.Annotations) {
+	if _, ok := node.(*parser.StepInvariantExpr); ok {
+		return // evaluated at a single step
+	}
+	for child := range parser.ChildrenIter(node) {
+		addSorts(child, to)
+	}
+	if call, ok := node.(*parser.Call); ok && strings.HasPrefix(call.Func.Name, "sort") {
+		to.Add(annotations.NewSortInRangeQueryWarning(call.PosRange))
+	}
 }
 
 // pin replaces the modifiers @ start() and @ end() by the times of the whole query.

@@ -280,7 +280,7 @@ func times(r *rand.Rand) (*Query, Grid) {
 	q := &Query{Start: time.UnixMilli(r.Int64N(20_000) - 12_000), Lookback: time.Duration(1+r.IntN(8000)) * time.Millisecond, Substep: 2 * time.Second}
 	if q.End = q.Start; r.IntN(3) > 0 {
 		q.Step = time.Duration(1+r.IntN(3000)) * time.Millisecond
-		q.End = q.Start.Add(time.Duration(r.IntN(20)) * q.Step)
+		q.End = q.Start.Add(time.Duration(r.IntN(20))*q.Step + time.Duration(r.Int64N(q.Step.Milliseconds()))*time.Millisecond)
 	}
 	g, _ := q.grid()
 	return q, g
