@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -35,6 +36,9 @@ type mapping struct {
 	BucketID string `json:"bucketID"`
 	OldID    string `json:"bucket_id"` // of the bucket, before 2.0
 }
+
+// bucket returns the id of the bucket.
+func (m *mapping) bucket() string { return cmp.Or(m.BucketID, m.OldID) }
 
 // boltFile is what influxd.bolt says of buckets.
 type boltFile struct {
@@ -143,18 +147,18 @@ func (f *boltFile) places(names map[string]string) (map[string]place, error) {
 	}
 	mapped := map[string]bool{}
 	for _, m := range f.mappings {
-		id := cmp.Or(m.BucketID, m.OldID)
+		id := m.bucket()
 		if _, ok := out[id]; ok && m.Database != "" && m.Policy != "" && (!mapped[id] || m.Default) {
 			out[id] = place{m.Database, m.Policy, m.Default}
 			mapped[id] = true
 		}
 	}
-	for key, name := range names {
+	for _, key := range slices.Sorted(maps.Keys(names)) {
 		id, err := f.bucketID(key)
 		if err != nil {
 			return nil, err
 		}
-		out[id] = splitBucket(name)
+		out[id] = splitBucket(names[key])
 	}
 	var bad []string
 	for _, b := range f.buckets {

@@ -270,6 +270,11 @@ func (s *Source) nameBuckets(shards map[shardKey]*Shard, f *boltFile, bolt strin
 	if err != nil {
 		return err
 	}
+	for _, m := range f.mappings {
+		if p, ok := places[m.bucket()]; ok && (p.database != m.Database || p.policy != m.Policy) {
+			s.notes = append(s.notes, fmt.Sprintf("%s.%s is a name of the bucket that becomes %s.%s: queries have to name that", m.Database, m.Policy, p.database, p.policy))
+		}
+	}
 	s.catalog = f.renamed(places)
 	named := map[shardKey]*Shard{}
 	nameless := map[string]bool{}
