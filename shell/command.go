@@ -195,9 +195,9 @@ func (s *Session) auth(ctx context.Context, args string) error {
 	if !ok || user == "" {
 		return errors.New("usage: auth USER PASSWORD")
 	}
-	before, next := s.Client, *s.Client
+	before, next := s.Client, s.Client.Copy()
 	next.Username, next.Password = user, strings.TrimSpace(password)
-	s.Client = &next
+	s.Client = next
 	if _, err := s.names(ctx, "", "SHOW DATABASES", "name"); err != nil {
 		s.Client = before
 		return err
@@ -212,12 +212,12 @@ func (s *Session) connect(ctx context.Context, args string) error {
 	if !strings.Contains(args, "://") {
 		args = "http://" + args
 	}
-	next := *s.Client
+	next := s.Client.Copy()
 	next.URL = args
 	if err := next.Ping(ctx); err != nil {
 		return plain(err)
 	}
-	s.Client = &next
+	s.Client = next
 	return s.say("connected to %s", args)
 }
 

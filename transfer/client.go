@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"tsdbd/meta"
 )
@@ -26,12 +27,33 @@ const (
 	TrailerError  = "X-Tsdbd-Error"
 )
 
-// Client talks to a running server.
+// positionHeader says how far the node that answers has applied the log of its cluster. A
+// request that has it is answered by no less.
+const positionHeader = "X-Tsdbd-Position"
+
+// Client talks to a running server. At any node of a cluster it reads what it has written.
 type Client struct {
 	URL                string // such as http://127.0.0.1:8086
 	Username, Password string // none if empty
 	Token              string // of InfluxDB 2.x and 3.x, in place of a user
 	HTTP               *http.Client
+
+	position atomic.Uint64 // the largest one of the answers
+}
+
+// Copy returns a client with the same address and login that has no answers yet.
+func (c *Client) Copy() *Client {
+	return &Client{URL: c.URL, Username: c.Username, Password: c.Password, Token: c.Token, HTTP: c.HTTP}
+}
+
+// advance notes the position of an answer.
+func (c *Client) advance(answer http.Header) {
+	at, err := strconv.ParseUint(answer.Get(positionHeader), 10, 64)
+	for err == nil {
+		if was := c.position.Load(); at <= was || c.position.CompareAndSwap(was, at) {
+			return
+		}
+	}
 }
 
 // Do sends a request. An answer that is no success is a WriteError. The caller
@@ -49,6 +71,9 @@ func (c *Client) Do(ctx context.Context, method, path string, params url.Values,
 	} else if c.Username != "" {
 		req.SetBasicAuth(c.Username, c.Password)
 	}
+	if at := c.position.Load(); at > 0 {
+		req.Header.Set(positionHeader, strconv.FormatUint(at, 10))
+	}
 	h := c.HTTP
 	if h == nil {
 		h = http.DefaultClient
@@ -57,6 +82,7 @@ func (c *Client) Do(ctx context.Context, method, path string, params url.Values,
 	if err != nil {
 		return nil, err
 	}
+	c.advance(resp.Header)
 	return resp, answer(resp)
 }
 

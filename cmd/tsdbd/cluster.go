@@ -137,10 +137,10 @@ func leave(ctx context.Context, dir string, stdout io.Writer) error {
 func (a *clusterAsk) client() *admin.Client {
 	c := &admin.Client{Timeout: clusterTimeout}
 	for url := range strings.SplitSeq(a.login.URL, ",") {
-		n := a.login
+		n := a.login.Copy()
 		n.URL = strings.TrimSpace(url)
-		withScheme(&n)
-		c.Nodes = append(c.Nodes, &n)
+		withScheme(n)
+		c.Nodes = append(c.Nodes, n)
 	}
 	return c
 }
