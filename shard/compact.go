@@ -61,7 +61,7 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 func (s *Shard) CompactionQueue(cold bool) int {
 	s.mu.RLock()
 	set, flushed := s.mu.set, s.mu.manifest.Flushed // its files stay known without a reference
-	stuck := s.mu.stuck == stuck{set.Moves, set.Moves.After(flushed)}
+	stuck := s.mu.stuck == set.stuck(flushed)
 	s.mu.RUnlock()
 	files := set.planFiles(flushed)
 	if plan.MovesDue(files, cold) && !stuck {

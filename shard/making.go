@@ -22,10 +22,10 @@ func (s *Shard) makeMoves(ctx context.Context, v *View, cold bool) (bool, error)
 	last := l.All()[until-1].Sequence
 	n := v.set.upTo(last)
 	r := portion.Request{Moves: l, Until: until, Keys: s.series.Keys, Bytes: s.maxMerge}
-	for _, f := range v.set.files[:n] {
+	for i, f := range v.set.files[:n] {
 		x := portion.File{Reader: f.reader, Gone: f.Gone}
 		if f.damage.Load() != nil {
-			x.Sound = f.sound()
+			x.Sound = v.sound(i)
 		}
 		r.Files = append(r.Files, x)
 	}
@@ -34,10 +34,13 @@ func (s *Shard) makeMoves(ctx context.Context, v *View, cold bool) (bool, error)
 		return false, err
 	}
 	if p.Series.IsEmpty() && !p.Whole {
-		s.logger.Error("moves wait, rows that they concern cannot be read", "shard", s.id, "moves", until, "series", p.Unsound, "err", p.Damage)
 		s.mu.Lock()
-		s.mu.stuck = stuck{l, until}
+		told := s.mu.stuck.list == l && s.mu.stuck.until == until
+		s.mu.stuck = v.set.stuck(v.flushed)
 		s.mu.Unlock()
+		if !told {
+			s.logger.Error("moves wait, rows that they concern cannot be read", "shard", s.id, "moves", until, "series", p.Unsound, "err", p.Damage)
+		}
 		return false, nil
 	}
 
@@ -103,20 +106,26 @@ func (s *fileSet) upTo(sequence uint64) int {
 	return n
 }
 
-// sound returns a function that reads all rows of a series of the file.
-func (f *file) sound() func(id model.SeriesID) error {
-	src := source{file: f}
+// sound returns a function that reads the rows of a series of the i-th file, as a merge does:
+// what tombstones hide wholly it does not read.
+func (v *View) sound(i int) func(id model.SeriesID) error {
+	l := v.set.Moves
+	src := source{file: v.set.files[i], all: v.masks[i], next: l.After(v.set.files[i].MaxSequence)}
 	return func(id model.SeriesID) error {
 		if found, err := src.find(id); !found {
 			return err
 		}
+		src.mask(l)
 		src.mapped = nil
 		src.project(src.series.Fields)
 		var kinds []model.FieldType
 		for _, field := range src.series.Fields {
 			kinds = append(kinds, field.Type)
 		}
-		for k := range src.series.Chunks {
+		for k, e := range src.series.Chunks {
+			if _, wholly := src.masked(e.Min, e.Max); wholly {
+				continue
+			}
 			var rows column.Rows
 			rows.Reset(kinds)
 			if err := src.read(k, model.AllTime, &rows, &textCharge{}); err != nil {
@@ -127,9 +136,14 @@ func (f *file) sound() func(id model.SeriesID) error {
 	}
 }
 
+// stuck returns what of the set says whether moves can be made.
+func (s *fileSet) stuck(flushed uint64) stuck {
+	return stuck{s.Moves, s.Moves.After(flushed), s.newestTombstone()}
+}
+
 // isStuck reports whether no move that a view calls for can be made.
 func (s *Shard) isStuck(v *View) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.mu.stuck == stuck{v.set.Moves, v.set.Moves.After(v.flushed)}
+	return s.mu.stuck == v.set.stuck(v.flushed)
 }

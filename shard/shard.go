@@ -97,10 +97,11 @@ type Shard struct {
 }
 
 // stuck is moves of which none can be made, for the rows that they concern cannot be read:
-// those of a list before the until-th.
+// those of a list before the until-th. A tombstone newer than the newest may hide the rows.
 type stuck struct {
-	list  *moves.List
-	until int
+	list   *moves.List
+	until  int
+	newest uint64
 }
 
 // cut is a cache that takes no more rows.
