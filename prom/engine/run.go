@@ -114,7 +114,12 @@ func (r *run) evaluate(req *Request, expr parser.Expr, sink Sink) (*Outcome, err
 }
 
 // steps returns the number of steps of a range query.
-func (req *Request) steps() int { return int(req.End.Sub(req.Start)/req.Step) + 1 }
+func (req *Request) steps() int { return int(req.End.Sub(req.Start)/req.step()) + 1 }
+
+// step returns the step in whole milliseconds, as the engine counts it.
+func (req *Request) step() time.Duration {
+	return max(req.Step.Truncate(time.Millisecond), time.Millisecond)
+}
 
 // engine evaluates an expression by Prometheus' engine, but the parts of it that have a
 // plan. The windows of a series may have as many points as reads. The result belongs to

@@ -38,8 +38,8 @@ func (r *run) sliced(req *Request, expr parser.Expr, sink Sink, size int) (*Outc
 		pin(expr, req)
 		part := *req
 		part.StepStats = false
-		part.Start = req.Start.Add(time.Duration(first) * req.Step)
-		part.End = req.Start.Add(time.Duration(min(first+size, steps)-1) * req.Step)
+		part.Start = req.Start.Add(time.Duration(first) * req.step())
+		part.End = req.Start.Add(time.Duration(min(first+size, steps)-1) * req.step())
 		others := r.claim.Held() - total.bytes
 		err := r.engine(&part, expr, maxReads, func(res *promql.Result, s *stats.Statistics) error {
 			notes.Merge(res.Warnings)
