@@ -337,7 +337,8 @@ func TestLongWindows(t *testing.T) {
 		"quantile_over_time(0.5, m[10m])":   79 * 11 * 50,
 		"quantile_over_time(1, (-m)[10m:])": 71 * 10 * 50,
 		"m":                                 0,
-		"rate(h[10m])":                      1 * 11 * histogramReads,
+		"rate(h[10m])":                      1 * 11 * 10,
+		"sum_over_time(h[10m])":             1 * 11 * 100,
 	} {
 		req := request(text, 80)
 		req.Start, req.Stats = req.Start.Add(600*time.Second), true

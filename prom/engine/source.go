@@ -58,7 +58,7 @@ func (q *querier) Select(ctx context.Context, sorted bool, hints *storage.Select
 	if set, ok := q.source.parts.of(matchers); ok {
 		return &seriesSet{SeriesSet: set, source: q.source}
 	}
-	return &seriesSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), source: q.source, windows: windowsOf(hints)}
+	return &seriesSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), source: q.source, windows: windowsOf(hints), histogram: histogramReads(hints)}
 }
 
 // windowsOf returns how often a function may read a sample of a range selector, and 0 if
@@ -76,9 +76,11 @@ func windowsOf(hints *storage.SelectHints) float64 {
 type seriesSet struct {
 	storage.SeriesSet
 	source  *source
-	windows float64  // in which a sample is read
-	block   []series // is filled and then replaced
-	err     error
+	windows float64 // in which a sample is read
+	// histogram is as how many samples one of histograms counts.
+	histogram float64
+	block     []series // is filled and then replaced
+	err       error
 }
 
 // blockSeries is how many series are allocated at once.
@@ -126,18 +128,23 @@ func (s *series) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	_ = run.turn.Yield(run.ctx) // the engine looks at the context itself
 	i := s.Series.Iterator(it)
 	if s.set.windows > 1 {
-		if err := s.set.source.fits(i, s.set.windows); err != nil {
+		if err := s.set.fits(i); err != nil {
 			return failedIterator{chunkenc.NewNopIterator(), err}
 		}
 	}
 	return i
 }
 
-// histogramReads is how many floats a function reads in the time of a histogram.
-const histogramReads = 100
+// histogramReads returns how many floats a function reads in the time of a histogram.
+func histogramReads(hints *storage.SelectHints) float64 {
+	if hints != nil && (hints.Func == "sum_over_time" || hints.Func == "avg_over_time") {
+		return 100 // it adds up the buckets
+	}
+	return 10
+}
 
 // fits returns an error if the engine would read the windows of a series for too long.
-func (s *source) fits(it chunkenc.Iterator, windows float64) error {
+func (s *seriesSet) fits(it chunkenc.Iterator) error {
 	counted, ok := it.(interface{ Samples() (int, bool, error) })
 	if !ok {
 		return nil
@@ -146,12 +153,12 @@ func (s *source) fits(it chunkenc.Iterator, windows float64) error {
 	if err != nil {
 		return err
 	}
-	reads := float64(n) * windows
+	reads := float64(n) * s.windows
 	if histograms {
-		reads *= histogramReads
+		reads *= s.histogram
 	}
-	if reads > s.reads {
-		return &longWindows{reads: reads, limit: s.reads}
+	if limit := s.source.reads; reads > limit {
+		return &longWindows{reads: reads, limit: limit}
 	}
 	return nil
 }
