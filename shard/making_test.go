@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -53,17 +54,29 @@ func (b *bench) ordered() {
 	}
 }
 
+// settle flushes what is frozen.
+func (b *bench) settle() {
+	b.t.Helper()
+	if b.pending == nil {
+		return
+	}
+	if err := b.s.Flush(b.t.Context(), b.pending); err != nil {
+		b.t.Fatal(err)
+	}
+	b.pending = nil
+}
+
 // TestPortionsAgainstModel makes moves of a few series at a time, among writes, deletes,
-// flushes, merges and restarts, and compares scans with a map after each of them.
+// flushes, merges and restarts, and compares scans with a map after each of them. While a merge
+// runs, there are writes, deletes, moves and flushes too.
 func TestPortionsAgainstModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 11))
+	meanwhile := 0
 	for range max(testseed.Rounds(12), 5) {
 		b := newBench(t, r)
 		b.options.MergeBytes = 1 + r.Int64N(2<<10)
-		b.reopen()
-		b.addSeries(9)
-		for range 40 {
-			switch k := r.IntN(14); {
+		change := func(k int) {
+			switch {
 			case k < 5:
 				b.few()
 			case k < 6:
@@ -72,24 +85,47 @@ func TestPortionsAgainstModel(t *testing.T) {
 				b.move(b.first(1), fmt.Sprint(r.IntN(9)))
 			case k < 9:
 				b.move(b.first(3), fmt.Sprint("t", r.IntN(3)))
-			case k < 10:
+			case b.pending == nil && r.IntN(2) == 0:
+				b.pending = b.s.Freeze(b.sequence) // stays frozen for a while
+			default:
+				b.settle()
 				b.flush()
+			}
+		}
+		b.options.Pace = func(context.Context, int) error {
+			if r.IntN(4) > 0 {
+				change(r.IntN(10))
+				meanwhile++
+			}
+			return nil
+		}
+		b.reopen()
+		b.addSeries(9)
+		for range 40 {
+			b.s.few = []int{maxPlaces, 1 + r.IntN(4)}[r.IntN(2)]
+			switch k := r.IntN(16); {
+			case k < 10:
+				change(k)
 			case k < 11:
+				b.settle()
 				for range 4 { // enough for a merge of a warm shard
 					b.few()
 					b.flush()
 				}
 			case k < 12:
+				b.settle()
 				b.reopen()
 			default:
 				b.s.maxMerge = []int64{b.options.MergeBytes, 1 << 30}[r.IntN(2)]
-				if _, err := b.s.Compact(t.Context(), k == 12); err != nil {
+				if _, err := b.s.Compact(t.Context(), k > 12); err != nil {
 					t.Fatal(err)
 				}
 			}
 			b.check()
 			b.ordered()
 		}
+		b.settle()
+		b.options.Pace = nil
 		b.reopen()
 		b.compact(true)
 		if moves := b.waiting(); moves > 0 {
@@ -99,6 +135,9 @@ func TestPortionsAgainstModel(t *testing.T) {
 		if err := b.s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if meanwhile == 0 {
+		t.Error("nothing came while a merge ran")
 	}
 }
 
