@@ -272,62 +272,55 @@ func nanoseconds(t time.Time) int64 {
 }
 
 func (s *Server) continuous(ctx context.Context, c *Catalog) error {
-	tables, err := s.ask(ctx, place{}, "SHOW CONTINUOUS QUERIES")
-	if err != nil {
-		return err
-	}
-	for _, t := range tables {
-		for _, row := range t.Values {
-			if c.database(t.Name) != nil {
-				c.Queries = append(c.Queries, transfer.Continuous{Database: t.Name, Name: t.text(row, "name"), Query: t.text(row, "query")})
-			}
-		}
-	}
-	return nil
+	return s.each(ctx, c, "SHOW CONTINUOUS QUERIES", func(t *table, row []any) error {
+		c.Queries = append(c.Queries, transfer.Continuous{Database: t.Name, Name: t.text(row, "name"), Query: t.text(row, "query")})
+		return nil
+	})
 }
 
 func (s *Server) downsamples(ctx context.Context, c *Catalog) error {
-	tables, err := s.ask(ctx, place{}, "SHOW DOWNSAMPLES")
-	if err != nil {
-		return err
-	}
-	for _, t := range tables {
-		for _, row := range t.Values {
-			if c.database(t.Name) == nil {
-				continue
-			}
-			every, err := influxql.ParseDuration(t.text(row, "every"))
-			if err != nil {
-				return fmt.Errorf("a downsample of %s: %w", t.Name, err)
-			}
-			c.Downsamples = append(c.Downsamples, transfer.Downsample{Database: t.Name, Definition: meta.Downsample{
-				From: t.text(row, "from"), Into: t.text(row, "into"), Every: every,
-				Functions: strings.Split(t.text(row, "functions"), ", "), Where: t.text(row, "where"),
-			}})
+	return s.each(ctx, c, "SHOW DOWNSAMPLES", func(t *table, row []any) error {
+		every, err := influxql.ParseDuration(t.text(row, "every"))
+		if err != nil {
+			return fmt.Errorf("a downsample of %s: %w", t.Name, err)
 		}
-	}
-	return nil
+		c.Downsamples = append(c.Downsamples, transfer.Downsample{Database: t.Name, Definition: meta.Downsample{
+			From: t.text(row, "from"), Into: t.text(row, "into"), Every: every,
+			Functions: strings.Split(t.text(row, "functions"), ", "), Where: t.text(row, "where"),
+		}})
+		return nil
+	})
 }
 
 func (s *Server) subscriptions(ctx context.Context, c *Catalog) error {
-	tables, err := s.ask(ctx, place{}, "SHOW SUBSCRIPTIONS")
+	return s.each(ctx, c, "SHOW SUBSCRIPTIONS", func(t *table, row []any) error {
+		var to []string
+		list, _ := t.at(row, "destinations").([]any)
+		for _, d := range list {
+			if d, ok := d.(string); ok {
+				to = append(to, "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(d)+"'")
+			}
+		}
+		c.Statements = append(c.Statements, fmt.Sprintf("CREATE SUBSCRIPTION %s ON %s.%s DESTINATIONS %s %s", transfer.QuoteIdent(t.text(row, "name")),
+			transfer.QuoteIdent(t.Name), transfer.QuoteIdent(t.text(row, "retention_policy")), t.text(row, "mode"), strings.Join(to, ", ")))
+		return nil
+	})
+}
+
+// each calls do for the rows of a SHOW statement whose tables are databases that come along.
+func (s *Server) each(ctx context.Context, c *Catalog, statement string, do func(t *table, row []any) error) error {
+	tables, err := s.ask(ctx, place{}, statement)
 	if err != nil {
 		return err
 	}
 	for _, t := range tables {
+		if c.database(t.Name) == nil {
+			continue
+		}
 		for _, row := range t.Values {
-			if c.database(t.Name) == nil {
-				continue
+			if err := do(&t, row); err != nil {
+				return err
 			}
-			var to []string
-			list, _ := t.at(row, "destinations").([]any)
-			for _, d := range list {
-				if d, ok := d.(string); ok {
-					to = append(to, "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(d)+"'")
-				}
-			}
-			c.Statements = append(c.Statements, fmt.Sprintf("CREATE SUBSCRIPTION %s ON %s.%s DESTINATIONS %s %s", transfer.QuoteIdent(t.text(row, "name")),
-				transfer.QuoteIdent(t.Name), transfer.QuoteIdent(t.text(row, "retention_policy")), t.text(row, "mode"), strings.Join(to, ", ")))
 		}
 	}
 	return nil
