@@ -95,8 +95,6 @@ func (r *replacer) part(expr *parser.Expr) bool {
 		return true // the engine evaluates it once, and what is around it too
 	}
 	p.part = true
-	constant := p.steps > p.spec.Steps()
-	p.steps = p.spec.Steps()
 	ok, err := r.accept(p)
 	if err != nil || !ok {
 		r.err = err
@@ -105,9 +103,6 @@ func (r *replacer) part(expr *parser.Expr) bool {
 	s := &parser.VectorSelector{
 		LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, "")},
 		PosRange:      (*expr).PositionRange(),
-	}
-	if constant { // the engine evaluates once what depends on nothing else
-		s.StartOrEnd = parser.START
 	}
 	r.parts = append(r.parts, Part{p, s})
 	*expr = s
