@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -94,7 +95,9 @@ func TestPortionsAgainstModel(t *testing.T) {
 		}
 		b.options.Pace = func(context.Context, int) error {
 			if r.IntN(4) > 0 {
-				change(r.IntN(10))
+				var other sync.WaitGroup // has no locks of the merge
+				other.Go(func() { change(r.IntN(10)) })
+				other.Wait()
 				meanwhile++
 			}
 			return nil
