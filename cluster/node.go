@@ -405,7 +405,7 @@ func (n *Node) Close() error {
 }
 
 // answerTime is how long Close waits until the answers to other nodes are sent.
-const answerTime = time.Second
+const answerTime = 3 * time.Second
 
 // closeHTTP ends the connections of other nodes. Their requests have been canceled; the
 // answers that are under way still arrive, as that to the removal of this node.
