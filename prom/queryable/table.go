@@ -144,12 +144,17 @@ func (q *querier) measurements(ctx context.Context, shards []scan.Shard, s selec
 		return slices.Compact(all), nil
 	}
 	var all []string
+	held := int64(0) // of the budget, for all
 	prefix := s.prefix()
 	for _, sh := range shards {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		found := sh.Measurements()
+		room := int64(len(all)+len(found)) * int64(unsafe.Sizeof(""))
+		if err := q.budget.take(room); err != nil {
+			return nil, err
+		}
 		if prefix != "" {
 			found = slices.DeleteFunc(slices.Clone(found), func(measurement string) bool {
 				// A field may complete the prefix.
@@ -157,13 +162,15 @@ func (q *querier) measurements(ctx context.Context, shards []scan.Shard, s selec
 			})
 		}
 		all = merged(all, found)
+		q.budget.release(held)
+		held = room
 	}
-	return all, q.budget.take(int64(len(all)) * int64(unsafe.Sizeof("")))
+	return all, nil
 }
 
 // merged returns the elements of two sorted lists, equal ones once.
 func merged(a, b []string) []string {
-	out := make([]string, 0, max(len(a), len(b)))
+	out := make([]string, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
 		c := strings.Compare(a[0], b[0])
 		if c <= 0 {
