@@ -1,11 +1,13 @@
 package model
 
 import (
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tsdbd/internal/testkit/testseed"
 )
@@ -176,6 +178,30 @@ func TestTimeRange(t *testing.T) {
 	}
 	if AllTime.Contains(MinTime-1) || AllTime.Contains(MaxTime+1) || !AllTime.Contains(0) {
 		t.Error("AllTime is not the legal range")
+	}
+}
+
+func TestNanoseconds(t *testing.T) {
+	for _, c := range []struct {
+		time string
+		want int64
+	}{
+		{"0001-01-01T00:00:00Z", math.MinInt64},
+		{"1677-09-21T00:12:43.145224191Z", math.MinInt64},
+		{"1677-09-21T00:12:43.145224192Z", math.MinInt64},
+		{"1677-09-21T00:12:43.145224193Z", math.MinInt64 + 1},
+		{"1970-01-01T00:00:01Z", 1e9},
+		{"2262-04-11T23:47:16.854775806Z", MaxTime},
+		{"2262-04-11T23:47:16.854775808Z", math.MaxInt64},
+		{"9999-12-31T00:00:00Z", math.MaxInt64},
+	} {
+		at, err := time.Parse(time.RFC3339Nano, c.time)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Nanoseconds(at); got != c.want {
+			t.Errorf("%s: %d, want %d", c.time, got, c.want)
+		}
 	}
 }
 

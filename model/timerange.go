@@ -1,6 +1,9 @@
 package model
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // The legal range of a point's time in nanoseconds since the Unix epoch
 // (InfluxDB's: the two outermost values of int64 at each end are reserved).
@@ -35,4 +38,16 @@ func (r TimeRange) Intersect(o TimeRange) TimeRange {
 // Union returns the smallest range that holds both.
 func (r TimeRange) Union(o TimeRange) TimeRange {
 	return TimeRange{Min: min(r.Min, o.Min), Max: max(r.Max, o.Max)}
+}
+
+// Nanoseconds returns a time in nanoseconds since the Unix epoch, the nearest that an int64
+// has. It may lie outside of AllTime, as the end of the last shard group does.
+func Nanoseconds(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
 }

@@ -250,7 +250,7 @@ func (s *Server) shards(ctx context.Context, c *Catalog) error {
 // bounds of all time they are not what they should be: the start of the first group has
 // wrapped around, and the end of the last one lacks a part of a second.
 func groupTimes(start, end time.Time) model.TimeRange {
-	r := model.TimeRange{Min: nanoseconds(start), Max: nanoseconds(end) - 1}
+	r := model.TimeRange{Min: model.Nanoseconds(start), Max: model.Nanoseconds(end) - 1}.Intersect(model.AllTime)
 	if end.Unix() >= model.AllTime.Max/int64(time.Second) {
 		r.Max = model.AllTime.Max
 	}
@@ -258,17 +258,6 @@ func groupTimes(start, end time.Time) model.TimeRange {
 		r.Min = model.AllTime.Min
 	}
 	return r
-}
-
-// nanoseconds returns a time in the range that points have.
-func nanoseconds(t time.Time) int64 {
-	switch {
-	case t.Before(time.Unix(0, model.AllTime.Min)):
-		return model.AllTime.Min
-	case t.After(time.Unix(0, model.AllTime.Max)):
-		return model.AllTime.Max
-	}
-	return t.UnixNano()
 }
 
 func (s *Server) continuous(ctx context.Context, c *Catalog) error {

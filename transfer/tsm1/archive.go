@@ -105,11 +105,15 @@ func tarName(name string) (key shardKey, base string, ok bool) {
 // addArchive gives a shard the tar of a backup. A tar that is compressed is unpacked when
 // the shard is read.
 func (s *Source) addArchive(sh *Shard, name string, size int64) error {
-	unpacked, err := unpackedSize(name, size)
+	packed, err := isGzip(name)
 	if err != nil {
 		return err
 	}
-	if unpacked > 0 {
+	if packed {
+		unpacked, err := unpackedSize(name, size)
+		if err != nil {
+			return err
+		}
 		sh.archive, sh.Unpacked, sh.TSMBytes, sh.Paths = name, unpacked, size, []string{name}
 		return nil
 	}
@@ -173,8 +177,22 @@ func (s *Source) estimateArchives() {
 // sampledBytes bounds what is unpacked for an estimate.
 const sampledBytes = 64 << 20
 
-// unpackedSize returns how many bytes a gzip file says that it has unpacked, at least; 0
-// if the file is not compressed.
+// isGzip reports whether a file is compressed by gzip.
+func isGzip(name string) (bool, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }()
+	var b [2]byte
+	if _, err := io.ReadFull(f, b[:]); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	return b == [2]byte{0x1f, 0x8b}, nil
+}
+
+// unpackedSize returns how many bytes a gzip file of a size says that it has unpacked, at
+// least.
 func unpackedSize(name string, size int64) (int64, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -182,11 +200,6 @@ func unpackedSize(name string, size int64) (int64, error) {
 	}
 	defer func() { _ = f.Close() }()
 	var b [4]byte
-	if _, err := f.ReadAt(b[:2], 0); errors.Is(err, io.EOF) || b[0] != 0x1f || b[1] != 0x8b {
-		return 0, nil
-	} else if err != nil {
-		return 0, err
-	}
 	if _, err := f.ReadAt(b[:], max(size-4, 0)); err != nil && !errors.Is(err, io.EOF) {
 		return 0, err
 	}

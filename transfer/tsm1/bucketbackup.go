@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"tsdbd/meta"
+	"tsdbd/model"
 	"tsdbd/transfer/tsm1/catalog"
 )
 
@@ -190,8 +190,7 @@ func (s *Source) addBucket(dir, manifest string, b *manifestBucket, shards map[s
 
 // readBackupBolt reads influxd.bolt as a backup has it, which may be compressed.
 func (s *Source) readBackupBolt(path string) (*boltFile, error) {
-	size, err := unpackedSize(path, 0)
-	if err != nil || size == 0 {
+	if packed, err := isGzip(path); err != nil || !packed {
 		return readBolt(path)
 	}
 	to, err := os.CreateTemp(s.opt.TempDir, "tsdbd-import-")
@@ -223,7 +222,7 @@ func boltOf(all []manifestBucket) *boltFile {
 				if g.End.IsZero() { // 2.0 has no groups in its manifest
 					continue
 				}
-				group := meta.ShardGroup{ID: g.ID, Start: nanoseconds(g.Start), End: nanoseconds(g.End)}
+				group := meta.ShardGroup{ID: g.ID, Start: model.Nanoseconds(g.Start), End: model.Nanoseconds(g.End)}
 				for _, sh := range g.Shards {
 					group.Shards = append(group.Shards, meta.Shard{ID: sh.ID})
 					f.catalog.Largest = max(f.catalog.Largest, sh.ID)
@@ -236,15 +235,4 @@ func boltOf(all []manifestBucket) *boltFile {
 		f.catalog.Databases = append(f.catalog.Databases, d)
 	}
 	return f
-}
-
-// nanoseconds returns a time since the Unix epoch, the nearest one that there is.
-func nanoseconds(t time.Time) int64 {
-	switch year := t.Year(); {
-	case year < 1678:
-		return math.MinInt64
-	case year > 2261:
-		return math.MaxInt64
-	}
-	return t.UnixNano()
 }
