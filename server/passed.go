@@ -20,6 +20,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/services/input"
 	"tsdbd/store"
+	"tsdbd/transfer"
 )
 
 // Inputs listen on every node. A node that does not lead passes what they receive on to
@@ -37,9 +38,6 @@ const passedBytes = 4 << 20
 
 // maxPassedBytes bounds what a node accepts at once.
 const maxPassedBytes = 64 << 20
-
-// positionHeader is httpapi's.
-const positionHeader = "X-Tsdbd-Position"
 
 // passedError is how a leader refuses what another node passes on.
 type passedError struct {
@@ -119,7 +117,7 @@ func (p *passer) Ensure(ctx context.Context, db, rp string) error {
 	if err != nil {
 		return err
 	}
-	position, err := strconv.ParseUint(head.Get(positionHeader), 10, 64)
+	position, err := strconv.ParseUint(head.Get(transfer.PositionHeader), 10, 64)
 	if err != nil {
 		return &leaderError{"no position in its answer"}
 	}
@@ -243,7 +241,7 @@ func (h *passedHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = fmt.Errorf("%s is unknown: are the nodes of the same version?", r.URL.Path)
 	}
 	if err == nil {
-		w.Header().Set(positionHeader, strconv.FormatUint(h.node.Position(), 10))
+		w.Header().Set(transfer.PositionHeader, strconv.FormatUint(h.node.Position(), 10))
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}

@@ -27,9 +27,9 @@ const (
 	TrailerError  = "X-Tsdbd-Error"
 )
 
-// positionHeader says how far the node that answers has applied the log of its cluster. A
+// PositionHeader says how far the node that answers has applied the log of its cluster. A
 // request that has it is answered by no less.
-const positionHeader = "X-Tsdbd-Position"
+const PositionHeader = "X-Tsdbd-Position"
 
 // Client talks to a running server. At any node of a cluster it reads what it has written.
 type Client struct {
@@ -48,7 +48,7 @@ func (c *Client) Copy() *Client {
 
 // advance notes the position of an answer.
 func (c *Client) advance(answer http.Header) {
-	at, err := strconv.ParseUint(answer.Get(positionHeader), 10, 64)
+	at, err := strconv.ParseUint(answer.Get(PositionHeader), 10, 64)
 	for err == nil {
 		if was := c.position.Load(); at <= was || c.position.CompareAndSwap(was, at) {
 			return
@@ -72,7 +72,7 @@ func (c *Client) Do(ctx context.Context, method, path string, params url.Values,
 		req.SetBasicAuth(c.Username, c.Password)
 	}
 	if at := c.position.Load(); at > 0 {
-		req.Header.Set(positionHeader, strconv.FormatUint(at, 10))
+		req.Header.Set(PositionHeader, strconv.FormatUint(at, 10))
 	}
 	h := c.HTTP
 	if h == nil {

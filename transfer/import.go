@@ -244,18 +244,21 @@ func (im *importer) refuseLine(number, breaks int, line []byte, reason string) {
 		reason += fmt.Sprintf(", and %d line breaks", breaks)
 	}
 	line = bytes.TrimRight(line, "\r\n")
-	text := fmt.Sprintf("%q", line)
-	if len(line) > maxLine {
-		text = fmt.Sprintf("%q ... %q", line[:1000], line[len(line)-tailBytes:])
-	}
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	im.stats.Lines++
 	im.stats.Failed++
 	im.stats.addError(fmt.Sprintf("line %d: %s: %.200q", number, reason, line))
-	if im.opt.Failed != nil {
-		im.keepLocked(im.db, im.rp, []byte("# "+reason+": "+text+"\n"))
+	if im.opt.Failed == nil {
+		return
 	}
+	text := fmt.Appendf(nil, "# %s: ", reason)
+	if len(line) > maxLine {
+		text = fmt.Appendf(text, "%q ... %q\n", line[:1000], line[len(line)-tailBytes:])
+	} else {
+		text = fmt.Appendf(text, "%q\n", line)
+	}
+	im.keepLocked(im.db, im.rp, text)
 }
 
 // keepLocked writes lines that were not stored for later. An import that loses
