@@ -12,7 +12,7 @@ export function LoginForm() {
     const form = new FormData(event.currentTarget as HTMLFormElement);
     const tried = { user: String(form.get("user")), password: String(form.get("password")) };
     try {
-      await request("query", { form: { q: "SHOW DATABASES" }, as: tried });
+      await request("query", { form: { q: "SHOW DATABASES", read_only: "true" }, as: tried });
     } catch (e) {
       // A 403 says that the login is right, and that the user may do little.
       if (!(e instanceof ApiError) || e.status !== 403) return setError(e as Error);

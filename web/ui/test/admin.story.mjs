@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { golden, open, picture, query } from "./browser.mjs";
+import { golden, open, picture, query, write } from "./browser.mjs";
 
 const values = async (q, db) => (await query(q, db)).flatMap((s) => s.values ?? []);
 
@@ -34,7 +34,7 @@ test("a delete shows first what would go", async () => {
   await page.getByLabel("Measurement").fill("cpu");
   await page.getByLabel("Where").fill("host = 'ash' AND time < '2026-01-05T01:00:00Z'");
   await page.getByRole("button", { name: "Preview" }).click();
-  await page.getByRole("row", { name: "cpu 1 120" }).waitFor();
+  await page.getByRole("row", { name: "autogen cpu 1 120" }).waitFor();
   await golden(page, "delete-preview");
   assert.deepEqual((await values("SELECT count(usage_user) FROM cpu WHERE host = 'ash'", "demo"))[0][1], 1380);
   await page.getByRole("button", { name: "Delete…" }).click();
@@ -42,6 +42,43 @@ test("a delete shows first what would go", async () => {
   await page.getByText("The points are deleted.").waitFor();
   await golden(page, "deleted");
   assert.deepEqual((await values("SELECT count(usage_user) FROM cpu WHERE host = 'ash'", "demo"))[0][1], 1320);
+  await page.done();
+});
+
+test("a delete is about the database of the address, and all of its policies", async () => {
+  await query("CREATE DATABASE factory");
+  await query("CREATE RETENTION POLICY long ON factory DURATION INF REPLICATION 1");
+  await write("cpu,host=x v=1,w=2 1767571200000000000", "factory");
+  await write("cpu,host=y v=1,w=2 1767571200000000000\ncpu,host=y v=3 1767571260000000000", "factory");
+  await query('SELECT * INTO "long".cpu FROM cpu GROUP BY *', "factory");
+  const page = await open("#/admin?db=factory");
+  await page.getByRole("button", { name: "Deletes" }).click();
+  await page.waitForURL(/part=deletes/);
+  assert.match(page.url(), /db=factory/);
+  await page.getByRole("option", { name: "factory", selected: true }).waitFor({ state: "attached" });
+  // An empty form asks and deletes nothing.
+  await page.getByRole("button", { name: "Preview" }).click();
+  await page.getByRole("alert").getByText("Name a measurement").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Delete…" }).count(), 0);
+  await page.getByLabel("Where").fill("host = 'y'");
+  await page.getByRole("button", { name: "Preview" }).click();
+  await page.getByRole("row", { name: "autogen cpu 1 3" }).waitFor();
+  await page.getByRole("row", { name: "long cpu 1 3" }).waitFor();
+  // Another database has no preview yet.
+  await page.getByLabel("Database").selectOption("demo");
+  await page.waitForURL(/db=demo/);
+  assert.equal(await page.getByRole("button", { name: "Delete…" }).count(), 0);
+  await page.getByLabel("Database").selectOption("factory");
+  await page.getByRole("button", { name: "Preview" }).click();
+  await page.getByRole("button", { name: "Delete…" }).click();
+  await page.getByRole("dialog").getByText("Database factory.").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete points" }).click();
+  await page.getByText("The points are deleted.").waitFor();
+  for (const policy of ["autogen", "long"]) assert.deepEqual(await values(`SELECT v FROM "${policy}".cpu WHERE host = 'y'`, "factory"), []);
+  await page.getByLabel("Where").fill("host = 'y'");
+  await page.getByRole("button", { name: "Preview" }).click();
+  await page.getByText("No point would go, of any policy.").waitFor();
+  await query("DROP DATABASE factory");
   await page.done();
 });
 

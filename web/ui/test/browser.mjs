@@ -1,7 +1,10 @@
 // What the stories share: the browser, the server, and golden pictures.
 
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { chromium } from "playwright-core";
@@ -12,27 +15,76 @@ export const server = process.env.TSDBD_URL.replace(/\/?$/, "/");
 /** The range of the data in the database demo. */
 export const day = { from: "2026-01-05T00:00:00Z", to: "2026-01-06T00:00:00Z" };
 
+/** Names that lead to this machine in the browser: of others, and of a server in a private network. */
+export const names = { evil: "evil.example", lan: "tsdb.lan", address: "192.168.77.7" };
+
 let browser;
 before(async () => {
-  browser = await chromium.launch({ executablePath: process.env.TSDBD_BROWSER, args: ["--no-sandbox", "--disable-gpu"] });
+  const rules = Object.values(names).map((name) => `MAP ${name} 127.0.0.1`);
+  browser = await chromium.launch({ executablePath: process.env.TSDBD_BROWSER, args: ["--no-sandbox", "--disable-gpu", `--host-resolver-rules=${rules}`] });
 });
 after(() => browser?.close());
+
+/** Opens a tab in a browser of its own. */
+export async function tab(options = {}) {
+  const context = await browser.newContext(options);
+  return context.newPage();
+}
+
+/** Returns a port of this machine that nobody listens on. */
+export async function freePort() {
+  return new Promise((done) => {
+    const s = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = s.address();
+      s.close(() => done(port));
+    });
+  });
+}
+
+/** Waits until a URL answers. */
+export async function answers(url) {
+  for (let i = 0; ; i++) {
+    if (await fetch(url).then((a) => a.ok, () => false)) return;
+    assert.ok(i < 200, `${url} does not answer`);
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}
+
+/** Runs a program in a directory of its own until the test t ends. */
+export function run(t, program, args, env = {}) {
+  const dir = mkdtempSync(join(tmpdir(), "tsdbd-ui-"));
+  const child = spawn(program, args(dir), { stdio: "ignore", env: { ...process.env, ...env } });
+  t.after(async () => {
+    child.kill();
+    if (child.exitCode === null) await new Promise((done) => child.once("exit", done));
+    rmSync(dir, { recursive: true });
+  });
+}
+
+/** Starts a server with settings of its own. It returns its address. */
+export async function ownServer(t, env) {
+  const port = await freePort();
+  run(t, process.env.TSDBD_BINARY, (dir) => ["-data", dir, "-http", `127.0.0.1:${port}`], env);
+  const origin = `http://127.0.0.1:${port}/`;
+  await answers(`${origin}ping`);
+  return origin;
+}
 
 /**
  * Opens a place of the page, such as "#/explore", in a browser of its own. Whatever
  * the page writes to the console as an error, and each request to another origin,
- * fails the story in close().
+ * fails the story in done(). Statuses are no faults, nor is a header that a browser takes
+ * only over https.
  */
 export async function open(place = "", options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, timezoneId: "UTC", locale: "en-US", colorScheme: "light", reducedMotion: "reduce", ...options });
-  const page = await context.newPage();
+  const page = await tab({ viewport: { width: 1280, height: 800 }, timezoneId: "UTC", locale: "en-US", colorScheme: "light", reducedMotion: "reduce", ...options });
   const faults = [];
-  page.on("console", (m) => m.type() === "error" && !/status of 4\d\d/.test(m.text()) && faults.push(m.text()));
+  page.on("console", (m) => m.type() === "error" && !/status of 4\d\d|Opener-Policy header has been ignored/.test(m.text()) && faults.push(m.text()));
   page.on("pageerror", (e) => faults.push(String(e)));
   page.on("request", (r) => !r.url().startsWith(options.origin ?? server) && !/^(data|blob):/.test(r.url()) && faults.push(`asks ${r.url()}`));
   await page.goto((options.origin ?? server) + place);
   page.done = async () => {
-    await context.close();
+    await page.context().close();
     assert.deepEqual(faults, []);
   };
   return page;

@@ -2,10 +2,18 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { day, open, picture, write } from "./browser.mjs";
+import { day, open, picture, query, write } from "./browser.mjs";
 
 const link = (params) => `#/explore?${new URLSearchParams({ db: "demo", from: day.from, to: day.to, ...params })}`;
 const cpu = "SELECT mean(usage_user) FROM cpu WHERE $timeFilter GROUP BY time($interval), host";
+
+/** Presses a button and returns the file that it saves. */
+async function saved(page, button) {
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: button }).click()]);
+  const chunks = [];
+  for await (const chunk of await file.createReadStream()) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
 
 test("a link holds the query, and the plot shows its series", async () => {
   const page = await open(link({ q: cpu }));
@@ -121,13 +129,34 @@ test("a table is sorted and paged, and a file has the answer", async () => {
   await page.getByText("rows 101 to 200 of 1,380").waitFor();
   await page.getByRole("button", { name: "usage_user" }).click();
   await page.getByRole("columnheader", { name: "usage_user ▴" }).waitFor();
-  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download CSV" }).click()]);
-  const chunks = [];
-  for await (const chunk of await file.createReadStream()) chunks.push(chunk);
-  const lines = Buffer.concat(chunks).toString().trimEnd().split("\r\n");
+  const lines = (await saved(page, "Download CSV")).trimEnd().split("\r\n");
   assert.equal(lines[0], "name,time,usage_user");
   assert.equal(lines.length, 1381);
-  assert.match(lines[1], /^cpu,2026-01-05T00:00:00.000Z,[\d.]+$/);
+  assert.match(lines[1], /^cpu,2026-01-05T00:00:00Z,[\d.]+$/);
+  await page.done();
+});
+
+test("files bring back what was asked", async () => {
+  await query("CREATE DATABASE source");
+  await query("CREATE DATABASE copy");
+  await write('m,h=a,rack=1 i=9007199254740993i,f=1,s="a,b",ok=true 1767571200123456789\nm,h=b,rack=1 f=2 1767571200123456789\nm,h=c i=3i 1767571200123456790', "source");
+  const page = await open(`#/explore?${new URLSearchParams({ db: "source", q: "SELECT * FROM m" })}`);
+  await page.getByText("3 rows in").waitFor();
+  await write(await saved(page, "Download line protocol"), "copy");
+  for (const q of ["SELECT * FROM m GROUP BY *", "SHOW FIELD KEYS", "SHOW SERIES"]) assert.deepEqual(await query(q, "copy"), await query(q, "source"));
+  await page.goto(page.url().replace(/#.*/, "") + `#/explore?${new URLSearchParams({ db: "source", q: "SELECT i FROM m GROUP BY h; SELECT f FROM m" })}`);
+  await page.getByText("4 rows in").waitFor();
+  assert.equal(
+    await saved(page, "Download CSV"),
+    ["name,h,time,i,f", "m,a,2026-01-05T00:00:00.123456789Z,9007199254740993,", "m,c,2026-01-05T00:00:00.12345679Z,3,", "m,,2026-01-05T00:00:00.123456789Z,,1", "m,,2026-01-05T00:00:00.123456789Z,,2", ""].join("\r\n"),
+  );
+  await page.goto(page.url().replace(/#.*/, "") + `#/explore?${new URLSearchParams({ db: "source", q: "SELECT f FROM m LIMIT 1" })}`);
+  await page.getByText("1 rows in").waitFor();
+  await page.getByRole("button", { name: "Download line protocol" }).click();
+  await page.getByRole("alert").getByText("write GROUP BY *").waitFor();
+  await page.goto(page.url().replace(/#.*/, "") + `#/explore?${new URLSearchParams({ db: "source", lang: "promql", q: "m_f", from: "2026-01-05T00:00:00Z", to: "2026-01-05T00:04:00Z" })}`);
+  await page.getByRole("img", { name: "Plot of 2 series" }).waitFor();
+  assert.match(await saved(page, "Download line protocol"), /^m_f,h=a,rack=1 value=1 17675712\d\d000000000$/m);
   await page.done();
 });
 

@@ -1,47 +1,10 @@
 // Login: a server that asks for users, and a page below a prefix of a proxy.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, request } from "node:http";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
 import { open, server } from "./browser.mjs";
-
-/** Starts a server of its own with logins, and an administrator and a reader. */
-async function withUsers(t) {
-  const dir = mkdtempSync(join(tmpdir(), "tsdbd-ui-"));
-  const port = await new Promise((done) => {
-    const s = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = s.address();
-      s.close(() => done(port));
-    });
-  });
-  const child = spawn(process.env.TSDBD_BINARY, ["-data", dir, "-http", `127.0.0.1:${port}`], { stdio: "ignore", env: { ...process.env, TSDBD_HTTP_AUTH_ENABLED: "true" } });
-  t.after(async () => {
-    child.kill();
-    await new Promise((done) => child.once("exit", done));
-    rmSync(dir, { recursive: true });
-  });
-  const origin = `http://127.0.0.1:${port}/`;
-  for (let i = 0; ; i++) {
-    const up = await fetch(`${origin}ping`).then((a) => a.ok, () => false);
-    if (up) break;
-    assert.ok(i < 200, "the server does not start");
-    await new Promise((done) => setTimeout(done, 100));
-  }
-  const run = (q, login) => fetch(`${origin}query`, { method: "POST", body: new URLSearchParams({ q }), headers: login ? { Authorization: `Basic ${btoa(login)}` } : {} });
-  assert.equal((await run("CREATE USER root WITH PASSWORD 'rootpw' WITH ALL PRIVILEGES")).status, 200);
-  for (const q of ["CREATE DATABASE mine", "CREATE DATABASE other", "CREATE USER ann WITH PASSWORD 'annpw'", "GRANT READ ON mine TO ann"]) assert.equal((await run(q, "root:rootpw")).status, 200);
-  return origin;
-}
-
-async function logIn(page, user, password) {
-  await page.getByLabel("User", { exact: true }).fill(user);
-  await page.getByLabel("Password", { exact: true }).fill(password);
-  await page.getByRole("button", { name: "Log in", exact: true }).click();
-}
+import { logIn, withUsers } from "./users.mjs";
 
 test("a login, rights, and what stays in the browser", async (t) => {
   const origin = await withUsers(t);

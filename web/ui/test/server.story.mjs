@@ -16,6 +16,26 @@ test("health, figures, disk, settings", async () => {
   await page.done();
 });
 
+test("a node that does not answer is told at the top", async () => {
+  const page = await open("#/server");
+  const nodes = [
+    ["a-1", "n1", "10.0.0.1:8088", "leader", true, true, 7, 0.02, "1", ""],
+    ["b-1", "n2", "10.0.0.2:8088", "follower", true, false, null, null, null, "not reachable at 10.0.0.2:8088"],
+  ];
+  await page.getByText("ready for queries and writes").waitFor();
+  assert.equal(await page.getByRole("status").getAttribute("class"), "good");
+  await page.route(/\/query\?/, (route) =>
+    /q=SHOW\+SERVERS/.test(route.request().postData())
+      ? route.fulfill({ json: { results: [{ statement_id: 0, series: [{ name: "data_nodes", columns: ["id", "name", "tcp_addr", "role", "voter", "reachable", "applied", "lag", "version", "problem"], values: nodes }] }] } })
+      : route.continue(),
+  );
+  await page.reload();
+  await page.getByText("n2: not reachable at 10.0.0.2:8088").waitFor();
+  assert.equal(await page.getByRole("status").getAttribute("class"), "error");
+  assert.equal(await page.getByRole("cell", { name: "n2", exact: true }).count(), 1);
+  await page.done();
+});
+
 test("a running query can be killed", async () => {
   const controller = new AbortController();
   // A query that would take for ever: windows of a nanosecond.

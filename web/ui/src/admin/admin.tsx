@@ -46,7 +46,7 @@ export function Admin() {
       {shown === "downsamples" && <Downsamples databases={names} />}
       {shown === "continuous queries" && <Continuous databases={names} />}
       {shown === "subscriptions" && <Subscriptions databases={names} />}
-      {shown === "deletes" && <Deletes databases={names} />}
+      {shown === "deletes" && <Deletes db={db} databases={names} choose={(name) => go("admin", { part: shown, db: name })} />}
     </section>
   );
 }

@@ -69,7 +69,7 @@ export function Policies({ db }: { db: string }) {
             <input name="duration" aria-label={`New duration of ${name}`} size={6} required placeholder={String(duration)} pattern="(\d+(w|d|h|m|s))+|INF|inf" />
             <button type="submit">Change</button>
           </form>
-          <button type="button" onClick={() => act(() => change(`ALTER ${policy(name)} DEFAULT`))}>Make default</button>
+          <button type="button" onClick={() => act(() => takeAway("Make default?", `ALTER ${policy(name)} DEFAULT`, "", "Writes and queries that name no policy use the default one."))}>Make default</button>
           <button type="button" class="danger" aria-label={`Drop policy ${name}`} onClick={() => act(() => takeAway("Drop policy?", `DROP ${policy(name)}`, "", "All points of the policy go."))}>Drop</button>
         </>
       )}

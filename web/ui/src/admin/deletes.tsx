@@ -1,21 +1,21 @@
 // Deletes points, after a count of what would go.
 
 import { useState } from "preact/hooks";
-import { identifier, select } from "../api/influxql";
+import { column, identifier, select } from "../api/influxql";
 import { ErrorBox } from "../parts/error";
 import { takeAway } from "./run";
 
 interface Preview {
+  db: string;
   statement: string;
-  rows: { measurement: string; series: number; values: number }[];
+  rows: { policy: string; measurement: string; series: number; values: number }[];
 }
 
-export function Deletes({ databases }: { databases: string[] }) {
-  const [chosen, setDB] = useState("");
-  const db = chosen || (databases[0] ?? "");
+export function Deletes({ db, databases, choose }: { db: string; databases: string[]; choose: (db: string) => void }) {
   const [measurement, setMeasurement] = useState("");
   const [where, setWhere] = useState("");
-  const [preview, setPreview] = useState<Preview | null>(null);
+  const [looked, setPreview] = useState<Preview | null>(null);
+  const preview = looked?.db === db ? looked : null; // that of another database is of no use
   const [error, setError] = useState<Error | null>(null);
   const [done, setDone] = useState("");
   const source = measurement.trim() === "" ? "/.*/" : identifier(measurement.trim());
@@ -31,7 +31,8 @@ export function Deletes({ databases }: { databases: string[] }) {
     setDone("");
     setPreview(null);
     try {
-      setPreview({ statement, rows: await counts(db, source, condition) });
+      if (measurement.trim() === "" && condition === "") throw new Error("Name a measurement, or a condition, or both. To delete everything, drop the database.");
+      setPreview({ db, statement, rows: await counts(db, source, condition) });
     } catch (e) {
       setError(e as Error);
     }
@@ -39,7 +40,7 @@ export function Deletes({ databases }: { databases: string[] }) {
   const remove = async () => {
     setError(null);
     try {
-      if (await takeAway("Delete points?", preview!.statement, db, `Database ${db}. Nothing brings the points back but a backup.`)) {
+      if (await takeAway("Delete points?", preview!.statement, preview!.db, `Database ${preview!.db}. Nothing brings the points back but a backup.`)) {
         setDone("The points are deleted.");
         setPreview(null);
       }
@@ -53,7 +54,7 @@ export function Deletes({ databases }: { databases: string[] }) {
       <form class="bar" onSubmit={(e) => { e.preventDefault(); void look(); }}>
         <label>
           Database{" "}
-          <select value={db} onChange={edit(setDB)}>{databases.map((name) => <option key={name}>{name}</option>)}</select>
+          <select value={db} onChange={(e) => { setDone(""); setError(null); choose(e.currentTarget.value); }}>{databases.map((name) => <option key={name}>{name}</option>)}</select>
         </label>
         <label>Measurement <input value={measurement} onInput={edit(setMeasurement)} placeholder="all" /></label>
         <label>Where <input value={where} onInput={edit(setWhere)} size={50} placeholder="host = 'a' AND time < '2026-01-01'" /></label>
@@ -66,33 +67,37 @@ export function Deletes({ databases }: { databases: string[] }) {
         <>
           <pre class="raw">{preview.statement}</pre>
           {preview.rows.length === 0 ? (
-            <p role="status">No point of the default policy would go.</p>
+            <p role="status">No point would go, of any policy.</p>
           ) : (
             <table>
-              <caption>What would go from the default policy</caption>
-              <thead><tr><th scope="col">measurement</th><th scope="col">series</th><th scope="col">values</th></tr></thead>
+              <caption>What would go</caption>
+              <thead><tr><th scope="col">policy</th><th scope="col">measurement</th><th scope="col">series</th><th scope="col">values</th></tr></thead>
               <tbody>
                 {preview.rows.map((r) => (
-                  <tr key={r.measurement}><td>{r.measurement}</td><td class="number">{r.series.toLocaleString("en")}</td><td class="number">{r.values.toLocaleString("en")}</td></tr>
+                  <tr key={`${r.policy} ${r.measurement}`}><td>{r.policy}</td><td>{r.measurement}</td><td class="number">{r.series.toLocaleString("en")}</td><td class="number">{r.values.toLocaleString("en")}</td></tr>
                 ))}
               </tbody>
             </table>
           )}
-          <button type="button" class="danger" onClick={() => void remove()}>Delete…</button>
+          {preview.rows.length > 0 && <button type="button" class="danger" onClick={() => void remove()}>Delete…</button>}
         </>
       )}
     </section>
   );
 }
 
-/** Counts the series and the values that a delete would take. */
+/** Counts the series and the values that a delete would take, in each policy. */
 async function counts(db: string, source: string, condition: string): Promise<Preview["rows"]> {
-  const found = new Map<string, { measurement: string; series: number; values: number }>();
-  for (const s of await select(`SELECT count(*) FROM ${source}${condition} GROUP BY *`, { db })) {
-    const row = found.get(s.name ?? "") ?? { measurement: s.name ?? "", series: 0, values: 0 };
-    found.set(row.measurement, row);
-    row.series++;
-    for (const value of s.values?.[0]?.slice(1) ?? []) row.values += Number(value ?? 0);
+  const rows: Preview["rows"] = [];
+  for (const policy of await column(`SHOW RETENTION POLICIES ON ${identifier(db)}`, "name")) {
+    const found = new Map<string, Preview["rows"][number]>();
+    for (const s of await select(`SELECT count(*) FROM ${identifier(policy)}.${source}${condition} GROUP BY *`, { db })) {
+      const row = found.get(s.name ?? "") ?? { policy, measurement: s.name ?? "", series: 0, values: 0 };
+      found.set(row.measurement, row);
+      row.series++;
+      for (const value of s.values?.[0]?.slice(1) ?? []) row.values += Number(value ?? 0);
+    }
+    rows.push(...found.values());
   }
-  return [...found.values()];
+  return rows;
 }

@@ -5,7 +5,7 @@ import { confirm } from "../parts/confirm";
 
 /** Runs one statement and throws its error. */
 export async function change(statement: string, db = ""): Promise<void> {
-  const [result] = await query(statement, { db });
+  const [result] = await query(statement, { db, changes: true });
   if (result?.error !== undefined) throw new Error(result.error);
 }
 

@@ -37,6 +37,8 @@ export class ApiError extends Error {
   constructor(
     readonly status: number,
     text: string,
+    /** The whole answer, if it is JSON. */
+    readonly document?: unknown,
   ) {
     super(text);
   }
@@ -80,18 +82,18 @@ export async function request(path: string, options: RequestOptions = {}): Promi
   });
   if (answer.ok) return answer;
   if (answer.status === 401) loginNeeded.value = true;
-  throw new ApiError(answer.status, await errorText(answer));
+  throw await errorOf(answer);
 }
 
-async function errorText(answer: Response): Promise<string> {
+async function errorOf(answer: Response): Promise<ApiError> {
   const text = await answer.text();
   try {
-    const { error } = JSON.parse(text) as { error?: unknown };
-    if (typeof error === "string") return error;
+    const document = JSON.parse(text) as { error?: unknown };
+    if (typeof document.error === "string") return new ApiError(answer.status, document.error, document);
   } catch {
     // The answer is not JSON.
   }
-  return text.trim() || `${answer.status} ${answer.statusText}`;
+  return new ApiError(answer.status, text.trim() || `${answer.status} ${answer.statusText}`);
 }
 
 function base64(text: string): string {

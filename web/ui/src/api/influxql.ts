@@ -1,6 +1,6 @@
 // Statements of InfluxQL and their answers.
 
-import { request } from "./client";
+import { ApiError, request } from "./client";
 
 /** A value of an answer. Integers outside of ±2^53 are texts, to lose no digit. */
 export type Value = string | number | boolean | null;
@@ -32,7 +32,23 @@ export interface QueryOptions {
   rp?: string;
   /** The unit of times; absent: text of RFC 3339. */
   epoch?: "ns" | "u" | "ms" | "s" | "m" | "h";
+  /** The user has asked for what the statements change. Absent: the server refuses such statements. */
+  changes?: boolean;
+  /** Asks for messages that say why an answer has no rows. */
+  hints?: boolean;
   signal?: AbortSignal;
+}
+
+/** A statement that the server refused, because it changes something. */
+export interface Change {
+  statement: string;
+  database: string; // "" if it is about none
+  destroys: boolean; // removes or alters what is there
+}
+
+/** Returns what the server refused because it changes something; nothing if the error is another one. */
+export function refusedIn(error: unknown): Change[] {
+  return (error instanceof ApiError && (error.document as { refused?: Change[] } | undefined)?.refused) || [];
 }
 
 /** The error of a statement. */
@@ -46,7 +62,7 @@ export async function query(text: string, options: QueryOptions = {}): Promise<R
 /** Runs statements and returns their results, and the answer as it came. */
 export async function queryRaw(text: string, options: QueryOptions = {}): Promise<{ results: Result[]; raw: string }> {
   const answer = await request("query", {
-    params: { db: options.db ?? "", rp: options.rp ?? "", epoch: options.epoch ?? "" },
+    params: { db: options.db ?? "", rp: options.rp ?? "", epoch: options.epoch ?? "", read_only: String(options.changes !== true), hints: options.hints === true ? "true" : "" },
     form: { q: text },
     signal: options.signal,
   });

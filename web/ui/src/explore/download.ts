@@ -1,15 +1,43 @@
 // Answers as files: CSV and line protocol.
 
-import type { Result, Value } from "../api/influxql";
+import { request } from "../api/client";
+import { query, type Result, type Value } from "../api/influxql";
+import type { Answer } from "./run";
 
-/** Writes results as CSV (RFC 4180), with a column for each tag. Times are texts. */
+/**
+ * Returns an answer as CSV. The server is asked once more: the plot has times in ms, and
+ * a file has them as they are.
+ */
+export async function csvOf(answer: Answer): Promise<Blob> {
+  const results = answer.lang === "promql" ? answer.results : await query(answer.sent, answer.place);
+  return new Blob([toCSV(results)], { type: "text/csv" });
+}
+
+/** Returns an answer as line protocol. The server writes that of InfluxQL: it knows the types and the tags. */
+export async function linesOf(answer: Answer): Promise<Blob> {
+  if (answer.lang === "promql") return new Blob([toLineProtocol(answer.results)], { type: "text/plain" });
+  const file = await request("query", {
+    params: { ...answer.place, read_only: "true", chunked: "true" },
+    form: { q: answer.sent },
+    headers: { Accept: "application/line-protocol" },
+  });
+  return file.blob();
+}
+
+/**
+ * Writes results as one table of CSV (RFC 4180): the name, a column for each tag, and
+ * the columns of all series. Times are texts.
+ */
 export function toCSV(results: Result[]): string {
-  const lines: string[] = [];
-  for (const series of results.flatMap((r) => r.series ?? [])) {
-    const tags = Object.keys(series.tags ?? {});
-    lines.push(["name", ...tags, ...series.columns].map(cell).join(","));
+  const all = results.flatMap((r) => r.series ?? []);
+  const tags = [...new Set(all.flatMap((s) => Object.keys(s.tags ?? {})))];
+  const columns = [...new Set(all.flatMap((s) => s.columns))];
+  const lines = [["name", ...tags, ...columns].map(cell).join(",")];
+  for (const series of all) {
+    const at = columns.map((name) => series.columns.indexOf(name));
+    const head = [series.name ?? "", ...tags.map((t) => series.tags?.[t] ?? "")];
     for (const row of series.values ?? []) {
-      lines.push([series.name ?? "", ...tags.map((t) => series.tags![t]!), ...row.map((v, i) => (series.columns[i] === "time" ? time(v) : v))].map(cell).join(","));
+      lines.push([...head, ...at.map((i) => (i < 0 ? null : series.columns[i] === "time" ? time(row[i]!) : row[i]!))].map(cell).join(","));
     }
   }
   return lines.join("\r\n") + "\r\n";
@@ -25,20 +53,19 @@ function time(value: Value): Value {
 }
 
 /**
- * Writes results as line protocol with times in ms. Tags are those that the answer is
- * grouped by; all other columns are fields. Series without a name or a time have no
- * lines.
+ * Writes results of PromQL as line protocol: times in ms become ns. Labels are tags.
+ * Series without a name have no lines.
  */
 export function toLineProtocol(results: Result[]): string {
   const lines: string[] = [];
   for (const series of results.flatMap((r) => r.series ?? [])) {
     const at = series.columns.indexOf("time");
-    if (at < 0 || series.name === undefined) continue;
+    if (at < 0 || !series.name) continue;
     const tags = Object.entries(series.tags ?? {}).filter(([, value]) => value !== "").map(([key, value]) => `,${escape(key)}=${escape(value)}`);
     const key = series.name.replace(/[, ]/g, "\\$&") + tags.join("");
     for (const row of series.values ?? []) {
-      const fields = series.columns.flatMap((name, i) => (i === at || row[i] === null ? [] : [`${escape(name)}=${field(row[i]!)}`]));
-      if (fields.length > 0) lines.push(`${key} ${fields.join(",")} ${row[at]}`);
+      const fields = series.columns.flatMap((name, i) => (i === at || row[i] === null ? [] : [`${escape(name)}=${row[i]}`]));
+      if (fields.length > 0) lines.push(`${key} ${fields.join(",")} ${BigInt(Math.round(Number(row[at]))) * 1_000_000n}`);
     }
   }
   return lines.join("\n") + "\n";
@@ -48,13 +75,9 @@ function escape(name: string): string {
   return name.replace(/[,= ]/g, "\\$&");
 }
 
-function field(value: Exclude<Value, null>): string {
-  return typeof value === "string" ? `"${value.replace(/["\\]/g, "\\$&")}"` : String(value);
-}
-
-/** Hands a text to the user as a file. */
-export function download(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+/** Hands a file to the user. */
+export function download(name: string, file: Blob): void {
+  const url = URL.createObjectURL(file);
   const link = document.createElement("a");
   link.href = url;
   link.download = name;

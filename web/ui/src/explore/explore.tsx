@@ -12,9 +12,9 @@ import { influxql } from "./language";
 import { Memory } from "./memory";
 import { type Mistake, mistakeOf } from "./mistake";
 import { completePromQL, promql } from "./promql";
-import { type Answer, run } from "./run";
+import { type Answer, NotRun, run } from "./run";
 import { Shown } from "./shown";
-import { change, load, revision, settings, settingsOf, styles, views } from "./state";
+import { change, load, paramsOf, revision, settings, settingsOf, styles, views } from "./state";
 import { TimeRange } from "./timerange";
 
 export function Explore() {
@@ -28,14 +28,15 @@ export function Explore() {
   const running = useRef<AbortController | null>(null);
   const output = useRef<HTMLDivElement>(null);
 
-  const ask = async () => {
+  // Only what the user does to run the query counts as by hand. All else may change nothing.
+  const ask = async (byHand = false) => {
     running.current?.abort();
     const { text } = settings.value;
     if (text.trim() === "") return;
     const controller = (running.current = new AbortController());
     busy.value = true;
     try {
-      answer.value = await run(settings.value, output.current?.clientWidth ?? 1000, controller.signal);
+      answer.value = await run(settings.value, output.current?.clientWidth ?? 1000, byHand, controller.signal);
       error.value = mistake.value = null;
       remember(settings.value);
     } catch (e) {
@@ -46,10 +47,11 @@ export function Explore() {
     busy.value = false;
   };
 
-  // A link that is opened while the page is shown.
+  // A link that is opened while the page is shown. A link lacks a text with a password,
+  // which the editor keeps.
   useEffect(() => {
     const linked = settingsOf(place.value.params);
-    if (JSON.stringify(linked) === JSON.stringify(settings.value)) return;
+    if (JSON.stringify(paramsOf(linked)) === JSON.stringify(paramsOf(settings.value))) return;
     load(linked);
     void ask();
   }, [place.value]);
@@ -99,7 +101,7 @@ export function Explore() {
         value={s.text}
         revision={revision.value}
         onChange={(text) => change({ text })}
-        onRun={() => void ask()}
+        onRun={() => void ask(true)}
         language={s.lang === "promql" ? promql : influxql}
         complete={(context) => (settings.value.lang === "promql" ? completePromQL(settings.value.db, settings.value.rp, context) : complete(settings.value.db, context))}
         mistake={mistake.value}
@@ -107,7 +109,7 @@ export function Explore() {
         hint={s.lang === "promql" ? "sum by (host) (rate(requests_total[5m]))" : "SELECT mean(usage_user) FROM cpu WHERE $timeFilter GROUP BY time($interval), host"}
       />
       <div class="bar">
-        <button type="button" class="primary" onClick={() => void ask()} title="Ctrl+Enter">Run</button>
+        <button type="button" class="primary" onClick={() => void ask(true)} title="Ctrl+Enter">Run</button>
         {busy.value && <button type="button" onClick={() => { running.current?.abort(); busy.value = false; }}>Cancel</button>}
         <span class="tabs" role="group" aria-label="View">
           {views.map((v) => <button key={v} type="button" aria-pressed={s.view === v} onClick={() => change({ view: v })}>{v[0]!.toUpperCase() + v.slice(1)}</button>)}
@@ -122,7 +124,10 @@ export function Explore() {
         </span>
       </div>
       <Memory />
-      {error.value !== null && <ErrorBox error={error.value} />}
+      {error.value instanceof NotRun && (
+        <p class="message" role="status">This changes something, so it runs only when you press Run: <code>{error.value.message}</code></p>
+      )}
+      {error.value !== null && !(error.value instanceof NotRun) && <ErrorBox error={error.value} />}
       {s.text === "" && s.lang === "influxql" && (
         <p class="faint">
           Type a query, choose one in <a href={linkTo("schema", { db: s.db })}>Schema</a>, or begin with{" "}

@@ -1,7 +1,8 @@
 // Runs what Explore asks.
 
 import { request } from "../api/client";
-import { queryRaw, type Message, type Result } from "../api/influxql";
+import { type Change, queryRaw, refusedIn, type Message, type Result } from "../api/influxql";
+import { confirm } from "../parts/confirm";
 import { fill, intervalOf, rangeOf, type Range } from "./range";
 import { framesOf, framesOfPromQL, type Frame, type PromData } from "./frame";
 import type { Settings } from "./state";
@@ -13,28 +14,63 @@ export interface Answer {
   results: Result[]; // of InfluxQL; for PromQL a table of the frames
   messages: Message[];
   raw: string; // the answer as it came
-  /** What was sent, and for how long the page waited. */
+  /** What was sent, in which language and to which place. */
   sent: string;
+  lang: Settings["lang"];
+  place: { db: string; rp: string };
+  /** The statements changed something: to send them again would do it again. */
+  changed: boolean;
+  /** For how long the page waited. */
   took: number; // ms
   rows: number;
 }
 
-/** Asks the server. pixels is the width of the plot, which chooses $interval. */
-export async function run(s: Settings, pixels: number, signal: AbortSignal): Promise<Answer> {
+/** Statements that were not run, because they change something. */
+export class NotRun extends Error {
+  constructor(changes: Change[]) {
+    super(changes.map((c) => c.statement).join("; "));
+  }
+}
+
+/**
+ * Asks the server. pixels is the width of the plot, which chooses $interval. What
+ * changes something runs only if the user has asked by hand, and what destroys
+ * something only if the user agrees once more. The server says which statements these
+ * are.
+ */
+export async function run(s: Settings, pixels: number, byHand: boolean, signal: AbortSignal): Promise<Answer> {
   const range = rangeOf(s.from, s.to);
   const interval = intervalOf(range, pixels);
   const begin = performance.now();
-  const answer = s.lang === "influxql" ? await runInfluxQL(s, range, interval, signal) : await runPromQL(s, range, interval, signal);
+  const answer = s.lang === "influxql" ? await runInfluxQL(s, range, interval, byHand, signal) : await runPromQL(s, range, interval, signal);
   const rows = answer.results.reduce((sum, r) => sum + (r.series ?? []).reduce((n, series) => n + (series.values?.length ?? 0), 0), 0);
-  return { ...answer, range, took: performance.now() - begin, rows };
+  return { ...answer, range, lang: s.lang, place: { db: s.db, rp: s.rp }, took: performance.now() - begin, rows };
 }
 
-type Part = Pick<Answer, "frames" | "results" | "messages" | "sent" | "raw">;
+type Part = Pick<Answer, "frames" | "results" | "messages" | "sent" | "raw" | "changed">;
 
-async function runInfluxQL(s: Settings, range: Range, interval: number, signal: AbortSignal): Promise<Part> {
+async function runInfluxQL(s: Settings, range: Range, interval: number, byHand: boolean, signal: AbortSignal): Promise<Part> {
   const sent = fill(s.text, range, interval);
-  const { results, raw } = await queryRaw(sent, { db: s.db, rp: s.rp, epoch: "ms", signal });
-  return { sent, raw, results, frames: framesOf(results), messages: results.flatMap((r) => r.messages ?? []) };
+  const options = { db: s.db, rp: s.rp, epoch: "ms", hints: true, signal } as const;
+  let changed = false;
+  const { results, raw } = await queryRaw(sent, options).catch(async (e: unknown) => {
+    const changes = refusedIn(e);
+    if (changes.length === 0) throw e;
+    if (!byHand || !(await agreed(changes, signal))) throw new NotRun(changes);
+    changed = true;
+    return queryRaw(sent, { ...options, changes: true });
+  });
+  return { sent, raw, changed, results, frames: framesOf(results), messages: results.flatMap((r) => r.messages ?? []) };
+}
+
+/** Asks whether statements that destroy something are meant. */
+async function agreed(changes: Change[], signal: AbortSignal): Promise<boolean> {
+  const destroying = changes.filter((c) => c.destroys);
+  if (destroying.length === 0) return true;
+  const databases = [...new Set(destroying.map((c) => c.database).filter((db) => db !== ""))];
+  const where = databases.length === 0 ? "" : ` on ${databases.length === 1 ? "database" : "the databases"} ${databases.join(", ")}`;
+  const lines = changes.map((c) => (databases.length > 1 && c.database !== "" ? `${c.database}: ${c.statement}` : c.statement));
+  return confirm(`Run this${where}?`, `It removes or alters what is there. Nothing brings that back but a backup.\n\n${lines.join("\n")}`, "Run", signal);
 }
 
 async function runPromQL(s: Settings, range: Range, interval: number, signal: AbortSignal): Promise<Part> {
@@ -50,5 +86,5 @@ async function runPromQL(s: Settings, range: Range, interval: number, signal: Ab
   const results: Result[] = [
     { statement_id: 0, series: frames.map((f) => ({ name: f.name, tags: f.labels, columns: ["time", "value"], values: Array.from(f.times, (t, i) => [t, Number.isNaN(f.values[i]) ? null : f.values[i]!]) })) },
   ];
-  return { sent, raw, frames, results, messages: [...warnings.map((text) => ({ level: "warning", text })), ...infos.map((text) => ({ level: "info", text }))] };
+  return { sent, raw, changed: false, frames, results, messages: [...warnings.map((text) => ({ level: "warning", text })), ...infos.map((text) => ({ level: "info", text }))] };
 }

@@ -1,6 +1,6 @@
 // An answer in the view that the user has chosen.
 
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { query, type Series } from "../api/influxql";
 import { Branch } from "../parts/branch";
 import { ErrorBox } from "../parts/error";
@@ -9,14 +9,14 @@ import { useLoad } from "../parts/load";
 import { Plot } from "../parts/plot";
 import type { Cell } from "../parts/rows";
 import { firstStatement } from "./context";
-import { download, toCSV, toLineProtocol } from "./download";
+import { csvOf, download, linesOf } from "./download";
 import { type Step, treeOf } from "./plan";
 import type { Answer } from "./run";
 import { change, settings } from "./state";
 
 /** Shows an answer. What has no numbers over time is a table in place of a plot. */
 export function Shown({ answer }: { answer: Answer }) {
-  const { view, style, lang } = settings.value;
+  const { view, style } = settings.value;
   const plotted = view === "plot" && answer.frames.length > 0;
   const plan = answer.results.flatMap((r) => r.series ?? []).find((s) => s.columns[0]?.startsWith("EXPLAIN ANALYZE"));
   const zoom = (from: number, to: number) => change({ from: new Date(from).toISOString(), to: new Date(to).toISOString() });
@@ -29,17 +29,30 @@ export function Shown({ answer }: { answer: Answer }) {
       {view !== "raw" && plan !== undefined && <Tree steps={treeOf((plan.values ?? []).map((row) => String(row[0])))} />}
       {plotted && <Plot frames={answer.frames} style={style} range={answer.range} onRange={zoom} label={`Plot of ${answer.frames.length} series`} />}
       {view !== "raw" && !plotted && plan === undefined && answer.results.map((r) => r.series !== undefined && <Tables key={r.statement_id} series={r.series} />)}
-      {answer.rows > 0 && (
-        <div class="bar">
-          <button type="button" onClick={() => download("answer.csv", toCSV(answer.results))}>Download CSV</button>
-          {answer.frames.length > 0 && <button type="button" onClick={() => download("answer.lp", toLineProtocol(answer.results))}>Download line protocol</button>}
-        </div>
-      )}
-      {lang === "influxql" && answer.frames.length > 0 && /^\s*select\b/i.test(answer.sent) && (
+      {answer.rows > 0 && !answer.changed && <Downloads key={answer.sent} answer={answer} />}
+      {answer.lang === "influxql" && answer.frames.length > 0 && /^\s*select\b/i.test(answer.sent) && (
         <div class="analysis">
-          <Branch key={answer.sent} label="How the server runs this">{() => <Analyzed statement={answer.sent} />}</Branch>
+          <Branch key={answer.sent} label="How the server runs this">{() => <Analyzed answer={answer} />}</Branch>
         </div>
       )}
+    </>
+  );
+}
+
+/** The answer as files. */
+function Downloads({ answer }: { answer: Answer }) {
+  const [error, setError] = useState<Error | null>(null);
+  const save = (name: string, file: Promise<Blob>) => {
+    setError(null);
+    file.then((blob) => download(name, blob), setError);
+  };
+  return (
+    <>
+      <div class="bar">
+        <button type="button" onClick={() => save("answer.csv", csvOf(answer))}>Download CSV</button>
+        {answer.frames.length > 0 && <button type="button" onClick={() => save("answer.lp", linesOf(answer))}>Download line protocol</button>}
+      </div>
+      {error !== null && <ErrorBox error={error} />}
     </>
   );
 }
@@ -78,13 +91,12 @@ function shown(columns: string[]): (value: Cell, column: number) => string {
 }
 
 /** How the server ran a statement. */
-function Analyzed({ statement }: { statement: string }) {
-  const { db, rp } = settings.value;
+function Analyzed({ answer }: { answer: Answer }) {
   const found = useLoad(async (signal) => {
-    const [result] = await query(`EXPLAIN ANALYZE ${firstStatement(statement)}`, { db, rp, signal });
+    const [result] = await query(`EXPLAIN ANALYZE ${firstStatement(answer.sent)}`, { ...answer.place, signal });
     if (result?.error !== undefined) throw new Error(result.error);
     return treeOf((result?.series ?? []).flatMap((s) => (s.values ?? []).map((row) => String(row[0]))));
-  }, [statement]);
+  }, [answer.sent]);
   if (found.error !== null) return <ErrorBox error={found.error} />;
   if (found.data === null) return <p class="faint">Running…</p>;
   return <Tree steps={found.data} />;

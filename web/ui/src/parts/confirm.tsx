@@ -12,9 +12,19 @@ interface Question {
 
 const asked = signal<Question | null>(null);
 
-/** Asks, and returns whether the user agrees. action is the text of the button. */
-export function confirm(title: string, text: string, action: string): Promise<boolean> {
-  return new Promise((answer) => (asked.value = { title, text, action, answer }));
+/**
+ * Asks, and returns whether the user agrees. action is the text of the button. The
+ * signal takes the question back.
+ */
+export function confirm(title: string, text: string, action: string, signal?: AbortSignal): Promise<boolean> {
+  return new Promise((answer) => {
+    const question = { title, text, action, answer };
+    asked.value = question;
+    signal?.addEventListener("abort", () => {
+      if (asked.value === question) asked.value = null;
+      answer(false);
+    });
+  });
 }
 
 /** The dialog of confirm. The frame of the page has one. */

@@ -25,21 +25,29 @@ export function Server() {
     [],
     every,
   );
+  const nodes = useLoad((signal) => select("SHOW SERVERS", { signal }), [], every);
+  const [members] = nodes.data ?? [];
   if (stats.error instanceof ApiError && stats.error.status === 403) return <p>Only an administrator sees this page.</p>;
   return (
     <section>
-      <Health />
+      <Health problems={members === undefined ? [] : problemsOf(members)} />
       {stats.error !== null && <ErrorBox error={stats.error} />}
       {stats.data !== null && <Load samples={stats.data} />}
       <Queries />
       {stats.data !== null && <Disk sample={stats.data.at(-1)!} />}
-      <Nodes />
+      {members !== undefined && <Nodes members={members} />}
       <Diagnostics />
     </section>
   );
 }
 
-function Health() {
+/** What is wrong with the nodes of a cluster, as the table of SHOW SERVERS has it. */
+function problemsOf(members: Series): string[] {
+  const [name, problem] = [members.columns.indexOf("name"), members.columns.indexOf("problem")];
+  return (members.values ?? []).filter((row) => row[problem] !== "").map((row) => `${row[name]}: ${row[problem]}`);
+}
+
+function Health({ problems }: { problems: string[] }) {
   const health = useLoad(
     async (signal) => {
       // A server that is not ready answers with 503 and says why.
@@ -52,9 +60,12 @@ function Health() {
   if (health.error !== null) return <ErrorBox error={health.error} />;
   const { status, message } = health.data ?? { status: "", message: "…" };
   return (
-    <p class={status === "fail" ? "error" : "good"} role="status">
-      {message}
-    </p>
+    <>
+      <p class={status === "fail" || problems.length > 0 ? "error" : "good"} role="status">
+        {message}
+      </p>
+      {problems.map((p) => <p key={p} class="error">{p}</p>)}
+    </>
   );
 }
 
@@ -105,7 +116,7 @@ function Queries() {
   const rows = (series?.values ?? []).filter((row) => !/^SHOW (QUERIES|STATS|SERVERS|DIAGNOSTICS)/.test(String(row[1]))); // not those of this page
   const kill = async (id: string, text: string) => {
     if (!(await confirm("Kill this query?", text, "Kill"))) return;
-    await query(`KILL QUERY ${id}`);
+    await query(`KILL QUERY ${id}`, { changes: true });
     running.reload();
   };
   return (
@@ -149,13 +160,11 @@ function Disk({ sample }: { sample: Sample }) {
   );
 }
 
-function Nodes() {
-  const nodes = useLoad((signal) => select("SHOW SERVERS", { signal }), [], every);
-  if (nodes.data === null || nodes.data.length === 0) return null;
+function Nodes({ members }: { members: Series }) {
   return (
     <>
       <h2>Nodes of the cluster</h2>
-      {nodes.data.map((s, i) => <Grid key={i} caption={s.name ?? ""} columns={s.columns} rows={s.values ?? []} />)}
+      <Grid caption="As the node that answers sees them" columns={members.columns} rows={members.values ?? []} />
     </>
   );
 }
