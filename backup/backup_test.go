@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,7 +27,10 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/point"
 	"tsdbd/model/scan"
+	"tsdbd/shard/manifest"
 	"tsdbd/store"
+	"tsdbd/store/layout"
+	"tsdbd/store/ledger"
 	"tsdbd/transfer"
 )
 
@@ -206,6 +210,16 @@ func TestPlace(t *testing.T) {
 	}
 	if _, err := Place(context.Background(), r, data, RestoreOptions{}); err == nil {
 		t.Error("restored over data")
+	}
+	known, whole, err := ledger.Read(vfs.OS, data)
+	if err != nil || !whole || len(known.Shards) != 7 {
+		t.Fatalf("ledger: %+v, %v", known, err)
+	}
+	for id, sh := range known.Shards {
+		m, err := manifest.Read(vfs.OS, path.Join(data, layout.ShardDir(sh.Database, id)))
+		if err != nil || m.Known() != sh.Known || sh.Edition == 0 {
+			t.Errorf("the ledger knows %+v of shard %d, whose manifest is %+v, %v", sh, id, m, err)
+		}
 	}
 	back := openDir(t, data)
 	same(t, "restored", dump(t, back, transfer.Filter{}), want)

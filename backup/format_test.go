@@ -86,6 +86,29 @@ func TestManifestGolden(t *testing.T) {
 	}
 }
 
+// TestOtherVersions calls a backup of another build older or newer, whatever else has
+// changed in it.
+func TestOtherVersions(t *testing.T) {
+	for version, want := range map[int]string{
+		manifestVersion - 1: "x.backup: backup of version 1 was written by an older build of tsdbd",
+		manifestVersion + 1: "x.backup: backup of version 3 was written by a newer build of tsdbd",
+	} {
+		for _, spoil := range []func(m *Manifest){func(*Manifest) {}, func(m *Manifest) { m.Catalog = nil }} {
+			m := sampleManifest()
+			m.Version = version
+			spoil(m)
+			b, err := m.encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = decodeBackup("x.backup", b)
+			if !errors.Is(err, binio.ErrVersion) || errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), want) {
+				t.Errorf("version %d: %v, want %q", version, err, want)
+			}
+		}
+	}
+}
+
 // TestStrangeNames refuses names that would lead out of a directory.
 func TestStrangeNames(t *testing.T) {
 	for what, spoil := range map[string]func(m *Manifest){
@@ -97,7 +120,6 @@ func TestStrangeNames(t *testing.T) {
 		"file dots":       func(m *Manifest) { m.Shards[0].Files[0].Name = ".." },
 		"file empty":      func(m *Manifest) { m.Shards[0].Files[0].Name = "" },
 		"database":        func(m *Manifest) { m.Shards[0].Database = 9 },
-		"version":         func(m *Manifest) { m.Version = 1 },
 		"catalog":         func(m *Manifest) { m.Catalog = nil },
 	} {
 		m := sampleManifest()

@@ -142,9 +142,6 @@ func (m *Manifest) objects() []Object {
 
 // check refuses a manifest that cannot be used; names become paths.
 func (m *Manifest) check() error {
-	if m.Version != manifestVersion {
-		return fmt.Errorf("backup of version %d, this program knows %d", m.Version, manifestVersion)
-	}
 	if m.Catalog == nil {
 		return errors.New("backup without a catalog")
 	}
@@ -192,6 +189,15 @@ func decodeBackup(name string, b []byte) (*Manifest, error) {
 	}
 	if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != string(want) {
 		return nil, binio.Corruptf(name, 0, "manifest checksum mismatch")
+	}
+	var of struct {
+		Version uint64 `json:"version"`
+	}
+	if err := json.Unmarshal(body, &of); err != nil {
+		return nil, binio.Corruptf(name, int64(len(head)+1), "%v", err)
+	}
+	if err := binio.CheckVersion(name, "backup", of.Version, manifestVersion); err != nil {
+		return nil, err
 	}
 	m := new(Manifest)
 	if err := json.Unmarshal(body, m); err != nil {

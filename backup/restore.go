@@ -18,6 +18,7 @@ import (
 	"tsdbd/shard/manifest"
 	"tsdbd/store"
 	"tsdbd/store/layout"
+	"tsdbd/store/ledger"
 	"tsdbd/transfer"
 )
 
@@ -174,6 +175,7 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 			return nil, err
 		}
 	}
+	known := ledger.Ledger{Lineage: data.Lineage, Shards: map[uint64]ledger.Shard{}}
 	for _, s := range shards {
 		at := path.Join(dir, layout.ShardDir(s.Database, s.ID))
 		for _, f := range s.Files {
@@ -184,15 +186,11 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		if err := fsys.MkdirAll(at); err != nil {
 			return nil, err
 		}
-		adopted, err := manifest.Adopt(path.Join(at, manifest.Name), s.Manifest, data.Lineage)
+		adopted, err := manifest.Adopt(fsys, at, s.Manifest, data.Lineage)
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range manifest.Names {
-			if err := vfs.WriteFileAtomic(fsys, at, path.Join(at, n), adopted); err != nil {
-				return nil, err
-			}
-		}
+		known.Shards[s.ID] = ledger.Shard{Database: s.Database, Known: adopted.Known()}
 	}
 	for _, d := range data.Databases {
 		at := path.Join(dir, layout.DatabaseDir(d.ID))
@@ -204,6 +202,9 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		}
 	}
 	if err := fsys.SyncDir(dir); err != nil {
+		return nil, err
+	}
+	if err := known.Create(fsys, dir); err != nil {
 		return nil, err
 	}
 	if err := meta.Create(fsys, path.Join(dir, "meta"), data); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tsdbd/inspect"
+	"tsdbd/internal/binio"
 	"tsdbd/transfer"
 )
 
@@ -20,6 +21,9 @@ func begin(ctx context.Context, c *transfer.Client, f *transfer.Filter, whole bo
 		params.Set("whole", "true")
 	}
 	if err := c.Ask(ctx, http.MethodPost, transfer.PathPrefix+"backup", params, nil, nil, m); err != nil {
+		return nil, err
+	}
+	if err := binio.CheckVersion("", "backup of the server", uint64(m.Version), manifestVersion); err != nil {
 		return nil, err
 	}
 	return m, m.check()

@@ -57,10 +57,11 @@ type Node struct {
 		store    *store.Store // nil until Start
 		api      http.Handler // of requests that other nodes forward
 		backups  http.Handler
-		problem  string // why the node is not where it should be
-		restart  error  // what was sent to restart
-		lead     *lead  // that requests are passed on to, or nil
-		ofStore  bool   // the store closes the log
+		problem  string   // why the node is not where it should be
+		restart  error    // what was sent to restart
+		silent   []string // members that do not answer
+		lead     *lead    // that requests are passed on to, or nil
+		ofStore  bool     // the store closes the log
 		closed   bool
 	}
 }
@@ -285,6 +286,7 @@ func (n *Node) Start(st *store.Store, api, backups http.Handler, h Hooks) error 
 	n.mu.Unlock()
 	n.running.Go(n.attend)
 	n.running.Go(n.watchLead)
+	n.running.Go(n.watchMembers)
 	return nil
 }
 

@@ -68,6 +68,8 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 		if p := at[server.ID]; p != nil {
 			m.Reachable, m.Applied, m.LagSeconds, m.Version = true, p.Applied, p.Lag, p.Version
 			m.Problem = n.problemOf(p)
+		} else {
+			m.Problem = fmt.Sprintf("not reachable at %s", server.Address)
 		}
 		s.Members = append(s.Members, m)
 	}
@@ -123,7 +125,7 @@ func (n *Node) role() string {
 func (n *Node) Health() (ok bool, message string) {
 	role := n.role()
 	n.mu.Lock()
-	problem, restart := n.mu.problem, n.mu.restart
+	problem, restart, silent := n.mu.problem, n.mu.restart, n.mu.silent
 	n.mu.Unlock()
 	if restart != nil {
 		return false, restart.Error()
@@ -147,8 +149,34 @@ func (n *Node) Health() (ok bool, message string) {
 	if problem != "" {
 		message += "; " + problem
 	}
+	for _, name := range silent {
+		message += fmt.Sprintf("; %s is not reachable", name)
+	}
 	for _, r := range n.refusals() {
 		message += "; " + r
 	}
 	return ok, message
+}
+
+// watchMembers keeps the names of the members that do not answer, for Health, which must
+// not wait for them. It runs until Close.
+func (n *Node) watchMembers() {
+	for {
+		servers := n.members()
+		at := n.reach(n.ctx, servers)
+		var silent []string
+		for _, s := range servers {
+			if at[s.ID] == nil {
+				silent = append(silent, nameOf(s.ID))
+			}
+		}
+		n.mu.Lock()
+		n.mu.silent = silent
+		n.mu.Unlock()
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-time.After(n.timeout()):
+		}
+	}
 }

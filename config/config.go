@@ -20,6 +20,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"tsdbd/httpapi"
+	"tsdbd/httpapi/browser"
 	"tsdbd/meta"
 	"tsdbd/prom/engine"
 	"tsdbd/query/tier"
@@ -39,6 +40,7 @@ type Config struct {
 	Cluster    Cluster           `toml:"cluster"`
 	Query      Query             `toml:"query"`
 	Prometheus Prometheus        `toml:"prometheus"`
+	Meta       Meta              `toml:"meta"`
 	Retention  Retention         `toml:"retention"`
 	Continuous ContinuousQueries `toml:"continuous_queries"`
 	Subscriber Subscriber        `toml:"subscriber"`
@@ -77,6 +79,12 @@ type Data struct {
 	// series above a bound are dropped. 0 is no bound.
 	MaxSeriesPerDatabase int `toml:"max-series-per-database" reload:"yes"`
 	MaxValuesPerTag      int `toml:"max-values-per-tag" reload:"yes"`
+	// ValidateKeys drops points with characters in the measurement or in tags that
+	// are not printable.
+	ValidateKeys bool `toml:"validate-keys" reload:"yes"`
+	// MaxFieldsPerMeasurement bounds the fields that a measurement has in a shard.
+	// Points that bring more are dropped. 0 is no bound.
+	MaxFieldsPerMeasurement int `toml:"max-fields-per-measurement" reload:"yes"`
 }
 
 // HTTP is about the API.
@@ -124,8 +132,10 @@ type HTTP struct {
 	// HTTPSPrivateKey is the file of the key; empty: the file of the certificate.
 	HTTPSPrivateKey string `toml:"https-private-key"`
 
-	// AllowedOrigins are the origins of web pages that may use the API.
+	// AllowedOrigins are the origins of web pages that may use the API, and
+	// AllowedHosts names of the server by which browsers may use it.
 	AllowedOrigins []string `toml:"allowed-origins"`
+	AllowedHosts   []string `toml:"allowed-hosts"`
 
 	UnixSocketEnabled     bool     `toml:"unix-socket-enabled"`
 	BindSocket            string   `toml:"bind-socket"`
@@ -156,6 +166,16 @@ type Prometheus struct {
 	Database string `toml:"database" reload:"yes"`
 	// LookbackDelta is how old the latest sample of a series may be.
 	LookbackDelta Duration `toml:"lookback-delta" reload:"yes"`
+	// ExperimentalPromQL allows what Prometheus has only with a feature flag.
+	ExperimentalPromQL bool `toml:"experimental-promql" reload:"yes"`
+	// MaxExemplars is how many exemplars are kept in memory, of all databases.
+	MaxExemplars int `toml:"max-exemplars"`
+}
+
+// Meta is about the catalog.
+type Meta struct {
+	// RetentionAutocreate has CREATE DATABASE make the policy autogen.
+	RetentionAutocreate bool `toml:"retention-autocreate"`
 }
 
 // Retention is about the expiry of data.
@@ -226,6 +246,7 @@ func Default() *Config {
 		Data: Data{
 			Dir: "data", WALSegmentSize: 16 << 20, WALMaxSize: 512 << 20,
 			FlushIdle: Duration(10 * time.Minute), CompactAfter: Duration(10 * time.Minute),
+			MaxFieldsPerMeasurement: 1_000_000,
 		},
 		HTTP: HTTP{
 			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20,
@@ -233,11 +254,12 @@ func Default() *Config {
 			BindSocket: "/var/run/tsdbd.sock", UnixSocketPermissions: 0o660,
 		},
 		Prometheus: Prometheus{
-			Database: httpapi.DefaultPrometheusDatabase, LookbackDelta: Duration(engine.DefaultLookback),
+			Database: httpapi.DefaultPrometheusDatabase, LookbackDelta: Duration(engine.DefaultLookback), MaxExemplars: 100_000,
 		},
 		Query:   Query{UseTiers: tier.Expired},
 		TLS:     TLS{MinVersion: tls.VersionTLS12},
 		Cluster: defaultCluster(),
+		Meta:    Meta{RetentionAutocreate: true},
 		Retention: Retention{
 			Enabled: true, CheckInterval: Duration(30 * time.Minute),
 			DayShardsFrom: Duration(2 * day), WeekShardsFrom: Duration(180 * day),
@@ -464,6 +486,12 @@ func (c *Config) validate() error {
 	if _, err := c.HTTP.StatusFilter(); err != nil {
 		errs = append(errs, err)
 	}
+	for _, origin := range c.HTTP.AllowedOrigins {
+		check(browser.IsOrigin(origin), "http.allowed-origins has %q, which is neither * nor an origin such as https://grafana.example.org, without a path", origin)
+	}
+	for _, host := range c.HTTP.AllowedHosts {
+		check(browser.IsHost(host), "http.allowed-hosts has %q, which is no name of a host such as tsdb.example.org, without a port", host)
+	}
 	if _, err := c.TLS.Parse(); err != nil {
 		errs = append(errs, err)
 	}
@@ -478,6 +506,7 @@ func (c *Config) validate() error {
 		c.Subscriber.WriteBufferSize > 0 && c.Subscriber.WriteBufferSize <= 1<<20 && c.Subscriber.TotalBufferBytes >= 0,
 		"subscriber.http-timeout, write-concurrency (at most 1000) and write-buffer-size (at most 1048576) must be positive")
 	check(meta.CheckName(c.Prometheus.Database) == nil, "prometheus.database cannot be %q", c.Prometheus.Database)
+	check(c.Prometheus.MaxExemplars >= 0, "prometheus.max-exemplars must not be negative")
 	check(c.Prometheus.LookbackDelta >= Duration(time.Millisecond), "prometheus.lookback-delta must be at least a millisecond")
 	check(c.Retention.CheckInterval > 0, "retention.check-interval must be positive")
 	check(c.Retention.DayShardsFrom > 0 && c.Retention.WeekShardsFrom >= c.Retention.DayShardsFrom,
@@ -488,6 +517,7 @@ func (c *Config) validate() error {
 	check(!c.Monitor.StoreEnabled || meta.CheckName(c.Monitor.StoreDatabase) == nil, "monitor.store-database cannot be %q", c.Monitor.StoreDatabase)
 	for name, n := range map[string]int{
 		"data.max-series-per-database": c.Data.MaxSeriesPerDatabase, "data.max-values-per-tag": c.Data.MaxValuesPerTag,
+		"data.max-fields-per-measurement": c.Data.MaxFieldsPerMeasurement,
 		"http.max-concurrent-write-limit": c.HTTP.MaxConcurrentWriteLimit, "http.max-enqueued-write-limit": c.HTTP.MaxEnqueuedWriteLimit, "http.max-connection-limit": c.HTTP.MaxConnectionLimit,
 		"http.max-row-limit":           c.HTTP.MaxRowLimit,
 		"query.max-concurrent-queries": c.Query.MaxConcurrentQueries, "query.max-select-point": c.Query.MaxSelectPoint,

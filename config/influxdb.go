@@ -35,9 +35,8 @@ var influxKeys = map[string]influxKey{
 	"join":               {ignored: "the nodes of a cluster are cluster.join"},
 	"gossip-frequency":   {ignored: ownCluster},
 
-	"meta.dir":                  {ignored: inOneDirectory},
-	"meta.retention-autocreate": {ignored: "CREATE DATABASE makes a retention policy", only: "true"},
-	"meta.logging-enabled":      {ignored: ownLog},
+	"meta.dir":             {ignored: inOneDirectory},
+	"meta.logging-enabled": {ignored: ownLog},
 
 	"data.wal-dir":                                         {ignored: inOneDirectory},
 	"data.wal-fsync-delay":                                 {to: "data.wal-sync-interval"},
@@ -53,7 +52,6 @@ var influxKeys = map[string]influxKey{
 	"data.series-id-set-cache-size":                        {ignored: ownIndex},
 	"data.trace-logging-enabled":                           {ignored: ownLog},
 	"data.query-log-enabled":                               {ignored: "queries are not logged before they run, see query.log-queries-after and http.access-log"},
-	"data.validate-keys":                                   {ignored: "keys are always checked"},
 	"data.skip-field-size-validation":                      {ignored: "the length of a line is bounded by http.max-body-size"},
 	"data.strict-error-handling":                           {ignored: "errors are always strict"},
 	"data.tsm-use-madv-willneed":                           {ignored: "the kernel reads ahead by itself"},

@@ -85,11 +85,14 @@ func TestInfluxKeys(t *testing.T) {
 	f("[coordinator]\nquery-timeout = \"1s\"\n[query]\nquery-timeout = \"2s\"\n", "key coordinator.query-timeout is the same as query.query-timeout: give one of them")
 	f("[coordinator]\nquery-timeout = \"soon\"\n", `key coordinator.query-timeout: "soon" is not a duration such as 90s, 2h30m or 7d`)
 	f("[coordinator]\nquery-timeut = \"1s\"\n", "unknown key coordinator.query-timeut, did you mean coordinator.query-timeout?")
-	f("[meta]\nretention-autocreate = false\n", "key meta.retention-autocreate cannot be false: CREATE DATABASE makes a retention policy")
 	f("[http]\nflux-enabled = true\n", "key http.flux-enabled cannot be true: Flux is not supported")
 	f("[nosuch]\nx = 1\n", "unknown key nosuch.x")
 
-	c, notes, err := influxConf(t, "reporting-disabled = true\n[logging]\nformat = \"logfmt\"\nlevel = \"warn\"\n[tls]\nmin-version = \"tls1.3\"\nmax-version = \"\"\nciphers = []\n[http.headers]\n[ifql]\nenabled = true\n")
+	c, notes, err := influxConf(t, "[meta]\nretention-autocreate = false\n")
+	if err != nil || len(notes) > 0 || c.Meta.RetentionAutocreate {
+		t.Errorf("%v %q, %+v", err, notes, c.Meta)
+	}
+	c, notes, err = influxConf(t, "reporting-disabled = true\n[logging]\nformat = \"logfmt\"\nlevel = \"warn\"\n[tls]\nmin-version = \"tls1.3\"\nmax-version = \"\"\nciphers = []\n[http.headers]\n[ifql]\nenabled = true\n")
 	if err != nil || c.Log.Format != "text" || c.Log.Level.String() != "WARN" || c.TLS.MinVersion != 0x304 {
 		t.Errorf("%v %+v", err, c)
 	}

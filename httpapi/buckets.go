@@ -89,7 +89,8 @@ func (h *Handler) listBuckets(w *response, r *request) error {
 	if name == "" {
 		name = q.Get("id")
 	}
-	all := []bucketJSON{}
+	all, more := []bucketJSON{}, false
+	first := offset
 	passed := after == ""
 	for _, db := range h.opt.Catalog.Catalog().Databases {
 		if !r.sees(db.Name) {
@@ -105,10 +106,33 @@ func (h *Handler) listBuckets(w *response, r *request) error {
 				offset--
 			case limit <= 0 || len(all) < limit:
 				all = append(all, b)
+			default:
+				more = true
 			}
 		}
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"buckets": all})
+	links := pageLinks{Self: pageLink(name, after, limit, first)}
+	if more {
+		links.Next = pageLink(name, all[len(all)-1].ID, limit, 0)
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"buckets": all, "links": links})
+}
+
+// pageLinks are the links of a list of buckets. Next is there if more buckets follow.
+type pageLinks struct {
+	Self string `json:"self"`
+	Next string `json:"next,omitempty"`
+}
+
+// pageLink returns the link of a list with these parameters.
+func pageLink(name, after string, limit, offset int) string {
+	q := url.Values{"limit": {strconv.Itoa(limit)}, "offset": {strconv.Itoa(offset)}}
+	for key, value := range map[string]string{"name": name, "after": after} {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	return "/api/v2/buckets?" + q.Encode()
 }
 
 // createBucket answers POST /api/v2/buckets. It creates the policy. If the database

@@ -63,11 +63,12 @@ func TestBuckets(t *testing.T) {
 			`}],"orgId":"","schemaType":"implicit","id":"` + name + `","type":"","rp":"` + rp + `","createdAt":"0001-01-01T00:00:00Z","updatedAt":"0001-01-01T00:00:00Z"}`
 	}
 	own, hidden := bucket("db/autogen", "0", "604800"), bucket("hidden/autogen", "0", "604800")
-	f("ann", "GET", "", "", 200, `{"buckets":[`+own+`]}`)
-	f("root", "GET", "", "", 200, `{"buckets":[`+own+`,`+hidden+`]}`)
-	f("root", "GET", "?limit=1&offset=1", "", 200, `{"buckets":[`+hidden+`]}`)
-	f("root", "GET", "?after=db/autogen", "", 200, `{"buckets":[`+hidden+`]}`)
-	f("root", "GET", "?id=db/autogen", "", 200, `{"buckets":[`+own+`]}`)
+	f("ann", "GET", "", "", 200, `{"buckets":[`+own+`],"links":{"self":"/api/v2/buckets?`)
+	f("root", "GET", "", "", 200, `{"buckets":[`+own+`,`+hidden+`],"links":{"self":"/api/v2/buckets?limit=100\u0026offset=0"}}`)
+	f("root", "GET", "?limit=1", "", 200, `{"buckets":[`+own+`],"links":{"self":"/api/v2/buckets?limit=1\u0026offset=0","next":"/api/v2/buckets?after=db%2Fautogen\u0026limit=1\u0026offset=0"}}`)
+	f("root", "GET", "?limit=1&offset=1", "", 200, `{"buckets":[`+hidden+`],"links":{"self":"/api/v2/buckets?limit=1\u0026offset=1"}}`)
+	f("root", "GET", "?after=db/autogen", "", 200, `{"buckets":[`+hidden+`],"links":{"self":"/api/v2/buckets?after=db%2Fautogen\u0026limit=100\u0026offset=0"}}`)
+	f("root", "GET", "?id=db/autogen", "", 200, `{"buckets":[`+own+`],"links":{"self":"/api/v2/buckets?limit=100\u0026name=db%2Fautogen\u0026offset=0"}}`)
 	f("root", "GET", "?limit=x", "", 400, `limit must be a number, not \"x\"`)
 	f("ann", "GET", "/hidden", "", 404, `bucket not found: \"hidden\"`)
 	f("ann", "GET", "/db", "", 200, own)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/httpapi/browser"
 	"tsdbd/httpapi/encode"
 	"tsdbd/model/point"
 	"tsdbd/query"
@@ -279,7 +280,7 @@ func unavailable(err error) error {
 
 // isRefusal reports whether an error refuses a user.
 func isRefusal(err error) bool {
-	if err == nil {
+	if err == nil || errors.As(err, new(browser.Refusal)) {
 		return false
 	}
 	status, _ := classify(err)

@@ -141,6 +141,9 @@ func (d *deleteRequest) parsePredicate() (measurement string, where influxql.Exp
 		return "", nil, badRequest("delete - cannot parse predicate: " + err.Error())
 	}
 	err = eachEquality(e, func(key, value string) error {
+		if key == "_field" {
+			return badRequest("delete - a predicate cannot select a field: a delete removes whole points")
+		}
 		if key != "_measurement" {
 			where = expr.And(where, &influxql.BinaryExpr{
 				Op: influxql.EQ, LHS: &influxql.VarRef{Val: key}, RHS: &influxql.StringLiteral{Val: value},

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"tsdbd/httpapi/browser"
 	"tsdbd/httpapi/encode"
 	"tsdbd/httpapi/login"
 	"tsdbd/internal/body"
@@ -64,9 +65,15 @@ func classify(err error) (status int, message string) {
 	var refused login.Error
 	var busy login.BusyError
 	var partial point.PartialWrite
+	var readOnly *readOnlyError
+	var page browser.Refusal
 	switch {
 	case errors.As(err, &api):
 		return api.status, api.message
+	case errors.As(err, &readOnly):
+		return http.StatusBadRequest, readOnly.Message
+	case errors.As(err, &page):
+		return http.StatusForbidden, page.Error()
 	case errors.As(err, &refused):
 		return http.StatusUnauthorized, refused.Error()
 	case errors.As(err, &busy):
@@ -124,18 +131,28 @@ const maxErrorHeader = 1024
 
 // writeError answers with err in the format that the client accepts.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
-	status, message := classify(err)
+	status, message := errorHead(w, err)
 	h := w.Header()
 	f := encode.Format{Media: encode.Negotiate(r.Header.Values("Accept")), Pretty: pretty(r)}
 	h.Set("Content-Type", f.ErrorMedia())
+	w.WriteHeader(status)
+	body := encode.Error(f, message)
+	if refused, ok := errors.AsType[*readOnlyError](err); ok && f.ErrorMedia() == encode.MediaJSON {
+		body = refused.document(f.Pretty)
+	}
+	_, _ = w.Write(body) // the client is gone if this fails
+}
+
+// errorHead returns the status and the text of err, and sets the headers of the answer.
+func errorHead(w http.ResponseWriter, err error) (status int, message string) {
+	status, message = classify(err)
 	if status != http.StatusUnauthorized {
-		h.Set(errorHeader, headerText(message))
+		w.Header().Set(errorHeader, headerText(message))
 	}
 	if status == http.StatusServiceUnavailable {
-		h.Set("Retry-After", retryAfterSeconds)
+		w.Header().Set("Retry-After", retryAfterSeconds)
 	}
-	w.WriteHeader(status)
-	_, _ = w.Write(encode.Error(f, message)) // the client is gone if this fails
+	return status, message
 }
 
 // pretty reports whether the client wants JSON indented.

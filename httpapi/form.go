@@ -4,16 +4,26 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"tsdbd/internal/body"
 )
 
-// readBody reads the body of r. The caller must call Release.
+// readBody reads the body of r, plain or gzip. The caller must call Release.
 func (h *Handler) readBody(w *response, r *request) (*body.Body, error) {
+	if !body.Reads(r.Header) {
+		return nil, &apiError{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding %.100q is not supported, send gzip or none", r.Header.Get("Content-Encoding"))}
+	}
+	return h.readRaw(w, r)
+}
+
+// readRaw is readBody for a body that the caller decodes, unless it is gzip.
+func (h *Handler) readRaw(w *response, r *request) (*body.Body, error) {
 	b, err := h.bodies.Read(w.ResponseWriter, r.Request, h.limits.Load().MaxBodySize)
 	return b, bodyError(err)
 }
@@ -53,6 +63,16 @@ func (h *Handler) readForm(w *response, r *request) error {
 	r.Body = http.MaxBytesReader(nil, r.Body, int64(body.Len())+1) // lifts ParseForm's own limit
 	r.malformed = r.ParseForm()                                    // malformed pairs are left out
 	return nil
+}
+
+// flag returns a parameter that is true or false. It is true if any of its values is.
+func (r *request) flag(name string) (bool, error) {
+	for _, value := range r.Form[name] {
+		if value != "true" && value != "false" && value != "" {
+			return false, badRequest(fmt.Sprintf("%s must be true or false, not %q", name, value))
+		}
+	}
+	return slices.Contains(r.Form[name], "true"), nil
 }
 
 // multipartQuery returns the statements of a file part named q.

@@ -13,12 +13,12 @@ import (
 	"net/http"
 	"regexp"
 	runtimedebug "runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"tsdbd/httpapi/browser"
 	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/login"
 	"tsdbd/httpapi/promapi"
@@ -38,6 +38,7 @@ type Handler struct {
 	writes  atomic.Pointer[throttle.Throttle]
 	bodies  body.Budget
 	logins  *login.Logins
+	pages   *browser.Filter
 
 	metadata metadata.Recent
 
@@ -131,12 +132,27 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, forwarded bool)
 		fail(w, req.Request, errShuttingDown)
 		return
 	}
-	if err := h.answer(w, req, rt, serve); err != nil {
-		if errors.As(err, new(login.Error)) {
+	err := h.checkPage(req, rt.changes(r.Method))
+	if err == nil {
+		err = h.answer(w, req, rt, serve)
+	}
+	if err != nil {
+		if errors.As(err, new(login.Error)) && !browser.ByScript(r.Header) {
+			// A browser asks the person for a login, keeps it, and adds it to what
+			// any page sends here.
 			head.Set("WWW-Authenticate", h.challenge)
 		}
 		fail(w, req.Request, err)
 	}
+}
+
+// checkPage returns why a web page may not send a request. Between nodes, the node that
+// the browser asked has checked it.
+func (h *Handler) checkPage(r *request, changes bool) error {
+	if r.forwarded {
+		return nil
+	}
+	return h.pages.Check(r.Request, changes)
 }
 
 // recovered turns a panic into a 500 if nothing has been sent. Otherwise it returns
@@ -198,7 +214,7 @@ func (h *Handler) allowOrigin(head http.Header, origin string) {
 		return
 	}
 	head.Add("Vary", "Origin")
-	if origin == "" || !slices.Contains(h.opt.AllowedOrigins, "*") && !slices.Contains(h.opt.AllowedOrigins, origin) {
+	if origin == "" || !h.pages.Trusts(origin) {
 		return
 	}
 	head.Set("Access-Control-Allow-Origin", origin)

@@ -308,7 +308,7 @@ func TestQueryParametersByEveryWay(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path, body string
 		header             []string
-		readOnly           bool
+		warns              bool
 	}{
 		"GET":            {"GET", "/query?" + all, "", nil, true},
 		"GET gzip":       {"GET", "/query?" + all, "", []string{"Content-Encoding", "gzip"}, true},
@@ -329,7 +329,7 @@ func TestQueryParametersByEveryWay(t *testing.T) {
 				t.Fatalf("%d %s", a.status, a.body)
 			}
 			got := s.options
-			if got.Database != "d" || got.RetentionPolicy != "r" || got.ChunkSize != 7 || got.ReadOnly != c.readOnly || got.Text() != "SELECT v FROM m" {
+			if got.Database != "d" || got.RetentionPolicy != "r" || got.ChunkSize != 7 || got.WarnOfChanges != c.warns || got.Text() != "SELECT v FROM m" {
 				t.Errorf("options %+v", got)
 			}
 		})
@@ -392,6 +392,8 @@ func TestFormatsAndTimes(t *testing.T) {
 	f("", "text/csv, application/json", "text/csv", table)
 	f("", "application/json;q=0.5, text/csv;q=0.9", "text/csv", table)
 	f("&epoch=ms", "text/csv", "text/csv", "name,tags,time,v\nm,,-1,1.5\n")
+	f("&time_format=rfc3339&epoch=ms", "text/csv", "text/csv", "name,tags,time,v\nm,,1969-12-31T23:59:59.9985Z,1.5\n")
+	f("&epoch=s", "application/line-protocol", "application/line-protocol", "m v=1.5 -1500000\n")
 	const packed = "\x81\xa7results\xdd\x00\x00\x00\x01\x82\xacstatement_id\x00\xa6series\xdd\x00\x00\x00\x01\x83\xa4name\xa1m\xa7columns\x92\xa4time\xa1v\xa6values\xdd\x00\x00\x00\x01\x92"
 	f("&epoch=ms", "application/x-msgpack", "application/x-msgpack", packed+"\xff\xcb\x3f\xf8\x00\x00\x00\x00\x00\x00")
 	f("", "application/x-msgpack;q=0", "application/x-msgpack", packed+"\xc7\x0c\x05\xff\xff\xff\xff\xff\xff\xff\xff\x3b\x83\xe6\xa0\xcb\x3f\xf8\x00\x00\x00\x00\x00\x00")

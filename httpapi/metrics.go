@@ -62,7 +62,7 @@ func newMetrics(reg *prometheus.Registry) *metrics {
 		failed:      counter("write_points_failed_total", "Points of writes that failed as a whole."),
 		parseErrors: counter("write_parse_errors_total", "Write requests with at least one line that is not line protocol."),
 		refused:     counter("write_refused_total", "Write requests refused because too many were in flight."),
-		exemplars:   counter("exemplars_total", "Exemplars received. The server does not store them."),
+		exemplars:   counter("exemplars_total", "Exemplars received."),
 		panics:      counter("panics_total", "Requests that ended in a panic."),
 	}
 	if reg != nil {

@@ -12,7 +12,9 @@ import (
 	"tsdbd/httpapi/promapi"
 	"tsdbd/httpapi/throttle"
 	"tsdbd/meta"
+	"tsdbd/model"
 	"tsdbd/model/point"
+	"tsdbd/model/scan"
 	"tsdbd/prom/engine"
 	"tsdbd/query"
 	"tsdbd/query/admission"
@@ -35,6 +37,9 @@ type Writer interface {
 	// all points that it does not count are. An error that is point.Temporary may
 	// be tried again.
 	Write(ctx context.Context, db, rp string, batch *point.Batch) error
+	// WriteExemplars returns how many exemplars of series that the database has are kept
+	// or were before, and how many are older than what it has of their series.
+	WriteExemplars(ctx context.Context, db string, list []model.Exemplar) (kept, older int, err error)
 }
 
 // Cataloger has the databases and the users.
@@ -89,6 +94,8 @@ type Options struct {
 	// Explorer and Catalog answer /api/v1/status/tsdb. Without one of them there
 	// is no such route.
 	Explorer promapi.Explorer
+	// Delete deletes rows, for Prometheus' API.
+	Delete func(ctx context.Context, req scan.DeleteRequest) error
 	// Cluster is the node of a cluster that the Handler serves. nil: a single node.
 	Cluster Cluster
 	// Catalog has the users and the databases. If it is nil, there are no
@@ -109,8 +116,12 @@ type Options struct {
 	// SuppressWriteLog leaves writes out of AccessLog.
 	SuppressWriteLog bool
 	// AllowedOrigins are the origins, such as https://grafana.example.org, whose
-	// pages may read answers in a browser; "*": all. nil: none.
+	// pages may use the API in a browser; "*": all. nil: none.
 	AllowedOrigins []string
+	// AllowedHosts are names of the server, and Machine is that of the machine, see
+	// browser.Options.
+	AllowedHosts []string
+	Machine      string
 	// Headers are set in every answer. Headers of the API replace them.
 	Headers http.Header
 	// Version is the server's own version.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"mime"
 	"net/http"
-	"strings"
 
 	"tsdbd/model/point"
 	"tsdbd/prom"
@@ -16,16 +15,16 @@ import (
 // append to an address, and that of VictoriaMetrics.
 var otlpPaths = []string{"/api/v1/otlp/v1/metrics", "/v1/metrics", "/opentelemetry/v1/metrics"}
 
+// otlpMetricsOnly answers logs and traces.
+func otlpMetricsOnly(*response, *request) error {
+	return &apiError{http.StatusNotFound, "this server takes OTLP metrics only, no logs and no traces"}
+}
+
 // otlpWrite answers a request of OTLP metrics over HTTP.
 func (h *Handler) otlpWrite(w *response, r *request) error {
 	m := otlpRequest{h: h, media: otlpMedia(r.Request)}
 	if m.media == "" {
 		return &apiError{http.StatusUnsupportedMediaType, "the Content-Type of metrics is " + otlp.MediaProtobuf + " or " + otlp.MediaJSON}
-	}
-	switch strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))) {
-	case "", "identity", "gzip", "x-gzip":
-	default:
-		return &apiError{http.StatusUnsupportedMediaType, "the Content-Encoding of metrics is gzip or none"}
 	}
 	var err error
 	if m.opt, err = otlp.ParseOptions(r.URL.Query()); err != nil {
@@ -63,8 +62,9 @@ func (m *otlpRequest) parse(w *response, r *request, _ *target, table *point.Tab
 			return parsed{}, otlpBad(err)
 		}
 	}
+	rows := &prom.Rows{Builder: point.NewBuilder(table, &s.batch), Charge: charge}
 	m.result, err = otlp.Request(r.Context(), message, m.opt, otlp.Sink{
-		Rows: &prom.Rows{Builder: point.NewBuilder(table, &s.batch), Charge: charge},
+		Rows: rows,
 		Metadata: func(e otlp.Metadata) error {
 			left.metadata = append(left.metadata, metadata.Entry(e))
 			return nil
@@ -74,6 +74,7 @@ func (m *otlpRequest) parse(w *response, r *request, _ *target, table *point.Tab
 		return parsed{}, otlpBad(err)
 	}
 	m.h.metrics.exemplars.Add(float64(m.result.Exemplars))
+	left.exemplars = rows.Exemplars
 	if m.result.Rejected > 0 {
 		left.dropped, left.reason = m.result.Rejected, m.result.Message()
 	}

@@ -108,7 +108,7 @@ func TestOTLP(t *testing.T) {
 	f("/v1/metrics?db=db&"+ann, "\x08\x01", 400, "\x08\x03\x12\x4f"+"protobuf: ExportMetricsServiceRequest: field 1 is truncated or has a wrong type", "Content-Type", "application/x-protobuf")
 	f("/v1/metrics?db=db&translation_strategy=x&"+ann, one, 400, `{"code":3,"message":"unknown translation_strategy \"x\""}`)
 	f("/v1/metrics?db=db&"+ann, one, 415, `{"code":3,"message":"the Content-Type of metrics is application/x-protobuf or application/json"}`, "Content-Type", "text/plain")
-	f("/v1/metrics?db=db&"+ann, one, 415, `{"code":3,"message":"the Content-Encoding of metrics is gzip or none"}`, "Content-Encoding", "zstd")
+	f("/v1/metrics?db=db&"+ann, one, 415, `{"code":3,"message":"Content-Encoding \"zstd\" is not supported, send gzip or none"}`, "Content-Encoding", "zstd")
 	f("/v1/metrics?db=db&"+ann, one, 400, `{"code":3,"message":"gzip: invalid header"}`, "Content-Encoding", "gzip")
 	f("/v1/metrics?db=db&"+ann, strings.Repeat(" ", 100_001), 413, `{"code":8,"message":"Request Entity Too Large"}`)
 	// A small request that would be large in memory.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -19,15 +20,16 @@ import (
 	"tsdbd/query/admission"
 )
 
-// influxPromWrite answers /api/v1/prom/write, which InfluxDB has. It demands the name
-// of the database.
-func (h *Handler) influxPromWrite(w *response, r *request) error {
-	if _, _, named, err := h.promTarget(r); err != nil {
-		return err
-	} else if !named {
-		return errDatabaseRequired
+// named demands the name of the database, as InfluxDB does for its paths.
+func (h *Handler) named(serve handle) handle {
+	return func(w *response, r *request) error {
+		if _, _, named, err := h.promTarget(r); err != nil {
+			return err
+		} else if !named {
+			return errDatabaseRequired
+		}
+		return serve(w, r)
 	}
-	return h.promWrite(w, r)
 }
 
 // promWrite answers remote write 1.0 and 2.0.
@@ -37,7 +39,7 @@ func (h *Handler) promWrite(w *response, r *request) error {
 		return &apiError{http.StatusUnsupportedMediaType, err.Error()}
 	}
 	m := remoteWrite{h: h, second: second}
-	m.announce(w, 0)
+	m.announce(w, parsed{})
 	return h.promStore(w, r, target{parse: m.parse, done: m.done})
 }
 
@@ -70,38 +72,31 @@ func (m *remoteWrite) parse(w *response, r *request, _ *target, table *point.Tab
 	}
 	m.refused = rows.Refused
 	m.h.metrics.exemplars.Add(float64(m.written.Exemplars))
-	return parsed{dropped: rows.Refused, reason: rows.Reason, metadata: m.written.Metadata}, nil
+	return parsed{dropped: rows.Refused, reason: rows.Reason, metadata: m.written.Metadata, exemplars: rows.Exemplars}, nil
 }
 
 // done says how much is durable.
 func (m *remoteWrite) done(w *response, left parsed, refused error) error {
-	m.announce(w, left.dropped-m.refused)
+	left.dropped -= m.refused
+	m.announce(w, left)
+	if refused == nil && left.older > 0 && m.second { // 1.0 cannot say so, and takes it for a failure
+		return badRequest(fmt.Sprintf("partial write: %d exemplars are out of order", left.older))
+	}
 	return refused
 }
 
 // announce sets the headers of version 2.0 that say how much is written. The store
-// has dropped that many rows of the batch. It does not say which: the headers take
+// has dropped so many rows of the batch. It does not say which: the headers take
 // them for samples first.
-func (m *remoteWrite) announce(w *response, dropped int) {
+func (m *remoteWrite) announce(w *response, left parsed) {
 	if !m.second {
 		return
 	}
-	samples := max(m.written.Samples-dropped, 0)
-	histograms := m.written.Histograms - max(dropped-m.written.Samples, 0)
-	for name, n := range map[string]int{"Samples": samples, "Histograms": histograms, "Exemplars": 0} {
+	samples := max(m.written.Samples-left.dropped, 0)
+	histograms := m.written.Histograms - max(left.dropped-m.written.Samples, 0)
+	for name, n := range map[string]int{"Samples": samples, "Histograms": histograms, "Exemplars": left.kept} {
 		w.Header().Set("X-Prometheus-Remote-Write-"+name+"-Written", strconv.Itoa(n))
 	}
-}
-
-// influxPromRead answers /api/v1/prom/read, which InfluxDB has. It demands the name of
-// the database.
-func (h *Handler) influxPromRead(w *response, r *request) error {
-	if _, _, named, err := h.promTarget(r); err != nil {
-		return err
-	} else if !named {
-		return errDatabaseRequired
-	}
-	return h.promRead(w, r)
 }
 
 // promRead answers remote read with samples or chunks.
@@ -229,7 +224,7 @@ func readSamples(w *response, _ *encode.Output, in seriesReader) error {
 // readSnappy reads a body in snappy's block format. The limits of bodies apply to
 // both the compressed and the decompressed bytes.
 func (h *Handler) readSnappy(w *response, r *request) (*body.Body, error) {
-	packed, err := h.readBody(w, r)
+	packed, err := h.readRaw(w, r)
 	if err != nil {
 		return nil, err
 	}

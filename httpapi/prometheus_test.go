@@ -103,12 +103,12 @@ func TestRemoteWrite2(t *testing.T) {
 		t.Errorf("who may not write has created %v", store.databases)
 	}
 	f("/api/v1/write?"+root+"&db=other", one, 404, "database not found", "0 0 0")
-	f("/api/v1/write?"+root, one, 204, "", "1 0 0")
+	f("/api/v1/write?"+root, one, 204, "", "1 0 1")
 	users.apply(t, meta.CreateDatabase{Name: "prometheus"})
 	users.apply(t, meta.SetPrivilege{Name: "ann", Database: "prometheus", Privilege: meta.WritePrivilege})
-	f("/api/v1/write?"+ann, one, 204, "", "1 0 0")
-	f("/api/v1/write?"+ann, request2("sample a", "histogram b", "sample c"), 204, "", "2 1 0")
-	f("/api/v1/write?"+ann, request2("sample a", "nameless b", "histogram c"), 400, `partial write: series 2: there is no label __name__ dropped=1 for database: prometheus`, "1 1 0")
+	f("/api/v1/write?"+ann, one, 204, "", "1 0 1")
+	f("/api/v1/write?"+ann, request2("sample a", "histogram b", "sample c"), 204, "", "2 1 3")
+	f("/api/v1/write?"+ann, request2("sample a", "nameless b", "histogram c"), 400, `partial write: series 2: there is no label __name__ dropped=1 for database: prometheus`, "1 1 2")
 	f("/api/v1/write?"+ann, []byte("\xff"), 400, "proto: cannot parse", "0 0 0")
 	f("/api/v1/write?"+ann, nil, 204, "", "0 0 0")
 	f("/api/v1/write?"+ann, member(1, nil), 400, "is one of remote write 1.0", "0 0 0")
@@ -116,13 +116,13 @@ func TestRemoteWrite2(t *testing.T) {
 		t.Errorf("stored %s", got)
 	}
 	store.create("db")
-	f("/prometheus/db/api/v1/write?"+ann, one, 204, "", "1 0 0")
-	f("/prometheus/db/autogen/api/v1/write?"+ann, one, 204, "", "1 0 0")
+	f("/prometheus/db/api/v1/write?"+ann, one, 204, "", "1 0 1")
+	f("/prometheus/db/autogen/api/v1/write?"+ann, one, 204, "", "1 0 1")
 	f("/prometheus/db/nosuch/api/v1/write?"+ann, one, 404, "retention policy not found: nosuch", "0 0 0")
-	f("/prometheus/none/api/v1/write?"+root, one, 404, `database not found: \"none\"`, "0 0 0")
-	f("/prometheus/%64b/api/v1/write?db=none&"+ann, one, 204, "", "1 0 0")
-	f("/prometheus/db/api/v1/prom/write?"+ann, one, 204, "", "1 0 0")
-	f("/prometheus/api/v1/write?"+ann, one, 204, "", "1 0 0") // the default
+	f("/prometheus/none/api/v1/write?"+root, one, 404, `database not found: "none"`, "0 0 0")
+	f("/prometheus/%64b/api/v1/write?db=none&"+ann, one, 204, "", "1 0 1")
+	f("/prometheus/db/api/v1/prom/write?"+ann, one, 204, "", "1 0 1")
+	f("/prometheus/api/v1/write?"+ann, one, 204, "", "1 0 1") // the default
 	f("/prometheus//api/v1/write?"+ann, one, 404, "404 page not found", "  ")
 	f("/prometheus/a/b/c/api/v1/write?"+ann, one, 404, "404 page not found", "  ")
 	f("/prometheus/db/write?"+ann, one, 404, "404 page not found", "  ")
@@ -130,17 +130,17 @@ func TestRemoteWrite2(t *testing.T) {
 		t.Errorf("GET: %d", got.status)
 	}
 	// The store drops a row of another type: the headers count what is left.
-	f("/api/v1/write?"+ann, request2("described d"), 204, "", "1 0 0")
+	f("/api/v1/write?"+ann, request2("described d"), 204, "", "1 0 1")
 	if got := store.fingerprint(); strings.Count(got, "__metadata__,metric=up") != 3 {
 		t.Errorf("stored %s", got)
 	}
 	before := store.fingerprint()
-	f("/api/v1/write?"+ann, request2("described d"), 204, "", "1 0 0")
+	f("/api/v1/write?"+ann, request2("described d"), 204, "", "1 0 1")
 	if got := store.fingerprint(); got != before {
 		t.Errorf("the same metadata again: %s", got)
 	}
 	store.databases["db"].types["up\x00value"] = model.Integer
-	f("/prometheus/db/api/v1/write?"+ann, request2("sample a", "histogram b", "sample c"), 400, "field type conflict", "0 1 0")
+	f("/prometheus/db/api/v1/write?"+ann, request2("sample a", "histogram b", "sample c"), 400, "field type conflict", "0 1 3")
 	store.writeErr = temporary{}
 	f("/api/v1/write?"+ann, one, 503, "later", "0 0 0")
 }

@@ -50,7 +50,7 @@ func (h *Handler) promRoutes() []route {
 	if h.opt.PromQL == nil {
 		return nil
 	}
-	o := promapi.Options{Engine: h.opt.PromQL, Build: h.opt.Version, Started: h.started}
+	o := promapi.Options{Engine: h.opt.PromQL, Delete: h.opt.Delete, Build: h.opt.Version, Started: h.started}
 	if h.opt.Catalog != nil {
 		o.Explorer = h.opt.Explorer
 	}
@@ -58,13 +58,17 @@ func (h *Handler) promRoutes() []route {
 	var all []route
 	for _, e := range api.Endpoints() {
 		serve := h.promEndpoint(api, e)
-		rt := route{path: "/api/v1/" + e.Path, name: e.Name, access: byRoute, place: byStatement, gzip: true, fail: promError}
+		rt := route{path: e.Path, name: e.Name, access: byRoute, place: byStatement, gzip: true, reads: e.Path != "/api/v1/", fail: promError(e.WriteError)}
 		rt.methods = methods{"GET": serve, "OPTIONS": status(http.StatusOK)}
 		if e.Post {
 			rt.methods["POST"] = serve
 		}
-		if e.Rights == promapi.Login {
+		switch e.Rights {
+		case promapi.Login:
 			rt.access, rt.place = LoggedIn, query.ThisNode
+		case promapi.Write:
+			rt.place, rt.reads = query.Leader, false
+			rt.methods = methods{"POST": serve, "PUT": serve}
 		}
 		all = append(all, rt)
 	}
@@ -83,18 +87,18 @@ func (h *Handler) promEndpoint(api *promapi.API, e promapi.Endpoint) handle {
 		if err := h.checkTexts(r); err != nil {
 			return err
 		}
-		if e.Rights != promapi.Login && h.opt.Cluster != nil {
+		if e.Rights != promapi.Login && e.Rights != promapi.Write && h.opt.Cluster != nil {
 			if forward, err := h.readElsewhere(w, r, query.AnyNode); err != nil {
 				return err
 			} else if forward {
 				return h.forward(w, r)
 			}
 		}
-		call := &promapi.Call{Request: r.Request, Rest: strings.TrimPrefix(r.path, "/api/v1/"+e.Path), W: w}
+		call := &promapi.Call{Request: r.Request, Rest: strings.TrimPrefix(r.path, e.Path), W: w}
 		if err := h.promAccess(r, e, call); err != nil {
 			return err
 		}
-		h.countClient(r, false)
+		h.countClient(r, e.Rights == promapi.Write)
 		opt := query.ExecuteOptions{User: r.userName()}
 		ctx, done := h.follow(w, r, &opt)
 		defer done()
@@ -143,17 +147,26 @@ func (h *Handler) promAccess(r *request, e promapi.Endpoint, call *promapi.Call)
 	}
 	call.Databases = []string{db}
 	call.Access = engine.Access{DB: db, RP: rp, MayLack: !named}
+	if e.Rights == promapi.Write {
+		if err := r.authorize(meta.WritePrivilege, "delete from", db); err != nil {
+			return err
+		}
+		call.Access.RP, err = h.opt.Writer.RetentionPolicy(db, rp)
+		return databaseError(err, db)
+	}
 	return r.authorize(meta.ReadPrivilege, "read from", db)
 }
 
-// promError answers with an error in Prometheus' form.
-func promError(w http.ResponseWriter, _ *http.Request, err error) {
-	code, kind, message, ok := promapi.Status(err)
-	if !ok {
-		code, message = classify(err)
+// promError returns what answers with an error in the form of Prometheus that write has.
+func promError(write func(w http.ResponseWriter, status int, kind, message string)) func(http.ResponseWriter, *http.Request, error) {
+	return func(w http.ResponseWriter, _ *http.Request, err error) {
+		code, kind, message, ok := promapi.Status(err)
+		if !ok {
+			code, message = classify(err)
+		}
+		if code == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", retryAfterSeconds)
+		}
+		write(w, code, kind, message)
 	}
-	if code == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", retryAfterSeconds)
-	}
-	promapi.WriteError(w, code, kind, message)
 }

@@ -136,6 +136,14 @@ func TestPrometheusRights(t *testing.T) {
 		f("ann", path, 403, `not authorized to read from database \"prometheus\"`)
 		f("root", path, 200, `{"status":"success"`)
 	}
+	f("", "/federate?match[]=m&db=mydb", 401, "unable to parse authentication credentials\n")
+	f("ann", "/federate?match[]=m&db=mydb", 200, "")
+	f("ann", "/prometheus/mydb/other/federate?match[]=m", 200, "")
+	f("ann", "/prometheus/mydb/none/federate?match[]=m", 404, "retention policy not found: none\n")
+	f("ann", "/prometheus/mydb/federate?match[]=-m", 400, "1:1: parse error: unexpected <op:->\n")
+	f("ann", "/federate?match[]=m&db=db", 403, "\"ann\" user is not authorized to read from database \"db\"\n")
+	f("ann", "/prometheus/db/federate?match[]=m&db=mydb", 403, "not authorized to read from database \"db\"\n")
+	f("ann", "/federate?match[]=m", 403, "not authorized to read from database \"prometheus\"\n")
 	f("ann", "/api/v1/status/buildinfo?", 200, `"version":"3.`)
 	f("", "/api/v1/status/buildinfo?", 401, `unauthorized`)
 }

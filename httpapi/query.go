@@ -53,6 +53,11 @@ func (h *Handler) query(w *response, r *request) error {
 	if err != nil {
 		return err
 	}
+	if !query.OnlyReads(req.query) {
+		if err := h.checkPage(r, true); err != nil {
+			return err
+		}
+	}
 	if h.opt.Cluster != nil {
 		if forwarded, err := h.queryElsewhere(w, r, req.query); forwarded || err != nil {
 			return err
@@ -240,7 +245,7 @@ func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account)
 			req.format.Unit = encode.EpochUnit("ns")
 		}
 	case "rfc3339":
-		req.format.Unit = 0
+		req.format.Unit, req.format.Texts = 0, true
 	default:
 		return nil, errTimeFormat
 	}
@@ -251,13 +256,33 @@ func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account)
 	if req.query, err = h.parse(r.Context(), regexes, req.text, params); err != nil {
 		return nil, err
 	}
+	hints, err := r.flag("hints")
+	if err != nil {
+		return nil, err
+	}
+	// One true is enough: a proxy may add it to the URL, whatever the client sends.
+	readOnly, err := r.flag("read_only")
+	if err != nil {
+		return nil, err
+	}
+	if readOnly {
+		if err := refuseChanges(req.query, r.FormValue("db")); err != nil {
+			return nil, err
+		}
+	}
+	if req.format.Media == encode.MediaLine {
+		if err := query.KeepTags(req.query); err != nil {
+			return nil, badRequest(err.Error())
+		}
+	}
 	if err := req.format.CheckStatements(len(req.query.Statements)); err != nil {
 		return nil, badRequest(err.Error())
 	}
 	req.options = query.ExecuteOptions{
 		Database:        r.FormValue("db"),
 		RetentionPolicy: r.FormValue("rp"),
-		ReadOnly:        r.Method == http.MethodGet,
+		Hints:           hints,
+		WarnOfChanges:   r.Method == http.MethodGet,
 		// Execute rewrites the statements, so Text parses the query again.
 		Text: func() string {
 			q, err := syntax.Parse(req.text, params)

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/httpapi/stall"
+	"tsdbd/model"
 	"tsdbd/model/point"
 )
 
@@ -125,4 +126,8 @@ func TestAnswerAfterSlowBodyHasItsTime(t *testing.T) {
 			t.Errorf("%v are left", left)
 		}
 	})
+}
+
+func (s sink) WriteExemplars(_ context.Context, _ string, list []model.Exemplar) (kept, older int, err error) {
+	return len(list), 0, nil
 }

@@ -25,6 +25,7 @@ type route struct {
 	access  Access
 	place   query.Place // the node of a cluster that answers
 	gzip    bool        // a 200 may be compressed
+	reads   bool        // also POST changes nothing, or the handler calls checkPage
 	methods methods
 	any     handle  // serves all methods in place of methods
 	fail    failure // answers with an error; nil: writeError
@@ -43,6 +44,11 @@ func (h *Handler) route(path string) *route {
 		}
 	}
 	return rt
+}
+
+// changes reports whether a request of a method may change something.
+func (rt *route) changes(method string) bool {
+	return !rt.reads && method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
 }
 
 // allow returns the methods of a route for the header of a 405.

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"tsdbd/httpapi/browser"
 	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/login"
 	"tsdbd/httpapi/promapi"
@@ -26,6 +28,7 @@ func New(opt Options) *Handler {
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.metrics = newMetrics(opt.Registry)
 	h.SetLimits(opt.Limits)
+	h.pages = browser.New(browser.Options{Origins: opt.AllowedOrigins, Hosts: opt.AllowedHosts, Machine: opt.Machine, Logins: opt.AuthEnabled})
 	h.logins = login.New(opt.CheckPassword, opt.SharedSecret)
 	h.challenge = fmt.Sprintf("Basic realm=%q", opt.Realm)
 	h.headers = http.Header{
@@ -45,36 +48,41 @@ func New(opt Options) *Handler {
 func (h *Handler) table() []route {
 	noCatalog, noPprof := h.opt.Catalog == nil, !h.opt.Pprof
 	routes := []route{
-		{path: "/query", name: "query", access: byRoute, place: byStatement, gzip: true, methods: methods{"GET": h.query, "POST": h.query, "OPTIONS": status(http.StatusOK)}},
+		{path: "/query", name: "query", access: byRoute, place: byStatement, gzip: true, reads: true, methods: methods{"GET": h.query, "POST": h.query, "OPTIONS": status(http.StatusOK)}},
 		{path: "/write", name: "write", access: byRoute, place: query.Leader, gzip: true, methods: methods{"POST": h.writeV1, "OPTIONS": status(http.StatusOK)}},
-		{path: "/api/v2/write", name: "v2_write", access: byRoute, place: query.Leader, gzip: true, methods: methods{"POST": h.writeV2, "OPTIONS": status(http.StatusOK)}},
-		{path: "/api/v2/delete", name: "v2_delete", access: byRoute, place: query.Leader, methods: methods{"POST": h.deleteV2}},
-		{path: "/api/v2/query", name: "v2_query", access: byRoute, place: query.ThisNode, gzip: true, methods: methods{"POST": fluxDisabled, "OPTIONS": status(http.StatusOK)}},
-		{path: "/api/v2/buckets", name: "v2_buckets", access: byRoute, place: byMethod, methods: methods{"GET": h.listBuckets, "POST": h.createBucket}, absent: noCatalog},
-		{path: "/api/v2/buckets/", name: "v2_buckets", access: byRoute, place: byMethod, any: h.bucket, absent: noCatalog},
-		{path: "/api/v1/prom/write", name: "prom_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.influxPromWrite}},
-		{path: "/api/v1/write", name: "prom_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.promWrite}},
+		{path: "/api/v2/write", name: "v2_write", access: byRoute, place: query.Leader, fail: errorV2, gzip: true, methods: methods{"POST": h.writeV2, "OPTIONS": status(http.StatusOK)}},
+		{path: "/api/v2/delete", name: "v2_delete", access: byRoute, place: query.Leader, fail: errorV2, methods: methods{"POST": h.deleteV2}},
+		{path: "/api/v2/query", name: "v2_query", access: byRoute, place: query.ThisNode, fail: errorV2, gzip: true, reads: true, methods: methods{"POST": fluxDisabled, "OPTIONS": status(http.StatusOK)}},
+		{path: "/api/v2/buckets", name: "v2_buckets", access: byRoute, place: byMethod, fail: errorV2, methods: methods{"GET": h.listBuckets, "POST": h.createBucket}, absent: noCatalog},
+		{path: "/api/v2/buckets/", name: "v2_buckets", access: byRoute, place: byMethod, fail: errorV2, any: h.bucket, absent: noCatalog},
+		{path: "/api/v2/orgs", name: "v2_orgs", access: LoggedIn, place: query.ThisNode, fail: errorV2, methods: methods{"GET": h.listOrgs}},
+		{path: "/api/v1/prom/write", name: "prom_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.named(h.promWrite)}},
+		{path: "/api/v1/write", name: "prom_write", access: byRoute, place: query.Leader, fail: promError(promapi.WriteText), methods: methods{"POST": h.promWrite}},
 		{path: "/api/v1/import", name: "import_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.importLines}},
 		{path: textPath, name: "import_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.importText, "PUT": h.importText}},
 		{path: textPath + "/", name: "import_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.importText, "PUT": h.importText}},
-		{path: "/api/v1/export", name: "export", access: byRoute, place: byStatement, gzip: true, methods: methods{"GET": h.exportLines, "POST": h.exportLines}, absent: h.opt.PromQL == nil},
-		{path: "/api/v1/prom/read", name: "prom_read", access: byRoute, place: byStatement, methods: methods{"POST": h.influxPromRead}, absent: h.opt.PromQL == nil},
-		{path: "/api/v1/read", name: "prom_read", access: byRoute, place: byStatement, methods: methods{"POST": h.promRead}, absent: h.opt.PromQL == nil},
+		{path: "/api/v1/export", name: "export", access: byRoute, place: byStatement, gzip: true, reads: true, methods: methods{"GET": h.exportLines, "POST": h.exportLines}, absent: h.opt.PromQL == nil},
+		{path: "/api/v1/prom/read", name: "prom_read", access: byRoute, place: byStatement, reads: true, methods: methods{"POST": h.named(h.promRead)}, absent: h.opt.PromQL == nil},
+		{path: "/api/v1/read", name: "prom_read", access: byRoute, place: byStatement, reads: true, fail: promError(promapi.WriteText), methods: methods{"POST": h.promRead}, absent: h.opt.PromQL == nil},
 		{path: "/ping", name: "ping", access: openPing, place: query.ThisNode, methods: methods{"GET": h.ping, "HEAD": h.ping}},
 		{path: "/status", name: "status", access: openPing, place: query.ThisNode, methods: methods{"GET": status(http.StatusNoContent), "HEAD": status(http.StatusNoContent)}},
 		{path: "/health", name: "health", access: openPing, place: query.ThisNode, methods: methods{"GET": h.health, "HEAD": h.health, "OPTIONS": status(http.StatusOK)}},
+		{path: "/ready", name: "ready", access: openPing, place: query.ThisNode, fail: errorV2, methods: methods{"GET": h.ready}},
 		{path: "/metrics", name: "metrics", access: LoggedIn, place: query.ThisNode, methods: methods{"GET": other(promhttp.HandlerFor(h.opt.Registry, promhttp.HandlerOpts{}))}, absent: h.opt.Registry == nil},
 		{path: "/debug/vars", name: "debug_vars", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": h.debugVars}},
 		{path: "/debug/requests", name: "debug_requests", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": h.debugRequests}},
 		{path: "/debug/pprof/all", name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": h.debugArchive}, absent: noPprof},
 		{path: "/debug/pprof", name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": other(http.RedirectHandler(debug.ProfilePath, http.StatusMovedPermanently))}, absent: noPprof},
-		{path: debug.ProfilePath, name: "debug_pprof", access: AdminOnly, place: query.ThisNode, methods: methods{"GET": other(http.HandlerFunc(debug.Profile)), "POST": other(http.HandlerFunc(debug.Profile))}, absent: noPprof},
+		{path: debug.ProfilePath, name: "debug_pprof", access: AdminOnly, place: query.ThisNode, reads: true, methods: methods{"GET": other(http.HandlerFunc(debug.Profile)), "POST": other(http.HandlerFunc(debug.Profile))}, absent: noPprof},
 	}
 	for _, path := range promapi.HealthPaths {
 		routes = append(routes, route{path: path, name: "health", access: openPing, place: query.ThisNode, methods: methods{"GET": h.health, "HEAD": h.health}})
 	}
 	for _, path := range otlpPaths {
 		routes = append(routes, route{path: path, name: "otlp_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.otlpWrite}, fail: otlpError})
+		for _, other := range []string{"logs", "traces"} {
+			routes = append(routes, route{path: strings.TrimSuffix(path, "metrics") + other, name: "otlp_other", access: byRoute, place: query.ThisNode, methods: methods{"POST": otlpMetricsOnly}, fail: otlpError})
+		}
 	}
 	routes = append(routes, h.promRoutes()...)
 	for _, m := range h.opt.Mounts {

@@ -12,20 +12,28 @@ func (h *Handler) ping(w *response, r *request) error {
 	return writeJSON(w, http.StatusOK, map[string]string{"version": InfluxVersion})
 }
 
-// health answers /health in the form of the v2 API.
-func (h *Handler) health(w *response, _ *request) error {
-	status, state, message := http.StatusOK, "pass", "ready for queries and writes"
+// healthy reports whether the server can do its work, with a message for who may ask
+// /health.
+func (h *Handler) healthy() (ok bool, message string) {
+	ok, message = true, "ready for queries and writes"
 	if h.opt.Health != nil {
-		ok, text := h.opt.Health.Health()
-		if text != "" {
+		var text string
+		if ok, text = h.opt.Health.Health(); text != "" {
 			message = text
 		}
-		if !ok && h.opt.AuthEnabled && !h.opt.PingAuth {
-			message = "not ready, see the server's log" // only users may see details
-		}
-		if !ok {
-			status, state = http.StatusServiceUnavailable, "fail"
-		}
+	}
+	if !ok && h.opt.AuthEnabled && !h.opt.PingAuth {
+		message = "not ready, see the server's log" // only users may see details
+	}
+	return ok, message
+}
+
+// health answers /health in the form of the v2 API.
+func (h *Handler) health(w *response, _ *request) error {
+	ok, message := h.healthy()
+	status, state := http.StatusOK, "pass"
+	if !ok {
+		status, state = http.StatusServiceUnavailable, "fail"
 	}
 	return writeJSON(w, status, map[string]any{"checks": []string{}, "message": message, "name": "influxdb", "status": state, "version": InfluxVersion})
 }

@@ -18,6 +18,7 @@ import (
 	"tsdbd/internal/body"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
+	"tsdbd/model"
 	"tsdbd/model/point"
 	"tsdbd/prom/metadata"
 	"tsdbd/query"
@@ -121,11 +122,15 @@ type parsed struct {
 	lines   int    // of bad
 	// metadata is written after the batch. Its texts may be parts of the body.
 	metadata []metadata.Entry
+	// exemplars are kept after the batch. Some are not, for they are older than those of
+	// their series or for other reasons.
+	exemplars   []model.Exemplar
+	kept, older int
 }
 
 // nothing reports whether there is nothing to write and nothing to say.
 func (p *parsed) nothing() bool {
-	return p.dropped == 0 && p.reason == "" && p.bad == nil && len(p.metadata) == 0
+	return p.dropped == 0 && p.reason == "" && p.bad == nil && len(p.metadata)+len(p.exemplars) == 0
 }
 
 // droppedHeader is the number of points and lines of a write that were not stored.
@@ -197,7 +202,12 @@ func (h *Handler) store(w *response, r *request, t *target) error {
 		}
 		left.reason = cmp.Or(left.reason, reason)
 	}
-	return t.finish(w, left, h.partial(w, t.db, rp, left))
+	if len(left.exemplars) > 0 {
+		if left.kept, left.older, err = h.opt.Writer.WriteExemplars(r.Context(), t.db, left.exemplars); err != nil {
+			return policyError(err, t)
+		}
+	}
+	return t.finish(w, left, h.partial(w, t, rp, left))
 }
 
 // finish calls done.
@@ -214,7 +224,7 @@ func (h *Handler) seriesTable(r *request, t *target) (*point.Table, error) {
 	if !t.create || !errors.Is(err, meta.ErrDatabaseNotFound) {
 		return table, err
 	}
-	if err := h.run(r.Context(), &influxql.CreateDatabaseStatement{Name: t.db}, query.ExecuteOptions{User: r.userName()}); err != nil {
+	if err := h.run(r.Context(), &influxql.CreateDatabaseStatement{Name: t.db, RetentionPolicyCreate: true}, query.ExecuteOptions{User: r.userName()}); err != nil {
 		return nil, err
 	}
 	return h.opt.Writer.Table(t.db)
@@ -280,7 +290,7 @@ func (h *Handler) writeMetadata(ctx context.Context, db, rp string, table *point
 	batch.Reset()
 	b := point.NewBuilder(table, batch)
 	for i := range entries {
-		if err := metadata.Append(b, &entries[i], now.UnixNano()); err != nil && reason == "" {
+		if err := metadata.Append(b, &entries[i], now.UnixNano()+int64(i)); err != nil && reason == "" {
 			reason = err.Error()
 		}
 	}
@@ -299,16 +309,17 @@ func (h *Handler) writeMetadata(ctx context.Context, db, rp string, table *point
 // partial returns the error for the points and lines of a durable write that were
 // left out, or nil. The error has one reason: refused points come before lines that
 // do not parse.
-func (h *Handler) partial(w *response, db, rp string, left parsed) error {
+func (h *Handler) partial(w *response, t *target, rp string, left parsed) error {
 	if left.reason != "" || left.bad != nil {
 		w.Header().Set(droppedHeader, strconv.Itoa(left.dropped+left.lines))
 	}
 	h.metrics.dropped.Add(float64(left.dropped))
 	switch {
 	case left.reason != "":
-		return badRequest(fmt.Sprintf("partial write: %s dropped=%d for database: %s for retention policy: %s", left.reason, left.dropped, db, rp))
+		return badRequest((&point.PartialWriteError{Reason: left.reason, Dropped: left.dropped, Database: t.db, RetentionPolicy: rp}).Error())
 	case left.bad != nil:
-		return badRequest(fmt.Sprintf("partial write: %s dropped=0 for database: %s", left.bad, db))
+		// Without a policy in the request the text names none, as in InfluxDB.
+		return badRequest((&point.PartialWriteError{Reason: left.bad.Error(), Database: t.db, RetentionPolicy: t.rp}).Error())
 	}
 	return nil
 }

@@ -73,7 +73,8 @@ type VerifyOptions struct {
 // Verify reads every byte of a data directory and checks it: all checksums,
 // that files are those their manifests name, that values, statistics and
 // counts agree, and that catalog, series file, indexes and data agree with each
-// other. An error is one of access or of ctx; damage is in the report.
+// other. An error is one of access or of ctx, or a binio.ErrVersion:
+// what another build has written cannot be checked. Damage is in the report.
 func Verify(ctx context.Context, dir string, opt VerifyOptions) (*VerifyReport, error) {
 	if opt.FS == nil {
 		opt.FS = vfs.OS
@@ -90,6 +91,9 @@ func Verify(ctx context.Context, dir string, opt VerifyOptions) (*VerifyReport, 
 	}
 	if err := v.all(); err != nil {
 		return nil, err
+	}
+	if v.other != nil {
+		return nil, v.other
 	}
 	v.r.Sound = true
 	for _, p := range v.r.Problems {
@@ -108,6 +112,7 @@ type verifier struct {
 	lineage identity.Lineage // of the directory, as the catalog says
 	ledger  *ledger.Ledger   // nil: there is none
 	applied uint64           // the highest sequence that manifests have flushed
+	other   error            // of the first file of another version
 }
 
 func (v *verifier) all() error {
@@ -149,6 +154,9 @@ func (v *verifier) begin(name string) error {
 }
 
 func (v *verifier) add(path string, err error) {
+	if v.other == nil && errors.Is(err, binio.ErrVersion) {
+		v.other = err
+	}
 	v.r.Problems = append(v.r.Problems, problems(path, err)...)
 }
 
@@ -297,7 +305,7 @@ func (v *verifier) database(d *meta.Database, dropped []uint64) error {
 		for _, rp := range d.RetentionPolicies {
 			for _, g := range rp.ShardGroups {
 				for _, m := range g.Shards {
-					if v.flushed(m.ID) {
+					if v.known(m.ID).Edition > 0 {
 						v.add(dir, binio.Corruptf(dir, -1, "the directory is gone: the ledger says that shard %d in it had files", m.ID))
 					}
 				}
@@ -478,12 +486,14 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *seri
 		}
 	} else {
 		var err error
+		known := v.known(id)
 		if m, err = v.manifest(dir, id); m == nil || err != nil {
-			if err == nil && v.flushed(id) {
+			if err == nil && known.Edition > 0 {
 				v.add(name, binio.Corruptf(name, -1, "the files of shard %d are gone: the ledger says that it had some", id))
 			}
 			return err
 		}
+		v.add(name, known.Check(m))
 		left, err := unnamed(v.fs, dir, m)
 		if err != nil {
 			return err
@@ -520,13 +530,12 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *seri
 	return nil
 }
 
-// flushed reports whether the ledger says that a shard has files.
-func (v *verifier) flushed(id uint64) bool {
+// known returns what the ledger says of the manifest of a shard.
+func (v *verifier) known(id uint64) manifest.Known {
 	if v.ledger == nil {
-		return false
+		return manifest.Known{}
 	}
-	_, ok := v.ledger.Shards[id]
-	return ok
+	return v.ledger.Shards[id].Known
 }
 
 // manifest checks both copies of a shard's manifest and returns the one that

@@ -459,6 +459,17 @@ func TestVerifyFindsDisagreement(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "a damaged span of the log"},
+		"an older copy of a shard": {func(t *testing.T, dir string) {
+			old := t.TempDir()
+			copyTree(t, dir+"/db-1/shard-1", old)
+			st := testStore(t, dir)
+			write(t, st, fmt.Sprintf("cpu,host=late v=1 %d", 10*week))
+			flush(t, st)
+			if err := errors.Join(st.Close(), os.RemoveAll(dir+"/db-1/shard-1"), os.MkdirAll(dir+"/db-1/shard-1", 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			copyTree(t, old, dir+"/db-1/shard-1")
+		}, "the manifest of shard 1 is older than the ledger says"},
 		"a directory set aside": {func(t *testing.T, dir string) {
 			if err := os.MkdirAll(dir+"/quarantine/db-9", 0o700); err != nil {
 				t.Fatal(err)

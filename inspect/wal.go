@@ -141,17 +141,20 @@ func WAL(fsys vfs.FS, name string, entries bool) (*WALReport, error) {
 
 // moved appends the parts of a move to list.
 func moved(e *entry.Entry, list *[]WALEntry) error {
-	m, err := moves.Decode(e.Sequence, e.Move.Change)
-	if err != nil {
-		return err
-	}
-	for _, at := range e.Move.Shards {
-		x := WALEntry{Sequence: e.Sequence, Kind: "move", Change: m.Change.String(), Database: e.Move.Database, Shard: at.Shard}
-		set := roaring.New()
-		if set.UnmarshalBinary(at.Series) == nil {
-			x.Series = set.GetCardinality()
+	for i := range e.Move.Changes {
+		c := &e.Move.Changes[i]
+		m, err := moves.Decode(e.Sequence, c.Change)
+		if err != nil {
+			return err
 		}
-		*list = append(*list, x)
+		for _, at := range c.Shards {
+			x := WALEntry{Sequence: e.Sequence, Kind: "move", Change: m.Change.String(), Database: e.Move.Database, Shard: at.Shard}
+			set := roaring.New()
+			if set.UnmarshalBinary(at.Series) == nil {
+				x.Series = set.GetCardinality()
+			}
+			*list = append(*list, x)
+		}
 	}
 	return nil
 }

@@ -23,7 +23,8 @@
 //   - Unsigned integers are always accepted.
 //   - A quote in a comment does not hide the following lines.
 //   - An empty field key is also refused after a tab.
-//   - A point with a name that cannot be stored (model.UnstorableText) is refused.
+//   - A point with a field key that begins with a tab or a zero byte is refused: line
+//     protocol could not give it back (model.UnstorableField).
 //   - A float that is NaN or infinite is accepted as 0x and the 16 hexadecimal digits
 //     of its bits, and in no other form.
 //   - Fields that InfluxDB's two readings of a line disagree about (a backslash before
@@ -33,8 +34,9 @@
 //
 // The store checks what needs the state of the database: existing field types, tags
 // and fields named time, strings longer than column.MaxStringLength, and limits. The
-// parser refuses only strings that a batch cannot represent, names that are not UTF-8
-// or contain control characters, and contradictory fields of one line.
+// parser refuses only strings that a batch cannot represent, names that line protocol
+// cannot give back, and contradictory fields of one line. Names may have control
+// characters and bytes that are not UTF-8.
 //
 // One goroutine at a time uses a Parser. Any number of them share a table.
 package lineproto

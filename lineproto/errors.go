@@ -23,9 +23,9 @@ type Errors struct {
 
 	// Refused counts points that parse but cannot be stored whatever the
 	// database holds: a field that stands twice with different types, a
-	// string that a batch cannot represent, or a name that is not UTF-8 or
-	// contains a control character. They are dropped points of a
-	// partial write; RefusedReason is the first one's text.
+	// string that a batch cannot represent, or a name that line protocol cannot
+	// give back. They are dropped points of a partial write; RefusedReason is the
+	// first one's text.
 	Refused       int
 	RefusedReason string
 

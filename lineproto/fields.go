@@ -3,6 +3,7 @@ package lineproto
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"tsdbd/model"
@@ -231,8 +232,12 @@ func (p *Parser) layout(measurement string) (l *point.Layout, refused string) {
 	fields := make([]column.Field, len(p.fields))
 	for i := range fields {
 		fields[i] = column.Field{Key: string(p.fields[i].key), Type: p.fields[i].typ}
-		if reason := model.UnstorableText(fields[i].Key); reason != "" {
-			return nil, fmt.Sprintf("field %q of %q %s", fields[i].Key, measurement, reason)
+		key := fields[i].Key
+		if key[0] != '\t' && key[0] != 0 && strings.IndexByte(key, '\n') < 0 {
+			continue
+		}
+		if reason := model.UnstorableField(key); reason != "" {
+			return nil, fmt.Sprintf("field %q of %q %s", key, measurement, reason)
 		}
 	}
 	return p.table.Layout(measurement, fields), ""

@@ -110,12 +110,6 @@ func (p *Parser) unescapeMeasurement() {
 	}
 }
 
-// storableText reports whether names of these bytes can be stored; see
-// model.UnstorableText. Escaping does not change the answer.
-func storableText(raw []byte) bool {
-	return model.UnstorableText(unsafe.String(unsafe.SliceData(raw), len(raw))) == ""
-}
-
 // measurement returns the unescaped measurement; it is valid until the next
 // line.
 func (p *Parser) measurement() string {

@@ -187,7 +187,7 @@ func (p *Parser) fast(body []byte, pos int) int {
 // and sets p.key. It reports whether the line may be read by the fast path.
 func (p *Parser) newSeries(raw []byte) bool {
 	end, bad := p.scanKey(raw)
-	if bad != "" || end != len(raw)-1 || raw[0] == '#' || !storableText(raw) || !oneReading(raw[:end]) {
+	if bad != "" || end != len(raw)-1 || raw[0] == '#' || raw[0] == '\t' || raw[0] == 0 || !oneReading(raw[:end]) {
 		return false
 	}
 	p.unescapeMeasurement()

@@ -102,8 +102,10 @@ func (p *Parser) point(line []byte) (bad, refused string) {
 		return fmt.Sprintf("max key length exceeded: %d > %d", len(p.key), model.MaxKeyLength), ""
 	}
 
-	if !storableText(raw) {
-		return "", model.Unstorable(model.ParseSeriesKey(string(p.key), nil))
+	if bytes.IndexByte(raw, '\n') >= 0 {
+		if refused = model.Unstorable(model.ParseSeriesKey(string(p.key), nil)); refused != "" {
+			return "", refused
+		}
 	}
 	layout, refused := p.layout(measurement)
 	if refused != "" {

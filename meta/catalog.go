@@ -175,6 +175,18 @@ func (c *Catalog) Removed(d Dropped) {
 	c.data.Store(&next)
 }
 
+// Skip makes the catalog give no number of a database and of a shard up to these. It saves
+// the catalog: the log must not have a number that a replay would not give.
+func (c *Catalog) Skip(database uint32, shard uint64) error {
+	c.mu.Lock()
+	next := *c.Data()
+	next.LastDatabaseID, next.LastShardID = max(next.LastDatabaseID, database), max(next.LastShardID, shard)
+	next.Index++
+	c.data.Store(&next)
+	c.mu.Unlock()
+	return c.Save()
+}
+
 // Unsaved reports whether the files lack a change.
 func (c *Catalog) Unsaved() bool { return c.saved.Load() != c.Data().Index+1 }
 

@@ -55,7 +55,7 @@ func TestGoldenFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "testdata/catalog-v4.golden"
+	name := "testdata/catalog-v5.golden"
 	if *update {
 		if err := os.WriteFile(name, b, 0o644); err != nil {
 			t.Fatal(err)
@@ -66,7 +66,7 @@ func TestGoldenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b, want) {
-		t.Errorf("encoding of version 4 has changed:\n%q\n%q", b, want)
+		t.Errorf("encoding of version 5 has changed:\n%q\n%q", b, want)
 	}
 	d, err := decode(name, want)
 	if err != nil {
@@ -120,7 +120,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		d, err := decode("f", b)
 		if err != nil {
-			if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, ErrUnsupportedFormat) {
+			if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, binio.ErrVersion) {
 				t.Fatalf("unexpected error %v", err)
 			}
 			return
@@ -275,7 +275,7 @@ func TestCatalogDamage(t *testing.T) {
 			if err := os.WriteFile(paths[i], b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Open(vfs.OS, dir, Options{}); !errors.Is(err, ErrUnsupportedFormat) {
+			if _, err := Open(vfs.OS, dir, Options{}); !errors.Is(err, binio.ErrVersion) {
 				t.Fatalf("opened with %v", err)
 			}
 			if after, _ := os.ReadFile(paths[i]); !bytes.Equal(after, b) {

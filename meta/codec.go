@@ -20,7 +20,7 @@ import (
 // the payload. sequence is the Index of the Data in the payload.
 const (
 	fileMagic     = "TSDBDCAT"
-	formatVersion = 4
+	formatVersion = 5
 	headerLength  = 8 + 4 + 8 + 8 + 4
 	crcOffset     = headerLength - 4
 )
@@ -42,7 +42,7 @@ func encode(dst []byte, d *Data) ([]byte, error) {
 }
 
 // decode reads a catalog file. Damage is a binio.CorruptError; a sound file of
-// a version this code does not know is an ErrUnsupportedFormat.
+// a version this code does not know is a binio.ErrVersion.
 func decode(path string, b []byte) (*Data, error) {
 	if len(b) < headerLength {
 		return nil, binio.Corruptf(path, 0, "catalog has %d bytes, its header needs %d", len(b), headerLength)
@@ -61,8 +61,8 @@ func decode(path string, b []byte) (*Data, error) {
 	if got := binio.ChecksumUpdate(binio.Checksum(b[:crcOffset]), payload); got != want {
 		return nil, binio.Corruptf(path, crcOffset, "checksum %08x, header says %08x", got, want)
 	}
-	if version != formatVersion {
-		return nil, fmt.Errorf("open catalog %s: %w %d", path, ErrUnsupportedFormat, version)
+	if err := binio.CheckVersion(path, "catalog", uint64(version), formatVersion); err != nil {
+		return nil, err
 	}
 	d := new(Data)
 	if err := json.Unmarshal(payload, d); err != nil {

@@ -3,8 +3,6 @@ package meta
 import (
 	"maps"
 	"slices"
-
-	"tsdbd/model"
 )
 
 // CreateUser makes a user without grants. Whether a same user exists, and with
@@ -62,7 +60,7 @@ func (c CreateUser) apply(d *Data) (bool, error) {
 	if c.Name == "" {
 		return false, ErrUsernameRequired
 	}
-	if model.UnstorableText(c.Name) != "" {
+	if !validName(c.Name) {
 		return false, ErrInvalidName
 	}
 	if d.User(c.Name) != nil {
@@ -107,7 +105,7 @@ func (c CreateContinuousQuery) apply(d *Data) (bool, error) {
 	if db == nil {
 		return false, databaseNotFound(c.Database)
 	}
-	if model.UnstorableText(c.Name) != "" {
+	if !validName(c.Name) {
 		return false, ErrInvalidName
 	}
 	for _, q := range db.ContinuousQueries {
@@ -164,7 +162,7 @@ func (c CreateSubscription) apply(d *Data) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if model.UnstorableText(c.Subscription.Name) != "" {
+	if !validName(c.Subscription.Name) {
 		return false, ErrInvalidName
 	}
 	if slices.ContainsFunc(have.Subscriptions, func(s Subscription) bool { return s.Name == c.Subscription.Name }) {

@@ -99,7 +99,10 @@ type RetentionPolicy struct {
 	PastWriteLimit   time.Duration `json:",omitempty"`
 	// Expired is the end of the latest group that was dropped because of its age; 0:
 	// none was. Windows that begin before it may lack rows.
-	Expired       int64          `json:",omitempty"`
+	Expired int64 `json:",omitempty"`
+	// Windows is EVERY of the latest downsample into the policy, also once it is dropped;
+	// 0: there was none.
+	Windows       time.Duration  `json:",omitempty"`
 	ShardGroups   []ShardGroup   `json:",omitempty"` // sorted by Start, disjoint
 	Subscriptions []Subscription `json:",omitempty"`
 }
@@ -390,6 +393,12 @@ func (d *Data) validate() error {
 		seenUser[u.Name] = true
 	}
 	return nil
+}
+
+// validName reports whether a user, a continuous query or a subscription may have a
+// name: valid UTF-8 without ASCII control characters, because the catalog is JSON.
+func validName(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 // MaxNameLength is the longest name of a database or policy, in bytes.

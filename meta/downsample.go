@@ -134,6 +134,32 @@ func (t *Downsample) Windows(from, to int64) int64 {
 	return int64((uint64(to-from)-1)/uint64(t.Every)) + 1 // the first and the last may be shorter
 }
 
+// OnlyCopies returns the shard groups of the target that may have rows which nothing can
+// compute again: the source has lost rows of their time by its age, or has none of it.
+func (t *Downsample) OnlyCopies(db *Database) (out []*ShardGroup) {
+	from, into := db.RetentionPolicy(t.From), db.RetentionPolicy(t.Into)
+	for i := range into.ShardGroups {
+		g := &into.ShardGroups[i]
+		lost := from.Expired != 0 && g.Start < t.Ceil(from.Expired)
+		if lost || !slices.ContainsFunc(from.ShardGroups, func(s ShardGroup) bool { return s.Start < g.End && g.Start < s.End }) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// sameWindows returns an error if the target has rows of other windows, from a downsample
+// that was dropped, that cannot be computed again. Answers would take them for rows of
+// these windows.
+func (t *Downsample) sameWindows(db *Database) error {
+	into := db.RetentionPolicy(t.Into)
+	if into.Windows == 0 || into.Windows == t.Every || len(t.OnlyCopies(db)) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: policy %s has rows in windows of %v that cannot be computed again from policy %s: repeat EVERY %v, or downsample into another policy",
+		ErrDownsampleInvalid, t.Into, into.Windows, t.From, into.Windows)
+}
+
 // covered returns an error if a policy does not keep rows for a window.
 func (t *Downsample) covered(from *RetentionPolicy) error {
 	if from.Duration > 0 && from.Duration < t.Every {
@@ -197,12 +223,18 @@ func (c CreateDownsample) apply(d *Data) (bool, error) {
 	if err := t.check(db); err != nil {
 		return false, err
 	}
+	if err := t.sameWindows(db); err != nil {
+		return false, err
+	}
 	for _, g := range db.RetentionPolicy(c.From).ShardGroups {
 		if end := min(g.End, c.Time); end > g.Start {
 			t.Backfill = int64(min(uint64(t.Backfill)+uint64(end-g.Start), math.MaxInt64))
 		}
 	}
+	into := *db.RetentionPolicy(c.Into)
+	into.Windows = c.Every
 	next := *db
+	next.replacePolicy(&into)
 	next.Downsamples = append(slices.Clip(db.Downsamples), t)
 	d.replaceDatabase(&next)
 	return true, nil

@@ -11,7 +11,7 @@ var (
 	ErrUsernameRequired  = errors.New("username required")
 	ErrIndexChanged      = errors.New("catalog has changed")
 	ErrCatalogMissing    = errors.New("catalog files are missing")
-	ErrUnsupportedFormat = errors.New("unsupported catalog format version")
+	ErrUnsupportedFormat = errors.New("unsupported version of a command")
 
 	ErrRetentionPolicyNotFound       = errors.New("retention policy not found")
 	ErrRetentionPolicyExists         = errors.New("retention policy already exists")
@@ -33,6 +33,7 @@ var (
 	ErrDownsampleExists   = errors.New("downsample already exists")
 	ErrDownsampleNotFound = errors.New("downsample not found")
 	ErrDownsampleInvalid  = errors.New("invalid downsample")
+	ErrDownsampleWaits    = errors.New("windows of a downsample are not computed yet")
 
 	ErrSubscriptionExists   = errors.New("subscription already exists")
 	ErrSubscriptionNotFound = errors.New("subscription not found")

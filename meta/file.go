@@ -16,7 +16,7 @@ func CopyNames() []string { return copyNames[:] }
 
 // ReadFile reads one copy of a catalog and changes nothing. Damage is a
 // *binio.CorruptError, a version this program does not know an
-// ErrUnsupportedFormat.
+// binio.ErrVersion.
 func ReadFile(fsys vfs.FS, name string) (*Data, error) { return readCopy(fsys, name) }
 
 // AppendFile appends d in the form of a catalog file.

@@ -1,11 +1,10 @@
 package model
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
-	"unsafe"
 )
 
 // FieldSeparatorLength is the length of what is between the series key and the field key
@@ -21,6 +20,8 @@ func Unstorable(measurement string, tags Tags) string {
 		return fmt.Sprintf("measurement %q %s", measurement, reason)
 	case measurement[0] == '#':
 		return fmt.Sprintf("measurement %q begins as a comment", measurement)
+	case blank(measurement[0]):
+		return fmt.Sprintf("measurement %q %s", measurement, beginsBlank)
 	}
 	for i, t := range tags {
 		if t.Key == "time" {
@@ -39,9 +40,14 @@ func Unstorable(measurement string, tags Tags) string {
 }
 
 // UnstorableName returns the reason why a measurement, a tag key, a tag value,
-// or a field key cannot be stored, "" if it can. InfluxDB reads a line of line
-// protocol several times by rules that differ for a backslash before a
-// separator, so that no spelling of such a name is safe.
+// or a field key cannot be stored, "" if it can: line protocol cannot carry it.
+// All other bytes are taken, as InfluxDB takes them: control characters, and
+// bytes that are not UTF-8.
+//
+// InfluxDB reads a line of line protocol several times by rules that differ for
+// a backslash before a separator, so that no spelling of such a name is safe. A
+// newline ends the line unless a backslash stands before it, which is a part of
+// the name then.
 func UnstorableName(s string) string {
 	if s == "" {
 		return "is empty"
@@ -49,7 +55,7 @@ func UnstorableName(s string) string {
 	for rest := s; ; {
 		i := strings.IndexByte(rest, '\\')
 		if i < 0 {
-			return UnstorableText(s)
+			break
 		}
 		if rest = rest[i+1:]; rest == "" {
 			return "ends in a backslash"
@@ -58,36 +64,53 @@ func UnstorableName(s string) string {
 			return fmt.Sprintf("contains a backslash before %q", c)
 		}
 	}
-}
-
-// UnstorableText returns the reason why a name that contains s cannot be
-// stored, "" if it can. The rule is the same for all names: measurements, tags,
-// field keys, databases, retention policies, users, continuous queries, and
-// subscriptions. They are valid UTF-8 without ASCII control characters, so that
-// every statement can name what is stored and every answer shows it as it is.
-func UnstorableText(s string) string {
-	const low, high = 0x0101010101010101, 0x8080808080808080
-	b := unsafe.Slice(unsafe.StringData(s), len(s))
-	ascii := true
-	for len(b) >= 8 {
-		// A byte below 0x20 borrows in the subtraction, 0x7f carries in the
-		// addition, and 0x80 and above have the bit already.
-		x := binary.LittleEndian.Uint64(b)
-		if (x|(x-0x20*low)|(x+low))&high != 0 {
-			break
-		}
-		b = b[8:]
+	if strings.IndexByte(s, '\n') < 0 {
+		return ""
 	}
-	for _, c := range b {
-		if c < ' ' || c == 0x7f {
-			return "contains a control character"
+	escaped := false
+	for i := range len(s) {
+		if s[i] == '\n' && !escaped {
+			return "contains a newline"
 		}
-		ascii = ascii && c < utf8.RuneSelf
-	}
-	if !ascii && !utf8.ValidString(s) {
-		return "is not valid UTF-8"
+		escaped = s[i] == '\\' && !escaped
 	}
 	return ""
+}
+
+// UnstorableField is UnstorableName of a field key. It may be the first of a
+// line, where blanks before it are skipped.
+func UnstorableField(s string) string {
+	reason := UnstorableName(s)
+	if reason == "" && blank(s[0]) {
+		return beginsBlank
+	}
+	return reason
+}
+
+const beginsBlank = "begins with a tab or a zero byte"
+
+// blank reports whether line protocol skips a byte before a measurement and before
+// the fields, where no backslash keeps it.
+func blank(c byte) bool { return c == '\t' || c == 0 }
+
+// ValidKey reports whether InfluxDB's setting validate-keys lets a series be
+// written: all characters of its key are printable.
+func ValidKey(key string) bool {
+	for i := 0; i < len(key); {
+		if c := key[i]; c < utf8.RuneSelf {
+			if c < ' ' || c == 0x7f {
+				return false
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(key[i:])
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return false
+		}
+		i += n
+	}
+	return true
 }
 
 // ReservedTag says in InfluxDB's words why a series may not exist that has a tag

@@ -25,15 +25,13 @@ func TestUnstorable(t *testing.T) {
 	f("contains a backslash before ','", "m", "a", `\a\,`)
 	f("contains a backslash before '='", "m", `\=`, "1")
 	f("", `C:\dir\"x"`, "a", `\\server\b`)
-	f("control character", "m\nx v=1")
+	f("contains a newline", "m\nx v=1")
+	f("contains a newline", "m\\\\\nx")
+	f("", "m\\\nx\\\\\\\n", "a\\\n", "\\\n\\\n1")
 	f("comment", "#m")
-	f("control character", "\tm")
-	f("control character", "\x00m")
-	f("not valid UTF-8", "m\xff")
-	f(`measurement "m\xff" is not valid UTF-8`, "m\xff")
-	f("not valid UTF-8", "m", "a\xc3", "1")
-	f("not valid UTF-8", "m", "a", "\xed\xa0\x80") // half of a surrogate pair
-	f("control character", "m", "a", "1\r")
+	f("begins with a tab or a zero byte", "\tm")
+	f("begins with a tab or a zero byte", "\x00m")
+	f("", "m\xff", "a\xc3", "\t1", "b", "\x001\r\x7f\xed\xa0\x80")
 	f("", "größe\u0085\u200b", "ключ", "\ufffd 値")
 	f("invalid tag key", "m", "time", "1")
 	f("duplicate tag", "m", "a", "1", "a", "2")
@@ -41,36 +39,43 @@ func TestUnstorable(t *testing.T) {
 	f("is empty", "m", "a", "")
 	f("ends in a backslash", "m", `a\`, "1")
 	f("ends in a backslash", "m", "a", `1\`)
-	f("control character", "m", "a", "1 v=1\nx")
+	f("contains a newline", "m", "a", "1 v=1\nx")
 }
 
-func TestUnstorableText(t *testing.T) {
+func TestUnstorableField(t *testing.T) {
 	for c := range 256 {
-		for n := range 20 {
-			for at := range n {
-				b := []byte("abcdefghijklmnopqrst"[:n])
-				b[at] = byte(c)
-				want := ""
-				switch {
-				case c < ' ' || c == 0x7f:
-					want = "contains a control character"
-				case c > 0x7f:
-					want = "is not valid UTF-8"
-				}
-				if got := UnstorableText(string(b)); got != want {
-					t.Fatalf("%q: %q, want %q", b, got, want)
-				}
-			}
+		want := ""
+		switch c {
+		case '\t', 0:
+			want = "begins with a tab or a zero byte"
+		case '\n':
+			want = "contains a newline"
+		}
+		if got := UnstorableField(string([]byte{byte(c), 'a'})); got != want {
+			t.Errorf("%#x at the beginning: %q, want %q", c, got, want)
+		}
+		switch c {
+		case '\t', 0:
+			want = ""
+		case '\\':
+			want = "ends in a backslash"
+		}
+		if got := UnstorableField(string([]byte{'a', byte(c)})); got != want {
+			t.Errorf("%#x at the end: %q, want %q", c, got, want)
 		}
 	}
-	for _, s := range []string{"", "é", "abcdefgé", "abcdefghé", "éabcdefgh\x7e", "日本語日本語"} {
-		if got := UnstorableText(s); got != "" {
-			t.Errorf("%q: %q", s, got)
+}
+
+// TestValidKey: the answers are those of models.ValidKeyTokens of InfluxDB 1.x.
+func TestValidKey(t *testing.T) {
+	for _, key := range []string{`m,h=a\ b~!`, "größe,ключ=値", "m,h=\u2028"[:4]} {
+		if !ValidKey(key) {
+			t.Errorf("%q is refused", key)
 		}
 	}
-	for _, s := range []string{"é\x7f", "éabcdefgh\t", "\tabcdefghé"} {
-		if got := UnstorableText(s); got != "contains a control character" {
-			t.Errorf("%q: %q", s, got)
+	for _, key := range []string{"m,h=a\xe4", "m\x00", "m,a\t=1", "m,a=1\r", "m,a=\x7f", "m\u0085", "m,a=\u00a0", "m,a=\ufffd", "m,a=\u2028", "m,a=\xed\xa0\x80"} {
+		if ValidKey(key) {
+			t.Errorf("%q is accepted", key)
 		}
 	}
 }

@@ -22,18 +22,18 @@ const (
 // MetricName returns the name of the metric that a field of a measurement has.
 // ValueField and HistogramField have the name of the measurement, other fields the
 // names of both, with an underscore between them. StartField is no metric and has
-// the name "".
+// the name "". The name is UTF-8 (Text).
 func MetricName(measurement, field string) string {
 	switch field {
 	case ValueField, HistogramField:
-		return measurement
+		return Text(measurement)
 	case StartField:
 		return ""
 	}
-	return measurement + "_" + field
+	return Text(measurement + "_" + field)
 }
 
-// Splits yields each pair of a measurement and a field whose MetricName is metric.
+// Splits yields each pair of a measurement and a field whose names are together metric.
 // The first is the measurement that has the metric's name, with ValueField, and the
 // second is the same measurement with HistogramField.
 func Splits(metric string) iter.Seq2[string, string] {

@@ -1,7 +1,9 @@
 package prom
 
 import (
+	"fmt"
 	"math"
+	"unicode/utf8"
 
 	"tsdbd/model"
 	"tsdbd/model/point"
@@ -22,10 +24,13 @@ type Rows struct {
 	// Charge takes memory for rows. nil: the caller knows that they take no more than
 	// the request. An error of Charge ends the translation of the request.
 	Charge func(bytes int) error
+	// Exemplars are those of the request.
+	Exemplars []model.Exemplar
 	// Credit is how many bytes of rows need no charge.
 	Credit int
 
 	text []byte
+	key  string // of the series of the latest exemplar
 }
 
 const (
@@ -59,11 +64,19 @@ func (p *Rows) Pay(bytes int) error {
 // returns only errors of Charge.
 func (p *Rows) Add(labels model.Tags, samples []Sample, histograms []Histogram) error {
 	size := rowBytes * (len(samples) + len(histograms))
+	invalid := ""
 	for _, l := range labels {
 		size += len(l.Key) + len(l.Value) + 2
+		if !utf8.ValidString(l.Key) || !utf8.ValidString(l.Value) {
+			invalid = l.Key
+		}
 	}
 	if err := p.Pay(size); err != nil {
 		return err
+	}
+	if invalid != "" { // the store would take it; the protocols have texts only
+		p.refuse(fmt.Errorf("label %q is not valid UTF-8", invalid), len(samples)+len(histograms))
+		return nil
 	}
 	if err := p.Builder.Series(Measurement(labels), labels); err != nil {
 		p.refuse(err, len(samples)+len(histograms))

@@ -13,7 +13,7 @@ import (
 )
 
 func (s *session) createDatabase(st *influxql.CreateDatabaseStatement) (meta.Command, error) {
-	cmd := meta.CreateDatabase{Name: st.Name, Shards: s.opt.ShardDurations}
+	cmd := meta.CreateDatabase{Name: st.Name, Shards: s.opt.ShardDurations, WithoutPolicy: s.opt.WithoutPolicy && !st.RetentionPolicyCreate}
 	if st.RetentionPolicyCreate {
 		cmd.Policy = &meta.RetentionPolicySpec{
 			Name: st.RetentionPolicyName, Duration: st.RetentionPolicyDuration, ReplicaN: st.RetentionPolicyReplication,

@@ -47,6 +47,8 @@ type Options struct {
 
 	// ShardDurations is the rule for policies made without SHARD DURATION.
 	ShardDurations meta.ShardDurations
+	// WithoutPolicy has CREATE DATABASE make no policy unless it describes one.
+	WithoutPolicy bool
 	// HashPassword and CheckPassword serve the statements about users; nil is
 	// meta.HashPassword and meta.CheckPassword.
 	HashPassword  func(password string) (hash string, err error)
@@ -71,9 +73,10 @@ type ExecuteOptions struct {
 	Database        string // for statements that name none
 	RetentionPolicy string // for sources that name none; "" is the default policy
 	ChunkSize       int    // rows per Result; 0 is all in one
-	// ReadOnly is a GET request: changes are made all the same, with a warning.
-	ReadOnly bool
-	User     string // shown in SHOW QUERIES
+	// WarnOfChanges adds InfluxDB's warning to the results of statements that a GET
+	// request should not carry. They run all the same.
+	WarnOfChanges bool
+	User          string // shown in SHOW QUERIES
 	// Text returns the statements as text for SHOW QUERIES and the log. Several
 	// goroutines may call it at once. With nil, Execute writes the statements out at
 	// the start, which takes time in the square of the length of a condition.
@@ -82,6 +85,8 @@ type ExecuteOptions struct {
 	// it may be named to the user; nil is all. With MayRead the user sees no
 	// running queries but its own.
 	MayRead, MaySee func(database string) bool
+	// Hints adds messages of result.LevelInfo to the results of SELECTs.
+	Hints bool
 	// SourceOnly makes SELECTs take no downsample.
 	SourceOnly bool
 	// Unlimited is for a caller that bounds by itself what a SELECT reads: the limits
@@ -203,7 +208,7 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 	}
 	s := &session{Executor: e, ctx: ctx, req: opt, out: out}
 	r := ruleOf(stmt)
-	if r.reads {
+	if r.turn {
 		if s.req.Turn == nil {
 			s.req.Turn = new(admission.Turn)
 		}
@@ -214,7 +219,7 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 	}
 	s.claim = s.req.Account.Claim(ctx, s.req.Turn, e.queries.Limits().MemoryBytes)
 	defer s.claim.Release()
-	if opt.ReadOnly && changesState(stmt) {
+	if opt.WarnOfChanges && changesState(stmt) {
 		out.messages = append(out.messages, result.Message{Level: "warning", Text: fmt.Sprintf(
 			"deprecated use of '%s' in a read only context, please use a POST request instead", stmt)})
 	}

@@ -104,6 +104,9 @@ func TestStatements(t *testing.T) {
 		{`SHOW TAG VALUES WITH KEY = host WHERE "value" =~ /[ac]/ LIMIT 1`, `cpu(key value): host a | mem(key value): host c`},
 		{`SHOW TAG VALUES WITH KEY IN (host, az) WHERE "value" != 'a' AND host != 'c'`, `cpu(key value): az x; host b; host z`},
 		{`SHOW TAG VALUES WITH KEY = host WHERE "value" = 'a' OR ("value" = 'c')`, `cpu(key value): host a | mem(key value): host c`},
+		{`SHOW TAG VALUES WITH KEY = host WHERE "value" = 5000`, ``},
+		{`SHOW TAG VALUES WITH KEY = host WHERE "value" != 1.5 OR "value" = true OR "value" = 'c'`, `mem(key value): host c`},
+		{`SHOW TAG VALUES WITH KEY = host WHERE 5000 = "value"`, `error: Expression too complex for metaquery: 5000 = value`},
 		{`SHOW TAG VALUES WITH KEY = nosuch WHERE v > 1`, ``},
 		{`SHOW TAG VALUES WITH KEY = host WHERE v > 1`, `error: Expression too complex for metaquery: v > 1`},
 		{`SHOW MEASUREMENTS ON nope`, ``},
@@ -249,9 +252,27 @@ func TestStatementsAfterAFailure(t *testing.T) {
 	}
 }
 
-func TestReadOnlyWarnings(t *testing.T) {
+// TestWithoutPolicy: CREATE DATABASE makes no policy, unless it describes one.
+func TestWithoutPolicy(t *testing.T) {
 	e := newExecutor(sampleStore(t))
-	opt := ExecuteOptions{Database: "db", ReadOnly: true}
+	e.opt.WithoutPolicy = true
+	runText(t, e, ExecuteOptions{}, `CREATE DATABASE bare; CREATE DATABASE own WITH DURATION 7d`)
+	catalog := e.opt.Admin.Catalog()
+	if d := catalog.Database("bare"); d == nil || len(d.RetentionPolicies) != 0 || d.DefaultRetentionPolicy != "" {
+		t.Errorf("%+v", d)
+	}
+	if d := catalog.Database("own"); d == nil || d.DefaultRetentionPolicy != "autogen" {
+		t.Errorf("%+v", d)
+	}
+	runText(t, e, ExecuteOptions{}, `CREATE RETENTION POLICY week ON bare DURATION 7d REPLICATION 1 DEFAULT`)
+	if d := e.opt.Admin.Catalog().Database("bare"); d.DefaultRetentionPolicy != "week" {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestWarnOfChanges(t *testing.T) {
+	e := newExecutor(sampleStore(t))
+	opt := ExecuteOptions{Database: "db", WarnOfChanges: true}
 	for _, c := range []struct{ q, want string }{
 		{`create database n`, `warning: deprecated use of 'CREATE DATABASE n' in a read only context, please use a POST request instead`},
 		{`DROP SERIES FROM nope`, `warning: deprecated use of 'DROP SERIES FROM nope' in a read only context, please use a POST request instead`},

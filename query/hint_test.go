@@ -88,7 +88,7 @@ func TestHints(t *testing.T) {
 		{`SHOW TAG VALUES FROM cpuu WITH KEY = host`, ``},
 		{`EXPLAIN SELECT v FROM cpuu`, ``},
 	} {
-		got := runText(t, e, ExecuteOptions{Database: "db"}, c.q)
+		got := runText(t, e, ExecuteOptions{Database: "db", Hints: true}, c.q)
 		if strings.HasPrefix(c.q, "EXPLAIN") {
 			if strings.Contains(got[0], "info: ") {
 				t.Errorf("%s: %q", c.q, got)
@@ -98,6 +98,17 @@ func TestHints(t *testing.T) {
 		if len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s:\n got %q\nwant %q", c.q, got, c.want)
 		}
+	}
+}
+
+// TestNoHints: an answer has no hints unless they are asked for, and nothing looks for them.
+func TestNoHints(t *testing.T) {
+	store := hintStore(t)
+	e := newExecutor(store)
+	views := 0
+	store.Viewing = func() { views++ }
+	if got := runText(t, e, ExecuteOptions{Database: "db"}, `SELECT v FROM cpuu`); len(got) != 1 || got[0] != "" || views != 1 {
+		t.Errorf("%q, %d views", got, views)
 	}
 }
 
@@ -114,7 +125,7 @@ func TestHintsWithinRights(t *testing.T) {
 		{none, all, ``},
 		{all, none, ``},
 	} {
-		got := runText(t, e, ExecuteOptions{Database: "db", MayRead: c.read, MaySee: c.see}, `SELECT v FROM disk`)
+		got := runText(t, e, ExecuteOptions{Database: "db", Hints: true, MayRead: c.read, MaySee: c.see}, `SELECT v FROM disk`)
 		if want := `info: measurement "disk" does not exist in db.autogen` + c.want; len(got) != 1 || got[0] != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -139,7 +150,7 @@ func TestHintsCostNothingElse(t *testing.T) {
 		{`SELECT v FROM cpu WHERE host = 'q'`, 2},
 	} {
 		views = 0
-		got := runText(t, e, ExecuteOptions{Database: "db"}, c.q)
+		got := runText(t, e, ExecuteOptions{Database: "db", Hints: true}, c.q)
 		if views != c.want {
 			t.Errorf("%s: %d views, want %d: %q", c.q, views, c.want, got)
 		}

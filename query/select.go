@@ -11,20 +11,20 @@ import (
 	"tsdbd/query/tier"
 )
 
-// selectStatement runs a SELECT. Its sources are normalized. An answer without rows
-// says why.
+// selectStatement runs a SELECT. Its sources are normalized. With Hints, an answer without
+// rows says why.
 func (s *session) selectStatement(st *influxql.SelectStatement) error {
 	run, note, err := s.tiered(st)
 	if err != nil {
 		return err
 	}
-	if note != "" {
+	if note != "" && s.req.Hints {
 		s.out.messages = append(s.out.messages, result.Message{Level: result.LevelInfo, Text: note})
 	}
 	if err := engine.Select(s.ctx, run, s.opt.Storage, s.selectOptions(), s.out.send); err != nil {
 		return err
 	}
-	if !s.out.sent && st.Target == nil {
+	if s.req.Hints && !s.out.sent && st.Target == nil {
 		s.hint(st)
 	}
 	return nil

@@ -1,8 +1,10 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"unicode/utf8"
 
 	"github.com/influxdata/influxql"
 
@@ -23,8 +25,9 @@ type rule struct {
 	allPolicies bool
 	access      access
 	needs       func(stmt influxql.Statement, database string) []Need // instead of access
-	changes     bool                                                  // a GET request should not have carried it
-	reads       bool                                                  // data or an index, and so waits for a turn
+	effect      effect
+	changes     bool // a GET request should not have carried it
+	turn        bool // it reads data or an index, and so waits for a turn
 	place       Place
 }
 
@@ -40,8 +43,8 @@ const (
 
 // rules has a row for each kind of statement.
 var rules = table(
-	on(rule{needs: selectNeeds, reads: true, place: AnyNode}, (*session).selectStatement),
-	on(rule{needs: explainNeeds, reads: true, place: AnyNode}, (*session).explain),
+	on(rule{needs: selectNeeds, effect: reads, turn: true, place: AnyNode}, (*session).selectStatement),
+	on(rule{needs: explainNeeds, effect: reads, turn: true, place: AnyNode}, (*session).explain),
 
 	shows(rule{access: anyone}, (*output).together, (*show.Statement).ShowDatabases),
 	shows(rule{access: reader, names: named(func(st *influxql.ShowRetentionPoliciesStatement) *string { return &st.Database })}, (*output).together, (*show.Statement).ShowRetentionPolicies),
@@ -80,30 +83,30 @@ var rules = table(
 	}), (*output).chunked, (*show.Statement).ShowTagValuesCardinality),
 	shows(rule{access: reader, names: named(func(st *syntax.ShowCardinality) *string { return &st.Database })}, (*output).together, (*show.Statement).ShowCardinality),
 
-	on(rule{access: writer, names: from(func(st *influxql.DeleteSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, reads: true, place: Leader}, (*session).deleteRows),
+	on(rule{access: writer, names: from(func(st *influxql.DeleteSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, turn: true, place: Leader}, (*session).deleteRows),
 	on(rule{access: writer, names: from(func(st *influxql.DropSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, changes: true, place: Leader}, (*session).dropSeries),
 	on(rule{changes: true, place: Leader}, (*session).dropMeasurement),
-	on(rule{access: writer, names: from((*syntax.Move).Sources), allPolicies: true, changes: true, reads: true, place: Leader}, (*session).move),
+	on(rule{access: writer, names: from((*syntax.Move).Sources), allPolicies: true, changes: true, turn: true, place: Leader}, (*session).move),
 
-	changes(rule{}, (*session).createDatabase),
+	changes(rule{effect: adds}, (*session).createDatabase),
 	changes(rule{}, (*session).dropDatabase),
-	changes(rule{}, (*session).createRetentionPolicy),
+	changes(rule{effect: adds}, (*session).createRetentionPolicy),
 	changes(rule{}, (*session).alterRetentionPolicy),
 	changes(rule{access: writer, names: named(func(st *influxql.DropRetentionPolicyStatement) *string { return &st.Database })}, (*session).dropRetentionPolicy),
 	changes(rule{}, (*session).dropShard),
-	changes(rule{}, (*session).createUser),
-	changes(rule{}, (*session).setPassword),
+	changes(rule{effect: adds}, (*session).createUser),
+	changes(rule{effect: adds}, (*session).setPassword),
 	changes(rule{}, (*session).dropUser),
-	changes(rule{}, (*session).grant),
+	changes(rule{effect: adds}, (*session).grant),
 	changes(rule{}, (*session).revoke),
-	changes(rule{}, (*session).grantAdmin),
+	changes(rule{effect: adds}, (*session).grantAdmin),
 	changes(rule{}, (*session).revokeAdmin),
-	changes(rule{needs: continuousNeeds, names: named(func(st *influxql.CreateContinuousQueryStatement) *string { return &st.Database })}, (*session).createContinuousQuery),
+	changes(rule{effect: adds, needs: continuousNeeds, names: named(func(st *influxql.CreateContinuousQueryStatement) *string { return &st.Database })}, (*session).createContinuousQuery),
 	changes(rule{access: writer, names: named(func(st *influxql.DropContinuousQueryStatement) *string { return &st.Database })}, (*session).dropContinuousQuery),
-	on(rule{changes: true, place: Leader}, (*session).executeContinuous),
-	changes(rule{}, (*session).createDownsample),
+	on(rule{effect: adds, changes: true, place: Leader}, (*session).executeContinuous),
+	changes(rule{effect: adds}, (*session).createDownsample),
 	changes(rule{access: writer, names: named(func(st *syntax.DropDownsample) *string { return &st.Database })}, (*session).dropDownsample),
-	changes(rule{}, (*session).createSubscription),
+	changes(rule{effect: adds}, (*session).createSubscription),
 	changes(rule{}, (*session).dropSubscription),
 )
 
@@ -135,7 +138,7 @@ func on[S influxql.Statement](r rule, run func(*session, S) error) rule {
 
 // shows is the rule of a statement whose answer is tables, which send hands out.
 func shows[S influxql.Statement](r rule, send func(*output, []*result.Series) error, tables func(*show.Statement, S) ([]*result.Series, error)) rule {
-	r.reads, r.place = true, AnyNode
+	r.effect, r.turn, r.place = reads, true, AnyNode
 	return on(r, func(s *session, stmt S) error {
 		list, err := tables(s.showing(), stmt)
 		if err != nil {
@@ -148,7 +151,7 @@ func shows[S influxql.Statement](r rule, send func(*output, []*result.Series) er
 // never is a rule of a statement that never waits for a turn: it shows what others
 // wait for.
 func never(r rule) rule {
-	r.reads = false
+	r.turn = false
 	return r
 }
 
@@ -164,6 +167,9 @@ func atLeader(r rule) rule {
 	return r
 }
 
+// errNotUTF8 says that the catalog, which is JSON, would change a name or a text.
+var errNotUTF8 = errors.New("databases, retention policies, users, queries and subscriptions have names and texts in UTF-8 only")
+
 // changes is the rule of a statement that is a command to the catalog. A nil command
 // is nothing to do.
 func changes[S influxql.Statement](r rule, command func(*session, S) (meta.Command, error)) rule {
@@ -172,6 +178,9 @@ func changes[S influxql.Statement](r rule, command func(*session, S) (meta.Comma
 		cmd, err := command(s, stmt)
 		if err != nil || cmd == nil {
 			return err
+		}
+		if !utf8.ValidString(stmt.String()) {
+			return errNotUTF8
 		}
 		return s.opt.Admin.Apply(s.ctx, cmd)
 	})

@@ -10,7 +10,8 @@
 // Invariant: a group is dropped only when two checks found it expired with at
 // least CheckInterval of monotonic time and no jump of the wall clock between
 // them, so a clock that jumps ahead and is set right within that time deletes
-// nothing.
+// nothing. The store refuses to drop a group as long as a downsample has windows to
+// compute from it or from older ones.
 //
 // The rules that give groups their durations and bounds live in package meta,
 // because the catalog applies them. A Service is safe for concurrent use.

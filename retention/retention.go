@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -109,7 +110,8 @@ func (s *Service) expire(ctx context.Context) {
 	stillExpired := make(map[uint64]time.Time, len(s.firstSeen))
 	for _, db := range s.opt.Store.Catalog().Databases {
 		for _, rp := range db.RetentionPolicies {
-			fresh := 0
+			fresh, kept := 0, 0
+			var why error
 			for i := range rp.ShardGroups {
 				g := &rp.ShardGroups[i]
 				if !Expired(rp, g, wall) {
@@ -121,9 +123,21 @@ func (s *Service) expire(ctx context.Context) {
 					fresh++
 					continue
 				}
-				if seen.Sub(first) < s.opt.CheckInterval || ctx.Err() != nil || !s.drop(ctx, db, rp, g) {
+				if seen.Sub(first) < s.opt.CheckInterval || ctx.Err() != nil {
+					stillExpired[g.ID] = first
+					continue
+				}
+				err := s.drop(ctx, db, rp, g)
+				if err != nil {
 					stillExpired[g.ID] = first
 				}
+				if errors.Is(err, meta.ErrDownsampleWaits) {
+					kept++
+					why = cmp.Or(why, err)
+				}
+			}
+			if kept > 0 {
+				s.opt.Logger.Warn("expired shard groups are kept until a downsample has computed their windows", "db", db.Name, "rp", rp.Name, "groups", kept, "err", why)
 			}
 			if fresh > 0 {
 				s.opt.Logger.Info("shard groups have expired", "db", db.Name, "rp", rp.Name,
@@ -151,20 +165,20 @@ func (s *Service) watchClock(wall, seen time.Time) {
 	s.lastWall, s.lastSeen = wall, seen
 }
 
-// drop drops one group.
-func (s *Service) drop(ctx context.Context, db *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup) bool {
+// drop drops one group. It logs its error, unless a downsample needs the group.
+func (s *Service) drop(ctx context.Context, db *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup) error {
 	log := s.opt.Logger.With("db", db.Name, "rp", rp.Name, "group", g.ID)
 	err := s.opt.Store.Apply(ctx, meta.DropShardGroup{Database: db.Name, RetentionPolicy: rp.Name, ID: g.ID, IfDuration: rp.Duration})
 	if errors.Is(err, meta.ErrIndexChanged) || errors.Is(err, meta.ErrShardGroupNotFound) ||
-		errors.Is(err, meta.ErrRetentionPolicyNotFound) || errors.Is(err, meta.ErrDatabaseNotFound) {
-		return false // a statement was faster; the next check decides again
+		errors.Is(err, meta.ErrRetentionPolicyNotFound) || errors.Is(err, meta.ErrDatabaseNotFound) || errors.Is(err, meta.ErrDownsampleWaits) {
+		return err // a statement was faster, or a downsample needs it; the next check decides again
 	}
 	if err != nil {
 		log.Error("expired shard group or its files not removed yet", "err", err)
-		return false
+		return err
 	}
 	log.Info("expired shard group dropped", "end", time.Unix(0, g.End).UTC())
-	return true
+	return nil
 }
 
 // precreate is one check of the other loop: a policy whose present group ends

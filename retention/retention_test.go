@@ -3,6 +3,7 @@ package retention
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ type memStore struct {
 	mu   sync.Mutex
 	data *meta.Data
 	fail error
+	keep uint64 // a shard group that a downsample needs
 	// before, if set, runs once before the next Apply, as another client would.
 	before meta.Command
 }
@@ -45,6 +47,9 @@ func (c *memStore) Apply(_ context.Context, cmd meta.Command) error {
 	defer c.mu.Unlock()
 	if c.fail != nil {
 		return c.fail
+	}
+	if d, ok := cmd.(meta.DropShardGroup); ok && d.ID == c.keep {
+		return fmt.Errorf("%w: from raw into hours", meta.ErrDownsampleWaits)
 	}
 	if c.before != nil {
 		changed, err := meta.Apply(c.before, c.data)
@@ -261,6 +266,36 @@ func TestPrecreation(t *testing.T) {
 		synctest.Wait()
 		if got := c.starts(t); len(got) != 3 {
 			t.Fatalf("groups %v, want 3", got)
+		}
+	})
+}
+
+// TestKept: a group that a downsample needs stays, and goes at the first check after that.
+func TestKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now().UTC().Truncate(time.Hour)
+		c := newStore(t, meta.CreateDatabase{Name: "db", Policy: policy(2 * time.Hour)}, group(start.Add(-9*time.Hour)), group(start.Add(-4*time.Hour)))
+		c.keep = 1
+		log := new(logText)
+		s := Start(Options{Store: c, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		time.Sleep(DefaultCheckInterval)
+		synctest.Wait()
+		if got := c.Catalog().Dropped.Shards; !slices.Equal(got, []uint64{2}) {
+			t.Errorf("dropped %v, want [2]", got)
+		}
+		if got := log.String(); strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "expired shard groups are kept") || !strings.Contains(got, "groups=1") {
+			t.Errorf("log: %s", got)
+		}
+		c.mu.Lock()
+		c.keep = 0
+		c.mu.Unlock()
+		time.Sleep(DefaultCheckInterval)
+		synctest.Wait()
+		if got := c.Catalog().Dropped.Shards; !slices.Equal(got, []uint64{2, 1}) {
+			t.Errorf("dropped %v, want [2 1]", got)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

@@ -73,6 +73,7 @@ type File struct {
 	cache   blockCache
 	counted atomic.Int64  // bytes of mu.pending and mu.flushing; changes with them
 	claimed atomic.Uint32 // see FirstClaim
+	dropped atomic.Uint64 // see Dropped
 
 	syncing sync.Mutex // one Sync at a time; taken before mu
 	mu      struct {
@@ -549,6 +550,10 @@ func (f *File) confirmLocked(ids []model.SeriesID) {
 	}
 }
 
+// Dropped returns how often DropClaims has forgotten any. Claims of before a change may be
+// other keys'.
+func (f *File) Dropped() uint64 { return f.dropped.Load() }
+
 // DropClaims forgets all claims. Claim hands out their ids again, except those below a
 // confirmed one. The caller makes sure that nobody uses the claims any more.
 func (f *File) DropClaims() {
@@ -573,6 +578,7 @@ func (f *File) DropClaims() {
 	f.mu.next = f.mu.floor
 	f.mu.generation++
 	f.claimed.Store(0)
+	f.dropped.Add(1)
 	f.countLocked()
 }
 

@@ -111,14 +111,14 @@ func (f *File) writeLogHeader(log vfs.File) error {
 func parseLogHeader(path string, h []byte) (owner identity.Database, ok bool, err error) {
 	const first = "tsdbSER\x01" // version 1 had a header of 16 bytes
 	if len(h) >= 16 && string(h[:8]) == first && binary.LittleEndian.Uint32(h[12:]) == binio.Checksum(h[:12]) {
-		return owner, false, binio.Corruptf(path, 8, "series log: version %d, this program knows %d", binary.LittleEndian.Uint32(h[8:]), logVersion)
+		return owner, false, binio.CheckVersion(path, "series log", uint64(binary.LittleEndian.Uint32(h[8:])), logVersion)
 	}
 	const sum = logHeaderBytes - 4
 	if len(h) < logHeaderBytes || string(h[:8]) != logMagic || binary.LittleEndian.Uint32(h[sum:]) != binio.Checksum(h[:sum]) {
 		return owner, false, nil
 	}
-	if v := binary.LittleEndian.Uint32(h[8:]); v != logVersion {
-		return owner, false, binio.Corruptf(path, 8, "series log: version %d, this program knows %d", v, logVersion)
+	if err := binio.CheckVersion(path, "series log", uint64(binary.LittleEndian.Uint32(h[8:])), logVersion); err != nil {
+		return owner, false, err
 	}
 	owner.ID = binary.LittleEndian.Uint32(h[12:])
 	copy(owner.Lineage[:], h[16:])

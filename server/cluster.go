@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"tsdbd/httpapi"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/services/input"
@@ -123,12 +125,12 @@ func (s *Server) health() httpapi.Health {
 	return nodeHealth{s.store, s.node}
 }
 
-// servers returns the tables of SHOW SERVERS.
+// servers returns the table of SHOW SERVERS.
 func (s *Server) servers() []*result.Series {
 	if s.node == nil {
 		return nil
 	}
-	return serverTables(s.node.Status())
+	return []*result.Series{serverTable(s.node.Status())}
 }
 
 // allDiagnostics returns what SHOW DIAGNOSTICS shows in addition to the executor's.
@@ -140,25 +142,29 @@ func (s *Server) allDiagnostics() []show.Diagnostic {
 	return all
 }
 
-// serverTables are the nodes of a cluster, with the names and first columns that
-// InfluxDB's clusters have: every member has data, and those that vote have the say.
-func serverTables(status admin.Status) []*result.Series {
-	columns := []string{"id", "name", "tcp_addr", "role", "reachable", "applied", "lag", "version", "problem"}
-	types := []model.FieldType{model.String, model.String, model.String, model.String, model.Boolean, model.Integer, model.Float, model.String, model.String}
-	data := result.NewTable("data_nodes", types, columns...)
-	voters := result.NewTable("meta_nodes", types, columns...)
-	for _, m := range status.Members {
+// serverTable has the nodes of a cluster, with the name and the first columns that
+// InfluxDB's clusters have. What is not known of a node that does not answer is null.
+func serverTable(status admin.Status) *result.Series {
+	t := result.NewTable("data_nodes", []model.FieldType{
+		model.String, model.String, model.String, model.String, model.Boolean, model.Boolean, model.Integer, model.Float, model.String, model.String,
+	}, "id", "name", "tcp_addr", "role", "voter", "reachable", "applied", "lag", "version", "problem")
+	known := column.NewBitmap(len(status.Members))
+	for i, m := range status.Members {
 		role := "follower"
 		if m.Leader {
 			role = "leader"
 		}
-		row := []any{m.ID, m.Name, m.Address, role, m.Reachable, int64(m.Applied), m.LagSeconds, m.Version, m.Problem}
-		data.AddRow(row...)
-		if m.Voter {
-			voters.AddRow(row...)
+		if m.Reachable {
+			known.Set(i)
+		}
+		t.AddRow(m.ID, m.Name, m.Address, role, m.Voter, m.Reachable, int64(m.Applied), math.Round(1000*m.LagSeconds)/1000, m.Version, m.Problem)
+	}
+	for i, name := range t.Columns {
+		if name == "applied" || name == "lag" || name == "version" {
+			t.Values[i].Valid = known
 		}
 	}
-	return []*result.Series{data, voters}
+	return t
 }
 
 // clusterDiagnostic is the table "cluster" of SHOW DIAGNOSTICS.

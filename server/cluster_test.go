@@ -243,7 +243,7 @@ func TestCluster(t *testing.T) {
 			_, metrics, _ := n.ask(i, "GET", "/metrics", "")
 			status, health, _ := n.ask(i, "GET", "/health", "")
 			differs = fmt.Sprintf("node %d where %d leads: %s, %d %s", i, leader, servers, status, health)
-			if strings.Count(servers, `"leader"`) != 2 || strings.Count(servers, `"follower"`) != 4 || !strings.Contains(servers, "data_nodes") || !strings.Contains(servers, "meta_nodes") {
+			if strings.Count(servers, `"leader"`) != 1 || strings.Count(servers, `"follower"`) != 2 || !strings.Contains(servers, "data_nodes") {
 				return false
 			}
 			if !strings.Contains(metrics, fmt.Sprintf("tsdbd_cluster_leader %d\n", map[bool]int{true: 1}[i == leader])) {
@@ -271,8 +271,20 @@ func TestCluster(t *testing.T) {
 		}
 	}
 
-	// The directory of a member is not opened without its cluster.
 	n.close(follower)
+	eventually(t, "the other nodes tell that one is gone", func() bool {
+		leader := n.leader()
+		servers := n.query(leader, "SHOW SERVERS")
+		status, health, _ := n.ask(leader, "GET", "/health", "")
+		differs = fmt.Sprintf("%s, %d %s", servers, status, health)
+		if !strings.Contains(servers, `"follower",true,false,null,null,null,"not reachable at `) || status != 200 || !strings.Contains(health, fmt.Sprintf("; n%d is not reachable", follower+1)) {
+			return false
+		}
+		differs = ""
+		return true
+	})
+
+	// The directory of a member is not opened without its cluster.
 	alone := *n.configs[follower]
 	alone.Cluster = config.Default().Cluster
 	if s, err := Open(t.Context(), &alone, Options{Stderr: io.Discard}); err == nil || !strings.Contains(err.Error(), "cluster leave") {

@@ -17,7 +17,7 @@ import (
 )
 
 // errInfluxData says that a directory is an InfluxDB's.
-var errInfluxData = errors.New("there is the data of an InfluxDB: name an empty directory, and move the data with influx_inspect export and tsdbd import")
+var errInfluxData = errors.New("there is the data of an InfluxDB: name an empty directory, and move the data with tsdbd import influxdb")
 
 // ErrForeignDir says that a directory holds files of another program.
 var ErrForeignDir = errors.New("the directory is not empty and holds no data of tsdbd")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"tsdbd/config"
@@ -50,4 +51,7 @@ func TestDirectoriesOfOthers(t *testing.T) {
 	f(errInfluxData, "telegraf/_series/x")
 	f(errInfluxData, "../meta/meta.db") // of an InfluxDB without databases
 	f(errInfluxData, "meta/meta.db", "wal/x")
+	if !strings.Contains(errInfluxData.Error(), "tsdbd import influxdb") {
+		t.Errorf("%v does not name the road", errInfluxData)
+	}
 }

@@ -58,10 +58,10 @@ func TestIntoStoresWhatAWriteStores(t *testing.T) {
 	long := strings.Repeat("k", 70_000)
 	tail := " dropped=4 for database: db for retention policy: autogen"
 	for text, want := range map[string]string{
-		`SELECT v INTO "a\nb" FROM m`:              `partial write: measurement "a\nb" contains a control character` + tail,
+		`SELECT v INTO "a\nb" FROM m`:              `partial write: measurement "a\nb" contains a newline` + tail,
 		`SELECT v INTO "x\\" FROM m`:               `partial write: measurement "x\\" ends in a backslash` + tail,
 		`SELECT v INTO "#x" FROM m`:                `partial write: measurement "#x" begins as a comment` + tail,
-		`SELECT v AS "a\nb" INTO bad FROM m`:       `partial write: field "a\nb" of "bad" contains a control character` + tail,
+		`SELECT v AS "a\nb" INTO bad FROM m`:       `partial write: field "a\nb" of "bad" contains a newline` + tail,
 		`SELECT v AS ` + long + ` INTO bad FROM m`: `partial write: max key length exceeded: 70007 > 65535` + tail,
 	} {
 		if got := run(text); got != want {

@@ -12,9 +12,11 @@ import (
 
 func storeLimits(c *config.Config) store.Limits {
 	return store.Limits{
-		CompactBytesPerSecond: int64(c.Data.CompactThroughput),
-		MaxSeriesPerDatabase:  c.Data.MaxSeriesPerDatabase,
-		MaxValuesPerTag:       c.Data.MaxValuesPerTag,
+		CompactBytesPerSecond:   int64(c.Data.CompactThroughput),
+		MaxSeriesPerDatabase:    c.Data.MaxSeriesPerDatabase,
+		MaxValuesPerTag:         c.Data.MaxValuesPerTag,
+		MaxFieldsPerMeasurement: c.Data.MaxFieldsPerMeasurement,
+		ValidateKeys:            c.Data.ValidateKeys,
 	}
 }
 
@@ -31,7 +33,7 @@ func queryLimits(c *config.Config) admission.Limits {
 }
 
 func promqlLimits(c *config.Config) promql.Limits {
-	return promql.Limits{Lookback: time.Duration(c.Prometheus.LookbackDelta)}
+	return promql.Limits{Lookback: time.Duration(c.Prometheus.LookbackDelta), Experimental: c.Prometheus.ExperimentalPromQL}
 }
 
 func httpLimits(c *config.Config) httpapi.Limits {

@@ -21,7 +21,7 @@ import (
 // state, and reloads the configuration at SIGHUP.
 func Run(ctx context.Context, c *config.Config, o Options) (err error) {
 	begin := time.Now()
-	heap, _ := memory.Limit()
+	heap, source := memory.Limit() // once: afterwards it would find what is set here
 	debug.SetMemoryLimit(heap)
 	defer memory.TuneGC(heap)()
 	hangup := make(chan os.Signal, 1)
@@ -29,7 +29,7 @@ func Run(ctx context.Context, c *config.Config, o Options) (err error) {
 	defer signal.Stop(hangup)
 	for first := true; ; first = false {
 		stop := keepWaiting(c)
-		s, err := Open(ctx, c, o)
+		s, err := open(ctx, c, o, heap, source)
 		stop()
 		if err != nil {
 			return err
@@ -47,6 +47,7 @@ func Run(ctx context.Context, c *config.Config, o Options) (err error) {
 			failed = nil
 		} else {
 			s.notify("STOPPING=1")
+			defer s.exitAfter(time.Duration(c.HTTP.StopTimeout)+lastMinute, os.Exit)()
 		}
 		err = errors.Join(failed, s.Close())
 		if err != nil || !reopen || ctx.Err() != nil {
@@ -54,6 +55,20 @@ func Run(ctx context.Context, c *config.Config, o Options) (err error) {
 		}
 		begin = time.Now()
 	}
+}
+
+// lastMinute is how long, after the requests have had their time, a server may take to
+// close: flushes begin for 20 s, and end at the pace of the disk.
+const lastMinute = time.Minute
+
+// exitAfter ends the process with exit unless stop is called within d. Something does
+// not end, then. No acknowledged write is lost, as after a kill.
+func (s *Server) exitAfter(d time.Duration, exit func(code int)) (stop func()) {
+	t := time.AfterFunc(d, func() {
+		s.log.Error("stopping takes too long, the process ends now; the next start reads the log back", "took", d)
+		exit(1)
+	})
+	return func() { t.Stop() }
 }
 
 // waitingEvery is the time between two messages to the supervisor of a node that
@@ -119,11 +134,14 @@ func (s *Server) notify(state string) {
 	}
 }
 
-// welcome prints where the server is, and what to type next if there is no data
-// yet or no administrator.
+// welcome prints where the server and its page are, and what to type next if there is
+// no data yet or no administrator.
 func (s *Server) welcome() {
 	url, catalog := s.URL(), s.store.Catalog()
 	fmt.Fprintf(s.Stdout, "tsdbd %s listens on %s\n", s.Version, url)
+	if s.config.HTTP.UIEnabled {
+		fmt.Fprintf(s.Stdout, "Open %s/ in a browser, or type: tsdbd query -host %[1]s\n", url)
+	}
 	switch {
 	case s.config.HTTP.AuthEnabled && !catalog.AdminExists():
 		fmt.Fprintf(s.Stdout, `Logins are on and there is no administrator yet. The first client can create one:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -47,14 +48,16 @@ type Options struct {
 // Server is a node that serves.
 type Server struct {
 	Options
-	config   *config.Config // in force
-	level    *slog.LevelVar
-	log      *slog.Logger
-	heap     int64
-	tls      *tls.Config // of all connections
-	registry *prometheus.Registry
-	closers  []func() error
-	opening  context.Context // of Open
+	config *config.Config // in force
+	level  *slog.LevelVar
+	log    *slog.Logger
+	heap   int64
+	// heapSource says what set heap, see memory.Limit.
+	heapSource string
+	tls        *tls.Config // of all connections
+	registry   *prometheus.Registry
+	closers    []func() error
+	opening    context.Context // of Open
 
 	node         *cluster.Node // nil: a single node
 	leading      *leadership
@@ -81,7 +84,13 @@ type Server struct {
 // behind, so that Close, and a step that fails, close what is open in reverse order. A
 // node of a cluster may wait for others: ctx ends that.
 func Open(ctx context.Context, c *config.Config, o Options) (*Server, error) {
-	s := &Server{Options: o, config: c, level: new(slog.LevelVar), registry: prometheus.NewRegistry(), opening: ctx, leading: newLeadership()}
+	heap, source := memory.Limit()
+	return open(ctx, c, o, heap, source)
+}
+
+// open is Open with the limit of the heap, and what says so.
+func open(ctx context.Context, c *config.Config, o Options, heap int64, source string) (*Server, error) {
+	s := &Server{Options: o, config: c, heap: heap, heapSource: source, level: new(slog.LevelVar), registry: prometheus.NewRegistry(), opening: ctx, leading: newLeadership()}
 	s.level.Set(slog.Level(c.Log.Level))
 	s.log = logger(c.Log.Format, o.Stderr, s.level)
 	for _, step := range []func() error{s.check, s.openNode, s.openStore, s.openQueries, s.openAPI, s.startNode, s.openServices, s.openListeners} {
@@ -124,12 +133,10 @@ func (s *Server) URL() string {
 // check finds what is wrong with the configuration before anything is opened.
 func (s *Server) check() (err error) {
 	c := s.config
-	var source string
-	s.heap, source = memory.Limit()
 	for _, n := range s.Notes {
 		s.log.Log(context.Background(), n.Level, "setting is InfluxDB's", "key", n.Key, "note", n.Text)
 	}
-	s.log.Info("opening", "version", s.Version, "path", c.DataPath(), "memory", s.heap, "source", source)
+	s.log.Info("opening", "version", s.Version, "path", c.DataPath(), "memory", s.heap, "source", s.heapSource)
 	if s.tls, err = c.TLS.Parse(); err != nil {
 		return err
 	}
@@ -149,6 +156,7 @@ func (s *Server) storeOptions() store.Options {
 		SegmentBytes:      int64(c.Data.WALSegmentSize),
 		LogBytes:          int64(c.Data.WALMaxSize),
 		CacheBytes:        int64(c.Data.CacheMaxMemory),
+		Exemplars:         c.Prometheus.MaxExemplars,
 		FlushBytes:        int64(c.Data.FlushSize),
 		FlushIdle:         time.Duration(c.Data.FlushIdle),
 		CompactAfter:      time.Duration(c.Data.CompactAfter),
@@ -208,7 +216,7 @@ func (s *Server) openQueries() error {
 	c := s.config
 	s.showConfig()
 	s.executor = query.New(query.Options{
-		Storage: s.engine.engine, Admin: s.engine.engine, Logger: s.log, ShardDurations: shardDurations(c),
+		Storage: s.engine.engine, Admin: s.engine.engine, Logger: s.log, ShardDurations: shardDurations(c), WithoutPolicy: !c.Meta.RetentionAutocreate,
 		Statistics:  s.statistics,
 		Diagnostics: s.allDiagnostics,
 		Servers:     s.servers,
@@ -217,7 +225,7 @@ func (s *Server) openQueries() error {
 		Limits:      queryLimits(c), Memory: s.memory, Cores: s.engine.cores, Into: s.engine.writeInto,
 	})
 	s.promql = promql.New(promql.Options{
-		Storage: s.engine.engine, Queries: s.executor.Queries(), Memory: s.memory, Cores: s.engine.cores, Logger: s.log, Limits: promqlLimits(c),
+		Storage: s.engine.engine, Exemplars: s.store, Queries: s.executor.Queries(), Memory: s.memory, Cores: s.engine.cores, Logger: s.log, Limits: promqlLimits(c),
 	})
 	catchUp := time.Duration(c.Continuous.CatchUp)
 	if catchUp == 0 {
@@ -254,11 +262,14 @@ func (s *Server) openAPI() (err error) {
 	s.onClose(quiet(s.backups.Close))
 	o := httpapi.Options{
 		Mounts: s.mounts(), Cluster: s.apiCluster(),
-		Writer: s.engine, Query: s.executor, PromQL: s.promql, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
+		Writer: s.engine, Query: s.executor, PromQL: s.promql, Delete: s.store.Delete, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
 		Registry: s.registry, Logger: s.log, Version: s.Version, Limits: httpLimits(c),
-		AuthEnabled: c.HTTP.AuthEnabled, PingAuth: c.HTTP.PingAuthEnabled, AllowedOrigins: c.HTTP.AllowedOrigins,
+		AuthEnabled: c.HTTP.AuthEnabled, PingAuth: c.HTTP.PingAuthEnabled, AllowedOrigins: c.HTTP.AllowedOrigins, AllowedHosts: c.HTTP.AllowedHosts,
 		Realm: c.HTTP.Realm, SharedSecret: c.HTTP.SharedSecret.Reveal(), Pprof: c.HTTP.PprofEnabled, Bind: c.HTTP.BindAddress,
 		SuppressWriteLog: c.HTTP.SuppressWriteLog,
+	}
+	if o.Machine, err = os.Hostname(); err != nil {
+		s.log.Warn("the name of the machine is unknown", "err", err)
 	}
 	if o.AccessLogStatus, err = c.HTTP.StatusFilter(); err != nil {
 		return err

@@ -59,6 +59,21 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 // CompactionQueue returns the number of TSM files that the next merge would
 // read. What tombstones hide it knows as of the last Compact.
 func (s *Shard) CompactionQueue(cold bool) int {
+	in, _ := s.nextMerge(cold)
+	return len(in)
+}
+
+// NextMerge returns the bytes of the files that the next merge would read, and whether it
+// would make moves.
+func (s *Shard) NextMerge(cold bool) (bytes int64, moves bool) {
+	in, moves := s.nextMerge(cold)
+	for _, f := range in {
+		bytes += f.Size
+	}
+	return bytes, moves
+}
+
+func (s *Shard) nextMerge(cold bool) (in []plan.File, moves bool) {
 	s.mu.RLock()
 	set, flushed := s.mu.set, s.mu.manifest.Flushed // its files stay known without a reference
 	stuck := s.mu.stuck == set.stuck(flushed)
@@ -66,10 +81,10 @@ func (s *Shard) CompactionQueue(cold bool) int {
 	files := set.planFiles(flushed)
 	if plan.MovesDue(files, cold) && !stuck {
 		n := slices.IndexFunc(files, func(f plan.File) bool { return f.Moves == 0 })
-		return cmp.Or(max(n, 0), len(files))
+		return files[:cmp.Or(max(n, 0), len(files))], true
 	}
 	lo, hi, _ := plan.Next(files, cold, s.maxMerge)
-	return hi - lo
+	return files[lo:hi], false
 }
 
 // planFiles describes the files for the planner. No cache has rows up to flushed.

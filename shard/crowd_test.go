@@ -74,9 +74,12 @@ func (b *bench) move(sources []*point.Series, target string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := b.s.Move(&moves.Move{Sequence: b.sequence, Change: change, Pairs: p}); err != nil {
+	list := []*moves.Move{{Sequence: b.sequence, Change: change, Pairs: p}}
+	targets, err := b.s.PrepareMove(list, nil)
+	if err != nil {
 		b.t.Fatal(err)
 	}
+	b.s.Move(list, targets)
 }
 
 // few applies an entry with up to 40 rows of a series.

@@ -35,7 +35,7 @@ func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) 
 	c := &cursor{ctx: ctx, view: v}
 	c.pieces = v.pieces(req.Range)
 	c.measurement = req.Measurement
-	c.texts.charge, c.charge, c.descending = req.Charge, req.Hold, req.Descending
+	c.texts.Charge, c.charge, c.descending = req.Charge, req.Hold, req.Descending
 	c.asked = func(int) error { return ctx.Err() }
 	have := v.index.Fields(req.Measurement)
 	var fields []column.Field
@@ -97,7 +97,7 @@ func (c *cursor) NextChunk() scan.Chunk {
 }
 
 func (c *cursor) nextChunk() (out scan.Chunk) {
-	c.texts.giveBack()
+	c.texts.GiveBack()
 	for c.err == nil && out == nil && c.crowded && !c.rest.Empty() {
 		var rows *column.Rows
 		if rows, c.err = c.pass(); c.err == nil {
@@ -169,7 +169,7 @@ func (c *cursor) Err() error {
 
 // Close ends the cursor; the view stays.
 func (c *cursor) Close() {
-	c.texts.giveBack()
+	c.texts.GiveBack()
 	for i := range c.caches {
 		c.caches[i].gather.Release()
 	}

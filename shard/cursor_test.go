@@ -322,11 +322,12 @@ func (b *bench) check() {
 		for ch, n := c.NextChunk(), 0; ch != nil; ch, n = c.NextChunk(), n+1 {
 			stats := make([]scan.Stats, len(wanted))
 			have := make([]bool, len(wanted))
-			for i := range wanted {
+			for i, f := range wanted {
 				have[i] = ch.Stats(i, &stats[i])
 				sum := scan.Stats{Count: -1}
 				if known := ch.Sum(i, &sum); known != have[i] || known && sum.Count != stats[i].Count ||
-					known && sum.Count > 0 && (sum.Sum != stats[i].Sum || sum.SumError != stats[i].SumError) {
+					known && sum.Count > 0 && (sum.Sum != stats[i].Sum || sum.SumError != stats[i].SumError) ||
+					known && sum.Count > 0 && (modelFields[f].Type == model.Integer || modelFields[f].Type == model.Unsigned) && (sum.Min != stats[i].Min || sum.Max != stats[i].Max) {
 					b.t.Fatalf("series %d column %d: sum %+v, %v; statistics %+v, %v", id, i, sum, known, stats[i], have[i])
 				}
 				if n, known := ch.Count(i); have[i] && (!known || n != stats[i].Count) {

@@ -24,9 +24,13 @@ func (s *Shard) Quarantine() *repair.Quarantine { return s.quarantine }
 // Losses returns what damage has taken from the shard's rows.
 func (v *View) Losses() (out []scan.Loss) {
 	for _, q := range v.shard.quarantine.List() {
-		if q.Loss == repair.LossPoints || q.Loss == repair.LossDeletes {
-			out = append(out, scan.Loss{Shard: v.shard.id, Range: v.shard.times, Path: q.Path, Gone: q.Gone, Deletes: q.Loss == repair.LossDeletes})
+		if q.Loss == repair.LossNone {
+			continue
 		}
+		out = append(out, scan.Loss{
+			Shard: v.shard.id, Range: v.shard.times, Path: q.Path, Gone: q.Gone,
+			Deletes: q.Loss == repair.LossDeletes, Older: q.Loss == repair.LossNewest,
+		})
 	}
 	return out
 }

@@ -84,9 +84,9 @@ func (s *fileSet) allMasks() [][]*manifest.Tombstone {
 	return out
 }
 
-// with returns a set with one more tombstone or move.
-func (s *fileSet) with(t *manifest.Tombstone, m *moves.Move) *fileSet {
-	return newFileSet(s.files, s.With(t, m))
+// with returns a set with one more tombstone, or the moves of an entry.
+func (s *fileSet) with(t *manifest.Tombstone, entry ...*moves.Move) *fileSet {
+	return newFileSet(s.files, s.With(t, entry...))
 }
 
 // replace returns the files with in, which are neighbors, replaced by out.

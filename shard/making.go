@@ -128,7 +128,7 @@ func (v *View) sound(i int) func(id model.SeriesID) error {
 			}
 			var rows column.Rows
 			rows.Reset(kinds)
-			if err := src.read(k, model.AllTime, &rows, &textCharge{}); err != nil {
+			if err := src.read(k, model.AllTime, &rows, nil); err != nil {
 				return err
 			}
 		}

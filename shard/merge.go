@@ -5,13 +5,13 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/tsm"
+	"tsdbd/shard/rows"
 )
 
 // merging reads pieces and merges those that overlap, newer source over older.
 type merging struct {
 	pieces
-	texts  textCharge
+	texts  rows.Texts
 	merged column.Rows
 	parts  []*column.Rows
 	ptrs   []*column.Rows
@@ -23,32 +23,6 @@ type merging struct {
 	gathered column.Rows
 	charge   func(bytes int64) error // for the memory of fold; nil: nobody is charged
 	held     int64                   // and not given back
-}
-
-// textCharge charges a reader for the texts of a chunk before they are decoded
-// (W9).
-type textCharge struct {
-	charge func(bytes int64) error // nil: nobody is charged
-	taken  int64                   // and not given back
-}
-
-func (t *textCharge) take(chunk *tsm.Chunk, field int) error {
-	if t.charge == nil {
-		return nil
-	}
-	n, err := chunk.TextBytes(field)
-	if err != nil || n == 0 {
-		return err
-	}
-	t.taken += int64(n)
-	return t.charge(int64(n))
-}
-
-func (t *textCharge) giveBack() {
-	if t.taken != 0 {
-		_ = t.charge(-t.taken) // giving back does not fail
-		t.taken = 0
-	}
 }
 
 // gather returns the rows of a piece of a cache. The walk is at times: what was

@@ -1,15 +1,17 @@
 package shard
 
 import (
-	"errors"
+	"fmt"
 	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/cache"
 	"tsdbd/model"
-	"tsdbd/model/column"
 	"tsdbd/model/point"
 	"tsdbd/shard/moves"
 	"tsdbd/shard/repair"
+	"tsdbd/tsi"
 )
 
 // moving is what pieces know of moves that files and caches have not made of their rows.
@@ -58,20 +60,8 @@ func (p *pieces) name() {
 	}
 	for i := range p.caches[:p.ncaches] {
 		s := &p.caches[i]
-		s.fields = renamed(p.fields, p.pending.RenamesOf(p.measurement, min(s.next, p.until), p.until))
+		s.fields = p.pending.RenamesOf(p.measurement, min(s.next, p.until), p.until).Originals(p.fields)
 	}
-}
-
-// renamed returns fields by their original names.
-func renamed(fields []column.Field, renames moves.Renames) []column.Field {
-	if len(renames) == 0 {
-		return fields
-	}
-	fields = slices.Clone(fields)
-	for i := range fields {
-		fields[i].Key = renames.Original(fields[i].Key)
-	}
-	return fields
 }
 
 // settle makes a series the present one that is in each file and cache by its own id.
@@ -139,7 +129,7 @@ func (p *pieces) inCache(s *cacheSource, at moves.Place) bool {
 	if _, _, ok := of.gather.Range(at.ID); !ok {
 		return false
 	}
-	s.gather, s.next, s.id, s.fields = of.gather, of.next, at.ID, renamed(p.fields, at.Renames)
+	s.gather, s.next, s.id, s.fields = of.gather, of.next, at.ID, at.Renames.Originals(p.fields)
 	return true
 }
 
@@ -154,50 +144,71 @@ func extend[T any](list *[]T) *T {
 	return &(*list)[len(*list)-1]
 }
 
-// Move gives rows that the shard has to other series, or another name to a field, as of
-// the move's sequence. The caches end there, for their rows are older than what they get
-// by the move, and those to come are newer. The index has the new series when it returns
-// (W5 holds of moves as of deletes).
-func (s *Shard) Move(m *moves.Move) error {
+// PrepareMove indexes the series that the moves of an entry bring to the shard, for Move.
+// It changes nothing, and its errors are those of reading their keys. before is what an
+// earlier call has returned, perhaps for more moves or fewer, or nil. It is used again if
+// it can be. The moves of an entry that is not logged yet have no sequence.
+func (s *Shard) PrepareMove(entry []*moves.Move, before *tsi.Batch) (*tsi.Batch, error) {
+	if entry[0].Sequence != 0 && entry[0].Sequence <= s.Flushed() {
+		return nil, nil
+	}
+	b, err := s.index.Prepare(moves.Targets(entry), before)
+	if err != nil {
+		return nil, fmt.Errorf("prepare move in shard %d: %w", s.id, err)
+	}
+	return b, nil
+}
+
+// Move gives rows that the shard has to other series, or another name to a field, by the
+// moves of an entry, one after the other. targets is what PrepareMove has returned for
+// them, and no entry was applied since. The caches end at the entry, for their rows are
+// older than what they get by it, and those to come are newer. The index has the new series
+// when Move returns (W5 holds of moves as of deletes).
+func (s *Shard) Move(entry []*moves.Move, targets *tsi.Batch) {
+	sequence := entry[0].Sequence
 	s.mu.Lock()
-	if s.mu.closed || m.Sequence <= s.mu.manifest.Flushed {
+	if s.mu.closed || sequence <= s.mu.manifest.Flushed {
 		s.mu.Unlock()
-		return nil
+		return
 	}
 	if s.mu.first != 0 {
-		s.mu.sealed = append(s.mu.sealed, cut{s.mu.active, s.mu.first, m.Sequence - 1})
+		s.mu.sealed = append(s.mu.sealed, cut{s.mu.active, s.mu.first, sequence - 1})
 		s.mu.active, s.mu.first = cache.New(observer{s}), 0
 	}
 	if s.mu.dirty == 0 {
-		s.mu.dirty = m.Sequence
+		s.mu.dirty = sequence
 	}
 	old := s.mu.set
-	s.mu.set = old.with(nil, m)
+	s.mu.set = old.with(nil, entry...)
 	s.mu.Unlock()
 	old.release()
 
-	c := &m.Change
-	if c.Fields() {
-		s.index.RenameField(c.Measurement, c.RenameField.From, c.RenameField.To)
-		return nil
-	}
 	v := s.index.View()
-	layout := &point.Layout{Measurement: c.To, Fields: v.Fields(c.Measurement)}
+	layouts := make([]*point.Layout, len(entry))
+	for i, m := range entry {
+		layouts[i] = &point.Layout{Measurement: m.Change.To, Fields: v.Fields(m.Change.Measurement)}
+	}
 	v.Release()
-	_, err := s.index.RemoveSeries(m.Pairs.Sources())
-	targets := m.Pairs.Targets()
-	ids := make([]model.SeriesID, 0, targets.GetCardinality())
-	for it := targets.Iterator(); it.HasNext(); {
-		ids = append(ids, model.SeriesID(it.Next()))
+	sources := roaring.New()
+	for _, m := range entry {
+		if c := &m.Change; c.Fields() {
+			s.index.RenameField(c.Measurement, c.RenameField.From, c.RenameField.To)
+		}
+		sources.Or(m.Pairs.Sources())
 	}
-	err = errors.Join(err, s.series.Keys(ids, func(i int, key string) error {
-		s.index.AddSeries(ids[i], key)
-		return nil
-	}))
-	for _, conflict := range s.index.RegisterFields(layout) {
-		err = errors.Join(err, errors.New(conflict.Reason(c.To))) // whoever logged it has looked
+	// An error leaves fields behind that no series has any more, which is harmless.
+	if _, err := s.index.RemoveSeries(sources); err != nil {
+		s.logger.Error("moved series taken out of the index, but fields that none has may be left", "shard", s.id, "err", err)
 	}
-	return err
+	s.index.AddBatch(targets)
+	for i, m := range entry {
+		if m.Change.Fields() {
+			continue
+		}
+		for _, conflict := range s.index.RegisterFields(layouts[i]) { // whoever logged it has looked
+			s.logger.Error("field of moved series not registered", "shard", s.id, "err", conflict.Reason(m.Change.To))
+		}
+	}
 }
 
 // Moves returns the moves that files or caches have not made of their rows, and how many

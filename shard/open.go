@@ -37,7 +37,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 			err = fmt.Errorf("open shard %d: %w", id, err)
 		}
 	}()
-	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: plan.MaxFileBytes, maxMerge: cmp.Or(opt.MergeBytes, plan.MaxMergeBytes), cells: cacheCells, few: maxPlaces}
+	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: plan.MaxFileBytes, maxMerge: cmp.Or(opt.MergeBytes, plan.MaxMergeBytes), edition: opt.Known.Edition, cells: cacheCells, few: maxPlaces}
 	s.compacting.SetRank(ordered.ShardCompacting)
 	s.flushing.SetRank(ordered.ShardFlushing)
 	s.writing.SetRank(ordered.ShardWriting)
@@ -55,7 +55,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 	if err := s.quarantine.Read(); err != nil {
 		return nil, err
 	}
-	found, err := repair.Load(s.fs, dir, manifest.New(s.id, s.lineage), opt.Flushed, s.readCopy(manifest.Names[0]), s.readCopy(manifest.Names[1]), s.quarantine)
+	found, err := repair.Load(s.fs, dir, manifest.New(s.id, s.lineage), opt.Known, s.readCopy(manifest.Names[0]), s.readCopy(manifest.Names[1]), s.quarantine)
 	if err != nil {
 		return nil, err
 	}

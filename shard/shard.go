@@ -30,9 +30,9 @@ type Options struct {
 	// Lineage is that of the data directory. A manifest of another one is an
 	// identity.ErrForeign.
 	Lineage identity.Lineage
-	// Flushed says that the shard is known to have had a manifest: without any
-	// file its points are lost, and it is not a new shard.
-	Flushed bool
+	// Known is what the ledger says of the shard's manifest. Without any file its
+	// points are lost, and it is not a new shard; with an older manifest what came since is.
+	Known manifest.Known
 	// LogAfter says which entries the log still has: all those of this shard
 	// with a higher sequence. A file that no manifest names is removed only if
 	// everything in it is in files that one names, or in the log.
@@ -205,7 +205,7 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 		return t.Sequence == sequence && t.Series.Equals(set) && t.Range == times
 	}) {
 		old := s.mu.set
-		s.mu.set = old.with(&manifest.Tombstone{Sequence: sequence, Range: times, Series: set}, nil)
+		s.mu.set = old.with(&manifest.Tombstone{Sequence: sequence, Range: times, Series: set})
 		old.release()
 	}
 	active := s.mu.active
@@ -273,6 +273,13 @@ func (s *Shard) Saved() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.mu.saved
+}
+
+// Known returns what the ledger is to know of the manifest on disk.
+func (s *Shard) Known() manifest.Known {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.mu.manifest.Known()
 }
 
 // Flushed returns the sequence up to which the shard's files cover the log.

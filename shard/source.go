@@ -5,6 +5,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/moves"
+	"tsdbd/shard/rows"
 	"tsdbd/tsm"
 )
 
@@ -167,7 +168,7 @@ func (s *source) countHidden() (n int64, err error) {
 
 // read appends the living rows of chunk k of the present series within times to
 // dst.
-func (s *source) read(k int, times model.TimeRange, dst *column.Rows, texts *textCharge) error {
+func (s *source) read(k int, times model.TimeRange, dst *column.Rows, texts *rows.Texts) error {
 	if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
 		return err
 	}
@@ -194,7 +195,7 @@ func (s *source) read(k int, times model.TimeRange, dst *column.Rows, texts *tex
 			continue
 		}
 		if into.Cols[c].Type == model.String {
-			if err := texts.take(&s.chunk, p); err != nil {
+			if err := texts.Take(&s.chunk, p); err != nil {
 				return err
 			}
 		}

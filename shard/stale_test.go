@@ -3,6 +3,7 @@ package shard
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -211,14 +212,14 @@ func TestMergeLeftOvers(t *testing.T) {
 // the reason away. A shard that never had any is new.
 func TestFlushedShardGone(t *testing.T) {
 	for _, c := range []struct {
-		what    string
-		flushed bool
-		left    []string
-		loss    bool
+		what  string
+		known manifest.Known
+		left  []string
+		loss  bool
 	}{
-		{"a new shard", false, nil, false},
-		{"no directory", true, nil, true},
-		{"an index alone", true, []string{"00000002.tsi"}, true},
+		{"a new shard", manifest.Known{}, nil, false},
+		{"no directory", manifest.Known{Edition: 7, Flushed: 70}, nil, true},
+		{"an index alone", manifest.Known{Edition: 1}, []string{"00000002.tsi"}, true},
 	} {
 		b := fixed(t)
 		if err := b.s.Close(); err != nil {
@@ -232,7 +233,7 @@ func TestFlushedShardGone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b.options.Flushed = c.flushed
+		b.options.Known = c.known
 		for start := range 2 {
 			b.open()
 			q := b.s.Quarantine().List()
@@ -293,11 +294,66 @@ func TestForeignManifest(t *testing.T) {
 			}
 		}
 	}
-	m, err := manifest.Adopt("x", b.fs.Content(testShard+manifest.Names[0]), identity.Lineage{2})
+	m, err := manifest.Adopt(b.fs, "/db/shard-1", b.fs.Content(testShard+manifest.Names[0]), identity.Lineage{2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := manifest.Decode("x", m); err != nil || got.Lineage != (identity.Lineage{2}) || len(got.TSM) != 1 {
+	if got, err := manifest.Read(b.fs, "/db/shard-1"); err != nil || got.Lineage != (identity.Lineage{2}) || len(got.TSM) != 1 || got.Known() != m.Known() {
 		t.Errorf("adopted as %+v, %v", got, err)
+	}
+}
+
+// TestOlderManifest opens an older copy of a shard that is known to have had a newer
+// manifest: the loss is told once, also after the next starts, until an operator takes the
+// reason away.
+func TestOlderManifest(t *testing.T) {
+	b := fixed(t)
+	b.put(0, 100, 0, 1)
+	b.flush()
+	old := b.fs.Clone()
+	b.put(1, 100, 5000, 1)
+	b.close()
+	newest := b.s.Known()
+	for _, damaged := range []bool{false, true} {
+		b.fs = old.Clone()
+		if damaged { // of the older manifest one copy
+			if err := b.fs.Truncate(testShard+manifest.Names[0], 30); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.options.Known, b.options.LogAfter = newest, newest.Flushed
+		for start := range 3 {
+			b.open()
+			var older []string
+			for _, q := range b.s.Quarantine().List() {
+				if q.Loss == repair.LossNewest {
+					older = append(older, q.Reason)
+				}
+			}
+			if want := fmt.Sprintf("edition %d had those up to %d", newest.Edition, newest.Flushed); len(older) != 1 || !strings.Contains(older[0], want) {
+				t.Errorf("damaged %v, start %d: %q, want %q", damaged, start, older, want)
+			}
+			v := b.s.View()
+			if l := v.Losses(); len(l) != 1 || !l[0].Older || !strings.Contains(l[0].String(), "older copy, see /db/shard-1/quarantine/MANIFEST") {
+				t.Errorf("damaged %v: %v", damaged, l)
+			}
+			v.Release()
+			if now := b.s.Known(); now.Edition <= newest.Edition {
+				t.Errorf("edition %d is not above %d", now.Edition, newest.Edition)
+			}
+			if err := b.s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.fs.RemoveAll(testShard + repair.QuarantineDir); err != nil {
+			t.Fatal(err)
+		}
+		b.open()
+		if q := b.s.Quarantine().List(); len(q) != 0 {
+			t.Errorf("quarantine %v after it was cleared", q)
+		}
+		if err := b.s.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

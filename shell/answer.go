@@ -59,8 +59,8 @@ type formatter interface {
 }
 
 // readAnswer hands the tables of an answer to f, part by part, and writes messages
-// and errors to out, each after a mark. The error is ErrStatement if the answer had one.
-func readAnswer(body io.Reader, f formatter, out io.Writer, mark string) error {
+// and errors to out. The error is ErrStatement if the answer had one.
+func readAnswer(body io.Reader, f formatter, out io.Writer) error {
 	dec := json.NewDecoder(body)
 	dec.UseNumber()
 	var failed error
@@ -87,13 +87,13 @@ func readAnswer(body io.Reader, f formatter, out io.Writer, mark string) error {
 				}
 			}
 			for _, m := range st.Messages {
-				if _, err := fmt.Fprintf(out, "%s%s: %s\n", mark, m.Level, printable(m.Text)); err != nil {
+				if _, err := fmt.Fprintf(out, "%s: %s\n", m.Level, printable(m.Text)); err != nil {
 					return err
 				}
 			}
 			if st.Error != "" {
 				failed = ErrStatement
-				if _, err := fmt.Fprintf(out, "%sERR: %s\n", mark, printable(st.Error)); err != nil {
+				if _, err := fmt.Fprintf(out, "ERR: %s\n", printable(st.Error)); err != nil {
 					return err
 				}
 			}

@@ -173,6 +173,9 @@ func (s *Session) insert(ctx context.Context, args string) error {
 		}
 		args = line
 	}
+	if s.ReadOnly {
+		return errors.New("-read-only: the shell writes nothing")
+	}
 	if s.Database == "" {
 		return errors.New("no database, see use")
 	}

@@ -5,14 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"tsdbd/lineproto/wire"
-	"tsdbd/model"
 )
 
 // columns writes tables with aligned columns. The widths are those of the first part
@@ -167,52 +162,3 @@ func printable(s string) string {
 }
 
 func control(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }
-
-// lineWriter writes answers as line protocol. Tags are those that the answer is
-// grouped by; other columns are fields. JSON does not tell integers from floats, so
-// all numbers are floats.
-type lineWriter struct{ out io.Writer }
-
-func (l *lineWriter) end() error { return nil }
-
-func (l *lineWriter) series(s *series) error {
-	at := s.timeColumn()
-	if at < 0 || s.Name == "" {
-		return fmt.Errorf("the format line needs series with a name and times; this answer has the columns %s", strings.Join(s.Columns, ", "))
-	}
-	var tags model.Tags
-	for _, k := range slices.Sorted(maps.Keys(s.Tags)) {
-		if s.Tags[k] != "" {
-			tags = append(tags, model.Tag{Key: k, Value: s.Tags[k]})
-		}
-	}
-	key := wire.AppendSeries(nil, string(model.AppendSeriesKey(nil, s.Name, tags)))
-	prefixes := make([]string, len(s.Columns))
-	for i, name := range s.Columns {
-		prefixes[i] = wire.FieldPrefix(name)
-	}
-	var b []byte
-	for _, row := range s.Values {
-		line, any := append(b, key...), false
-		for i, v := range row {
-			if i == at || v == nil || i >= len(s.Columns) {
-				continue
-			}
-			sep := byte(',')
-			if !any {
-				sep, any = ' ', true
-			}
-			line = append(append(line, sep), prefixes[i]...)
-			if text, ok := v.(string); ok {
-				line = wire.AppendString(line, []byte(text))
-			} else {
-				line = append(line, cell(v)...)
-			}
-		}
-		if any {
-			b = append(append(append(line, ' '), cell(row[at])...), '\n')
-		}
-	}
-	_, err := l.out.Write(b)
-	return err
-}

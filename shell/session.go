@@ -26,6 +26,7 @@ type Settings struct {
 	Format          string // one of table, column, json, csv, line, parquet
 	Pretty          bool   // indents json
 	Plot            bool   // draws numbers over time
+	ReadOnly        bool   // has the server refuse what changes something
 	ChunkSize       int    // rows of a part of an answer
 }
 
@@ -59,8 +60,11 @@ type Session struct {
 	history func() []string
 }
 
-// parquet is the media type of Parquet.
-const parquet = "application/vnd.apache.parquet"
+// The media types of formats that only tsdbd has.
+const (
+	parquet = "application/vnd.apache.parquet"
+	lines   = "application/line-protocol"
+)
 
 // ErrExit is the error of a line that ends the session.
 var ErrExit = errors.New("exit")
@@ -94,7 +98,7 @@ func (s *Session) query(ctx context.Context, text string) error {
 	case s.Format == "parquet":
 		return s.copy(ctx, text, parquet)
 	case s.Format == "line":
-		return s.ask(ctx, text, &lineWriter{out: s.Out})
+		return s.copy(ctx, text, lines)
 	}
 	return s.ask(ctx, text, &columns{out: s.Out, boxed: s.Format == "table"})
 }
@@ -107,16 +111,15 @@ func (s *Session) ask(ctx context.Context, text string, f formatter) error {
 		return err
 	}
 	defer resp.Body.Close()
-	mark := ""
-	if _, ok := f.(*lineWriter); ok {
-		mark = "# " // a comment of line protocol
-	}
-	return readAnswer(resp.Body, f, s.Out, mark)
+	return readAnswer(resp.Body, f, s.Out)
 }
 
 // copy sends statements and writes the answer as it comes, in a media type.
 func (s *Session) copy(ctx context.Context, text, media string) error {
 	params := url.Values{}
+	if media == lines {
+		params.Set("chunked", "true") // lifts max-row-limit
+	}
 	if s.Pretty && media == "application/json" {
 		params.Set("pretty", "true")
 	}
@@ -125,6 +128,9 @@ func (s *Session) copy(ctx context.Context, text, media string) error {
 		return err
 	}
 	defer resp.Body.Close()
+	if got := resp.Header.Get("Content-Type"); (media == parquet || media == lines) && got != media {
+		return fmt.Errorf("the server answers with %s: it does not have the format %s", got, s.Format)
+	}
 	var f failure
 	if _, err := io.Copy(io.MultiWriter(s.Out, &f), resp.Body); err != nil {
 		return fmt.Errorf("read answer: %w", err)
@@ -137,16 +143,21 @@ func (s *Session) copy(ctx context.Context, text, media string) error {
 
 // send sends statements. The caller closes the body of the answer.
 func (s *Session) send(ctx context.Context, text string, params url.Values, media string) (*http.Response, error) {
-	for name, value := range map[string]string{"db": s.Database, "rp": s.RetentionPolicy} {
+	for name, value := range map[string]string{"db": s.Database, "rp": s.RetentionPolicy, "hints": "true"} {
 		if value != "" {
 			params.Set(name, value)
 		}
 	}
 	switch {
-	case s.Plot || s.Format == "line":
+	case s.Plot:
 		params.Set("epoch", "ns")
-	case s.Precision != "rfc3339":
+	case s.Precision == "rfc3339":
+		params.Set("time_format", "rfc3339") // CSV has numbers otherwise
+	default:
 		params.Set("epoch", s.Precision)
+	}
+	if s.ReadOnly {
+		params.Set("read_only", "true")
 	}
 	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {media}}
 	resp, err := s.Client.Do(ctx, http.MethodPost, "/query", params, header, strings.NewReader(url.Values{"q": {text}}.Encode()))

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -20,6 +21,7 @@ import (
 type answers struct {
 	byText map[string]string
 	asked  []*http.Request
+	media  string // of answers; "" is what the client accepts
 }
 
 func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -30,6 +32,7 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		text = `{"error":"error parsing query: found X at line 1, char 1"}`
 	}
+	w.Header().Set("Content-Type", cmp.Or(a.media, r.Header.Get("Accept")))
 	_, _ = w.Write([]byte(text))
 }
 
@@ -85,9 +88,7 @@ time                 v    s
 info: well
 ERR: database not found: x
 `, ErrStatement)
-	f("line", `{"results":[{"series":[{"name":"c pu","tags":{"host":"a,b","dc":""},"columns":["time","a b","s"],"values":[[1,1.50,"x\"y"],[2,null,null],[3,true,null]]}]}]}`,
-		"c\\ pu,host=a\\,b a\\ b=1.50,s=\"x\\\"y\" 1\nc\\ pu,host=a\\,b a\\ b=true 3\n", nil)
-	f("line", `{"results":[{"messages":[{"level":"info","text":"nothing"}]},{"error":"no"}]}`, "# info: nothing\n# ERR: no\n", ErrStatement)
+	f("line", "m v=1 1\n", "m v=1 1\n", nil)
 	f("json", `{"results":[{"statement_id":0,"error":"no"}]}`, `{"results":[{"statement_id":0,"error":"no"}]}`, ErrStatement)
 	f("json", `{"results":[{"series":[{"values":[["\"error\":"]]}]}]}`, `{"results":[{"series":[{"values":[["\"error\":"]]}]}]}`, nil)
 	f("csv", "error\nno such thing\n", "error\nno such thing\n", ErrStatement)
@@ -97,7 +98,7 @@ ERR: database not found: x
 
 // TestErrors holds that what is no answer is an error in the server's words.
 func TestErrors(t *testing.T) {
-	s, _, _ := start(t, map[string]string{"cut": `{"results":[{"series":[`, "shows": `{"results":[{"series":[{"columns":["name"],"values":[["x"]]}]}]}`})
+	s, a, _ := start(t, map[string]string{"cut": `{"results":[{"series":[`, "shows": `{"results":[{"series":[{"columns":["name"],"values":[["x"]]}]}]}`})
 	f := func(line, want string) {
 		t.Helper()
 		if err := s.Line(context.Background(), line); err == nil || !strings.Contains(err.Error(), want) {
@@ -112,12 +113,15 @@ func TestErrors(t *testing.T) {
 	f("chunk size 0", "the chunk size is a positive number")
 	f("use a.b.c", "is not DATABASE or DATABASE.POLICY")
 	f("insert", "usage: insert")
-	s.Format = "line"
-	f("shows", "needs series with a name and times")
+	s.Format, a.media = "line", "application/json" // as InfluxDB, which does not know the format
+	f("shows", "the server answers with application/json: it does not have the format line")
+	s.Format = "table"
 	s.Plot = true
 	f("shows", "a plot needs times")
 	s.Database = ""
 	f("insert cpu v=1", "no database")
+	s.Database, s.ReadOnly = "demo", true
+	f("insert cpu v=1", "-read-only: the shell writes nothing")
 }
 
 // TestCommands runs the commands of the shell.

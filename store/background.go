@@ -232,7 +232,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	s.counters.FlushNanos.Add(int64(took))
 	s.logger.Debug("flushed", "shard", e.ID(), "took", took)
 	s.updateUnflushed(e)
-	e.idle.Store(false)
+	e.merges.Changed()
 	wake(s.roomMade)
 	wake(s.wakeCompact)
 	s.trim()
@@ -306,24 +306,32 @@ func (s *Store) flushFor(d time.Duration) (left int) {
 	return 0
 }
 
-// compactLoop merges files, a shard at a time, as long as there is work.
-func (s *Store) compactLoop(ctx context.Context) {
+// compactLoop runs the merges of a slot, a shard at a time, as long as there is work. The
+// one of small merges repairs as well, which must not wait for a large one either.
+func (s *Store) compactLoop(ctx context.Context, large bool) {
 	checked := time.Now()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	woken := s.wakeCompact
+	if large {
+		woken = s.wakeLarge
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.wakeCompact:
+		case <-woken:
 		case <-tick.C:
 		}
-		s.repairDamaged()
-		if time.Since(checked) > quarantineCheck {
-			s.checkQuarantine()
-			checked = time.Now()
+		if !large {
+			wake(s.wakeLarge)
+			s.repairDamaged()
+			if time.Since(checked) > quarantineCheck {
+				s.checkQuarantine()
+				checked = time.Now()
+			}
 		}
-		for ctx.Err() == nil && s.compactOnce(ctx) {
+		for ctx.Err() == nil && s.compactOnce(ctx, large) {
 		}
 	}
 }
@@ -335,9 +343,9 @@ func (s *Store) cold(e *shardEntry) bool {
 	return !dirty && time.Since(e.LastWrite()) > s.opt.CompactAfter
 }
 
-// compactOnce runs one merge in every shard that calls for one and reports
+// compactOnce runs one merge of a slot in every shard that calls for one and reports
 // whether there was any.
-func (s *Store) compactOnce(ctx context.Context) bool {
+func (s *Store) compactOnce(ctx context.Context, large bool) bool {
 	s.mu.RLock()
 	entries := make([]*shardEntry, 0, len(s.mu.shards))
 	for _, e := range s.mu.shards {
@@ -346,35 +354,8 @@ func (s *Store) compactOnce(ctx context.Context) bool {
 	s.mu.RUnlock()
 	any := false
 	for _, e := range entries {
-		if ctx.Err() != nil || time.Now().Before(e.merges.at) {
-			continue
-		}
-		cold := s.cold(e)
-		if e.idle.Load() && cold == e.merges.cold && !e.IndexDamaged() {
-			continue
-		}
-		e.idle.Store(true)
-		e.merges.cold = cold
-		s.compacting.Store(true)
-		start := time.Now()
-		did, err := e.Compact(ctx, cold)
-		s.compacting.Store(false)
-		if did || err != nil {
-			e.idle.Store(false)
-		}
-		switch {
-		case errors.Is(err, context.Canceled):
-		case err != nil:
-			e.merges.failures++
-			e.merges.at = time.Now().Add(min(time.Second<<min(e.merges.failures, 12), time.Hour))
-			s.counters.CompactionFailures.Add(1)
-			s.logger.Error("compaction failed, will be tried again later", "shard", e.ID(), "err", err)
-		case did:
-			any = true
-			e.merges.failures = 0
-			s.counters.Compactions.Add(1)
-			s.counters.CompactionNanos.Add(int64(time.Since(start)))
-			s.logger.Debug("compacted", "shard", e.ID(), "full", cold, "took", time.Since(start))
+		if ctx.Err() == nil {
+			any = s.slots.Run(ctx, e, &e.merges, s.cold(e), large) || any
 		}
 	}
 	return any

@@ -50,10 +50,10 @@ func (s *Store) Adopt(id uint64, f *build.Files) error {
 	delete(s.mu.shards, id)
 	s.mu.Unlock()
 	e.db.cardinality.Forget()
-	s.ledger.Add(id, e.db.id)
-	if _, err := s.buildable(id); err != nil { // opened again
+	if e, err = s.buildable(id); err != nil { // opened again
 		return err
 	}
+	s.ledger.Add(id, e.db.id, e.Known())
 	wake(s.wakeCompact)
 	// The log does not have the rows: the ledger must not wait for its next trim.
 	return s.ledger.SetLog(func(*wal.Known, *bool) {})

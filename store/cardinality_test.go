@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -46,6 +47,50 @@ func (s *testStore) livingSeries(db string) int {
 		v.Release()
 	}
 	return len(ids)
+}
+
+// TestFieldLimit: points that bring one field too many are dropped, whole and without
+// a trace, and the others of their batch are stored. What is stored stays, whatever
+// the limit of the store that reads the log back.
+func TestFieldLimit(t *testing.T) {
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	opt.MaxFieldsPerMeasurement = 3
+	s := openTest(t, fs, opt)
+	defer func() { s.must(s.Close()) }()
+	s.create("db")
+	write := func(lines string, have, most, dropped int) {
+		t.Helper()
+		err := s.write("db", lines)
+		var partial *point.PartialWriteError
+		switch reason := fmt.Sprintf("max-fields-per-measurement limit exceeded (%d/%d): measurement=\"m\"", have, most); {
+		case dropped == 0:
+			s.must(err)
+		case !errors.As(err, &partial) || partial.Dropped != dropped || partial.Reason != reason:
+			t.Errorf("%s: %v, want %d dropped: %s", lines, err, dropped, reason)
+		}
+	}
+	write("m a=1,b=1 1", 0, 3, 0)
+	write("m a=2,c=2,d=2 2\nm c=3 3\nn a=1,b=1,c=1 3\nm e=4 4\nm e=5 5", 2, 3, 3)
+	write("m d=6 6\nm a=6 6", 3, 3, 1)
+	write("m d=1 "+fmt.Sprint(week), 0, 3, 0) // another shard
+	check := func() {
+		t.Helper()
+		if got := s.fieldsOf("m"); got != "a float,b float,c float,d float," {
+			t.Errorf("fields: %s", got)
+		}
+	}
+	check()
+	for _, most := range []int{1, 4} {
+		opt.MaxFieldsPerMeasurement = most
+		s.must(s.Close())
+		s = openTest(t, fs, opt)
+		check()
+	}
+	write("m a=7,d=7 7", 0, 0, 0)
+	write("m e=8 8\nm b=8 8", 4, 4, 1)
+	s.SetLimits(Limits{})
+	write("m e=8,f=8,g=8 8", 0, 0, 0)
 }
 
 // TestCardinalityLimits walks through one database: each step is a write, a
@@ -351,4 +396,30 @@ func TestSetLimits(t *testing.T) {
 	f(2, 2, 3)
 	f(0, 0, 0) // 10
 	f(11, 11, 2)
+}
+
+// TestValidateKeys: names have any bytes, unless the option asks for printable ones. It
+// holds for series that are there already, and it changes while the store is open.
+func TestValidateKeys(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	lines := func(at int) string {
+		return fmt.Sprintf("m\xe4,h=a f=1 %[1]d\nm,h\t=a f=1 %[1]d\nm,h=a\x00 f=1 %[1]d\nm,h=a\\\nb f=1 %[1]d\nm,h=\xff f\x01\xfe=1 %[1]d\nm,h=ä f=1 %[1]d", at)
+	}
+	s.must(s.write("db", lines(1)))
+	s.SetLimits(Limits{ValidateKeys: true})
+	if reason, got := dropped(t, s.write("db", lines(2))); got != 5 || reason != `key contains invalid unicode: "m\xe4,h=a"` {
+		t.Errorf("%d dropped: %s", got, reason)
+	}
+	s.must(s.write("db", "m,h=ö f\x01\xfe=1 2")) // InfluxDB looks at no field keys
+	s.SetLimits(Limits{})
+	s.must(s.write("db", lines(3)))
+	before := s.read("db")
+	s.must(s.Close())
+	s = openTest(t, fs, testOptions(fs))
+	if after := s.read("db"); len(after) != 14 || !reflect.DeepEqual(after, before) {
+		t.Errorf("%q\nbefore the restart: %q", after, before)
+	}
+	s.must(s.Close())
 }

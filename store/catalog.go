@@ -23,23 +23,29 @@ func (s *Store) Catalog() *meta.Data { return s.catalog.Data() }
 // error behind that is one of the removal of files, which is tried again. Writers
 // wait for the change, not for the removal of files.
 func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
-	s.gate.Lock()
-	if err := errors.Join(ctx.Err(), s.writable()); err != nil {
-		s.gate.Unlock()
+	err := s.change(ctx, cmd)
+	if err != nil || !meta.Frees(cmd) {
 		return err
 	}
-	s.removals.Add(1) // before Close gets the gate
 	defer s.removals.Done()
-	before := s.catalog.Data()
-	err := s.submit(cmd)
-	if err != nil {
-		err = s.refusal(err)
-	} else {
-		err = s.bringInStep(cmd, before, s.catalog.Data())
+	return s.removeDropped()
+}
+
+// change is Apply without the removal of files. If it succeeds and there may be files to
+// remove, the caller does so and then says that it is done to s.removals.
+func (s *Store) change(ctx context.Context, cmd meta.Command) error {
+	s.gate.Lock()
+	defer s.gate.Unlock() // also if the change panics: clients would wait for ever
+	if err := errors.Join(ctx.Err(), s.writable()); err != nil {
+		return err
 	}
-	s.gate.Unlock()
+	before := s.catalog.Data()
+	if err := s.submit(cmd); err != nil {
+		return s.refusal(err)
+	}
+	err := s.bringInStep(cmd, before, s.catalog.Data())
 	if err == nil && meta.Frees(cmd) {
-		err = s.removeDropped()
+		s.removals.Add(1) // before Close gets the gate
 	}
 	return err
 }
@@ -58,6 +64,11 @@ func (s *Store) submit(cmd meta.Command) error {
 	next, err := meta.Apply(cmd, data)
 	if err != nil || next == data {
 		return err
+	}
+	if c, ok := cmd.(meta.DropShardGroup); ok && c.IfDuration != 0 {
+		if err := s.touched.Expirable(c, data); err != nil {
+			return err
+		}
 	}
 	if !meta.Frees(cmd) {
 		if err := s.space.Needs(changeBytes); err != nil {
@@ -130,6 +141,7 @@ func (s *Store) bringInStep(cmd meta.Command, before, after *meta.Data) error {
 		if after.DatabaseByID(d.ID) != nil {
 			continue
 		}
+		s.exemplars.Drop(d.ID, nil)
 		if db := s.mu.databases[d.ID]; db != nil {
 			delete(s.mu.databases, d.ID)
 			s.mu.dropped.databases[d.ID] = db

@@ -106,7 +106,7 @@ func (s *Store) openedDatabase(id uint32) (*database, error) {
 // openShard opens a shard, which the caller makes known.
 func (s *Store) openShard(db *database, id uint64, g *meta.ShardGroup) (*shardEntry, error) {
 	dir := path.Join(db.dir, fmt.Sprintf("%s%d", layout.ShardPrefix, id))
-	sh, err := shard.Open(dir, id, shard.Options{FS: s.fs, Series: db.series, Range: g.TimeRange(), Lineage: s.catalog.Data().Lineage, Flushed: s.ledger.Has(id), LogAfter: s.logAfter, Logger: s.logger, Counters: &s.counters.Files, Pace: s.pacer.Pace, MergeBytes: s.opt.MergeBytes})
+	sh, err := shard.Open(dir, id, shard.Options{FS: s.fs, Series: db.series, Range: g.TimeRange(), Lineage: s.catalog.Data().Lineage, Known: s.ledger.Known(id), LogAfter: s.logAfter, Logger: s.logger, Counters: &s.counters.Files, Pace: s.pacer.Pace, MergeBytes: s.opt.MergeBytes})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model/scan"
 	"tsdbd/store/deletion"
+	"tsdbd/store/exemplars"
 	"tsdbd/tsi/match"
 	"tsdbd/wal/entry"
 )
@@ -115,24 +116,37 @@ func (d *pendingDelete) resolve(ctx context.Context, work *match.Work) ([]uint64
 	})
 }
 
-// applyDelete applies one logged delete.
-func (s *Store) applyDelete(sequence uint64, d *entry.Delete) {
+// applyDeletes applies the deletes of an entry.
+func (s *Store) applyDeletes(e *entry.Entry) {
+	var gone []exemplars.Deleted
+	for i := range e.Deletes {
+		d := &e.Deletes[i]
+		if set := s.applyDelete(e.Sequence, d); set != nil {
+			gone = append(gone, exemplars.Deleted{Database: d.Database, Range: d.Range, Series: set})
+		}
+	}
+	s.exemplars.Delete(gone)
+}
+
+// applyDelete applies one logged delete. It returns the series of it.
+func (s *Store) applyDelete(sequence uint64, d *entry.Delete) *roaring.Bitmap {
 	sh := s.shard(d.Shard)
 	if sh == nil {
-		return
+		return nil
 	}
 	set := roaring.New()
 	if err := set.UnmarshalBinary(d.Series); err != nil {
 		// The log's checksum held, so this was written so: a bug of ours.
 		s.logger.Error("delete in log unreadable", "shard", d.Shard, "err", err)
-		return
+		return nil
 	}
 	s.touched.Delete(sequence, d.Shard, set, d.Range, sh.db.series.Key)
 	err := sh.Delete(sequence, set, d.Range)
 	s.dirty(sh)
 	s.count(sh, sh.Bytes())
-	sh.idle.Store(false)
+	sh.merges.Changed()
 	if err != nil {
 		s.logger.Error("delete applied, but the index may still list series without rows", "shard", d.Shard, "err", err)
 	}
+	return set
 }

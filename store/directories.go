@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 
@@ -13,23 +12,13 @@ import (
 	"tsdbd/store/layout"
 )
 
-// clearDatabases deals with directories of databases that the catalog does not
-// name.
-func (s *Store) clearDatabases(names []string) error {
-	removed, err := s.clearance(s.quarantine).Databases(names)
-	if err != nil {
-		return err
-	}
-	s.catalog.Removed(removed)
-	return nil
-}
-
 // clearance returns what decides about directories that the catalog does not name;
 // those that nobody has dropped go to q.
 func (s *Store) clearance(q *repair.Quarantine) *layout.Clearance {
 	return &layout.Clearance{
 		FS: s.fs, Dir: s.dir, Catalog: s.catalog.Data(), Later: s.opt.Follower, Logger: s.logger,
 		SetAside: func(name string, why error) error { return s.setAside(q, name, why) },
+		Skip:     s.catalog.Skip,
 	}
 }
 
@@ -45,7 +34,7 @@ func (s *Store) openDatabases() error {
 			s.refuse(d.ID, d.Name, 0, err)
 			continue
 		}
-		if vfs.IsFull(err) && !s.hasShards(d.ID) {
+		if vfs.IsFull(err) && !layout.HasShards(s.fs, s.databaseDir(d.ID)) {
 			// Its first use tries again; a server that does not start could not be
 			// told to drop anything.
 			s.logger.Error("database not opened, the disk is full", "db", d.Name, "err", err)
@@ -56,12 +45,6 @@ func (s *Store) openDatabases() error {
 		}
 	}
 	return nil
-}
-
-// hasShards reports whether a database's directory may have points.
-func (s *Store) hasShards(id uint32) bool {
-	names, err := s.fs.List(s.databaseDir(id))
-	return err != nil && !errors.Is(err, fs.ErrNotExist) || len(layout.Numbers(names, layout.ShardPrefix)) > 0
 }
 
 // clearDirectories opens what the log has added to the catalog and is there, and
@@ -81,9 +64,11 @@ func (s *Store) clearDirectories() error {
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
-	if err := s.clearDatabases(names); err != nil {
+	removed, err := s.clearance(s.quarantine).Databases(names)
+	if err != nil {
 		return err
 	}
+	s.catalog.Removed(removed)
 	data := s.catalog.Data()
 	dropped, has := map[uint64]bool{}, map[uint64]bool{}
 	for _, id := range data.Dropped.Shards {
@@ -126,14 +111,12 @@ func (s *Store) clearDirectories() error {
 	return nil
 }
 
-// opened takes note of a shard that has files.
+// opened takes note of a shard that has files. If the ledger knows all that they have
+// flushed it stays: what merges have changed since is no loss.
 func (s *Store) opened(e *shardEntry) {
-	switch {
-	case !e.Saved():
-	case e.Flushed() > s.logAfter || e.Flushed() == 0: // its first manifest is empty
-		s.ledger.AddUnsure(e.ID(), e.db.id)
-	default:
-		s.ledger.Add(e.ID(), e.db.id)
+	known, now := s.ledger.Known(e.ID()), e.Known()
+	if e.Saved() && (known.Edition == 0 || now.Flushed > known.Flushed) {
+		s.ledger.AddUnsure(e.ID(), e.db.id, now)
 	}
 }
 
@@ -143,7 +126,7 @@ func (s *Store) openWhole(d *meta.Database) (err error) {
 	wanted := maps.Collect(d.Shards())
 	var ids []uint64 // those that have had files: their directories must be there
 	for id := range wanted {
-		if s.ledger.Has(id) {
+		if s.ledger.Known(id).Edition > 0 {
 			ids = append(ids, id)
 		}
 	}
@@ -170,7 +153,7 @@ func (s *Store) openWhole(d *meta.Database) (err error) {
 		return fmt.Errorf("open database %s: %w", d.Name, err)
 	}
 	for _, id := range layout.Numbers(names, layout.ShardPrefix) {
-		if wanted[id].Group != nil && !s.ledger.Has(id) {
+		if wanted[id].Group != nil && s.ledger.Known(id).Edition == 0 {
 			ids = append(ids, id)
 		}
 	}

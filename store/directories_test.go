@@ -232,6 +232,84 @@ func TestUnnamedDirectories(t *testing.T) {
 	s.must(s.Close())
 }
 
+// TestStrayNames puts files and directories in the data directory whose numbers the catalog
+// has not given: without data of this data directory they are set aside, and their numbers
+// are not given. With such data the store does not open.
+func TestStrayNames(t *testing.T) {
+	foreign := contents(stocked(t, 1, true), "/data/db-1")
+	for what, c := range map[string]struct {
+		at    string
+		files map[string]string // "": a file and no directory
+		next  uint32            // number of the next database
+	}{
+		"a file":                            {"db-77", map[string]string{"": "junk"}, 78},
+		"a directory of junk":               {"db-77", map[string]string{"series/series.log": "junk", "shard-1/MANIFEST": "junk", "x": "1"}, 78},
+		"a database of another server":      {"db-77", foreign, 78},
+		"a number that no server gives":     {"db-4294967295", map[string]string{"": "junk"}, 3},
+		"a number beyond all":               {"db-99999999999", map[string]string{"": "junk"}, 3},
+		"a file in a database":              {"db-1/shard-99", map[string]string{"": "junk"}, 3},
+		"a shard of another data directory": {"db-1/shard-99", map[string]string{"MANIFEST": foreign["shard-1/MANIFEST"]}, 3},
+	} {
+		t.Run(what, func(t *testing.T) {
+			fs := stocked(t, 2, true)
+			put := map[string]string{}
+			for name, text := range c.files {
+				put[path.Join("/data", c.at, name)] = text
+				if err := fs.Put(path.Join("/data", c.at, name), []byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			opt := testOptions(fs)
+			opt.CloseFlush = -1
+			s := openTest(t, fs, opt)
+			aside := path.Join("/data", path.Dir(c.at), "quarantine", path.Base(c.at))
+			for name, text := range put {
+				at := aside + strings.TrimPrefix(name, "/data/"+c.at)
+				if got := fs.Content(at); string(got) != text || fs.Content(name) != nil {
+					t.Errorf("%s is not in quarantine", name)
+				}
+			}
+			if q := s.quarantined(); len(q) != 1 || q[0].Path != aside {
+				t.Errorf("quarantine %v", q)
+			}
+			if _, text := s.Health(); !strings.Contains(text, aside) {
+				t.Errorf("health %q", text)
+			}
+			s.create("next")
+			s.must(s.write("next", "m v=1 1"))
+			if got := s.Catalog().Database("next"); got.ID != c.next {
+				t.Errorf("the next database has the number %d, want %d", got.ID, c.next)
+			}
+			for id := range s.Catalog().Database("next").Shards() {
+				if strings.Contains(c.at, "shard-99") && id <= 99 {
+					t.Errorf("the next shard has the number %d", id)
+				}
+			}
+			for range 2 {
+				for name, want := range map[string]int{"a": 4, "b": 4, "next": 1} {
+					if n := len(s.read(name)); n != want {
+						t.Errorf("%d points in %s, want %d", n, name, want)
+					}
+				}
+				s.must(s.Close())
+				s = openTest(t, fs, opt)
+			}
+			s.must(s.Close())
+		})
+	}
+	for from, to := range map[string]string{"db-1": "db-77", "db-1/shard-1": "db-1/shard-99", "db-2/shard-3": "db-78/shard-3"} {
+		fs := stocked(t, 2, true)
+		replace(t, fs, "/data/"+to, contents(fs, "/data/"+from))
+		before := contents(fs, "/data/"+to)
+		if _, err := Open("/data", testOptions(fs)); !errors.Is(err, layout.ErrOlderCatalog) {
+			t.Errorf("%s as %s: %v", from, to, err)
+		}
+		if after := contents(fs, "/data/"+to); !maps.Equal(before, after) {
+			t.Errorf("%s as %s: files changed", from, to)
+		}
+	}
+}
+
 // TestDropIsFinished cuts the power at every operation of drops of all kinds. The
 // next start finishes what the catalog has recorded: nothing is set aside, and
 // no file is left of what was dropped.

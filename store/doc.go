@@ -17,8 +17,8 @@
 // opened as a Follower applies them by the same code as a replay (follower), and takes
 // writes of its own between Lead and Retire.
 //
-// Three loops work in the background: flushes (a shard's cache is large, old,
-// or pins the log; memory is above the soft mark), compactions, and retention.
+// Loops work in the background: flushes (a shard's cache is large, old,
+// or pins the log; memory is above the soft mark), compactions (small merges, and large ones beside them), and retention.
 // Above the hard mark of memory writes are refused with ErrOverloaded (W9).
 //
 // ARCHITECTURE.md states the order of the locks.

@@ -12,6 +12,9 @@ func (temporary) Temporary() bool { return true }
 const (
 	// ErrOverloaded refuses a write for want of memory.
 	ErrOverloaded = temporary("cache-max-memory-size exceeded: writes are faster than flushes, try again")
+	// ErrTooManyMeasurements refuses a write that has no room in the memory of all
+	// writes, because each of its measurements needs some.
+	ErrTooManyMeasurements = temporary("memory limit reached: too many measurements in one write for data.cache-max-memory, send fewer at a time")
 	// ErrReadOnly is the class of refusals after a failed write or sync of the log
 	// or the catalog. A restart may heal it.
 	ErrReadOnly = temporary("store is read-only")

@@ -17,7 +17,9 @@ import (
 func (s *Store) Figures() figures.Figures {
 	f := s.counters.Figures()
 	f.State, f.Log, f.DiskFree = s.State(), s.log.Stats(), -1
-	f.Compacting, f.CacheLimit, f.TableBytes = s.compacting.Load(), s.opt.CacheBytes, s.memory.tables.Load()
+	f.Compacting, f.CacheLimit, f.TableBytes = s.slots.Running(), s.opt.CacheBytes, s.memory.tables.Load()
+	held, bytes := s.exemplars.Held()
+	f.ExemplarsHeld, f.ExemplarBytes = int64(held), bytes
 	if free, err := s.fs.Free(s.dir); err == nil {
 		f.DiskFree = int64(free)
 	}

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"tsdbd/internal/binio"
-	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/point"
 	"tsdbd/series"
 	"tsdbd/store/layout"
+	"tsdbd/store/space"
 	"tsdbd/wal/entry"
 )
 
@@ -26,19 +26,19 @@ type follower struct {
 	first         map[uint32]uint64    // sequence of the first entry that names a database
 	dropped       map[uint64]bool      // shards met that the catalog's files know as dropped
 	entries, rows int
+	tries         int // space.Tries, less in tests
 }
 
 // newFollower returns the follower of a store.
 func newFollower(s *Store) *follower {
-	return &follower{s: s, databases: make(map[uint32]*followed), first: make(map[uint32]uint64), dropped: make(map[uint64]bool)}
+	return &follower{s: s, databases: make(map[uint32]*followed), first: make(map[uint32]uint64), dropped: make(map[uint64]bool), tries: space.Tries}
 }
 
 // followed is a database with the series that the rows of the entry at hand have
 // brought and that are to be restored together.
 type followed struct {
 	*database
-	ids  []model.SeriesID
-	keys []string
+	fresh []*point.Series // marked
 }
 
 // see collects the series of rows that were not seen before. The log has one
@@ -46,51 +46,61 @@ type followed struct {
 func (d *followed) see(rows []point.Row) {
 	for i := range rows {
 		if sr := rows[i].Series; !sr.Mark() {
-			d.ids = append(d.ids, sr.ID())
-			d.keys = append(d.keys, sr.Key())
+			d.fresh = append(d.fresh, sr)
 		}
 	}
 }
 
 // restore gives the collected series their ids.
 func (d *followed) restore() error {
-	err := d.series.RestoreAll(d.ids, d.keys)
-	clear(d.keys)
-	d.ids, d.keys = d.ids[:0], d.keys[:0]
-	if err != nil {
+	ids, keys := make([]model.SeriesID, len(d.fresh)), make([]string, len(d.fresh))
+	for i, sr := range d.fresh {
+		ids[i], keys[i] = sr.ID(), sr.Key()
+	}
+	if err := d.series.RestoreAll(ids, keys); err != nil {
 		return fmt.Errorf("database %s: %w", d.name, err)
 	}
+	d.fresh = nil
 	return nil
 }
 
-// follow is LogOptions.Follow. It waits as long as the caches or the disk are full.
+// forget has the next attempt at the entry collect what was not restored.
+func (d *followed) forget() {
+	for _, sr := range d.fresh {
+		sr.Unmark()
+	}
+	d.fresh = nil
+}
+
+// follow is LogOptions.Follow. It waits as long as the caches or the disk are full. Another
+// error of the environment, as of a read or of too many open files, is no sign that this node
+// has other data than the others: it is tried again for a while.
 func (f *follower) follow(ctx context.Context, e *entry.Entry) error {
 	s := f.s
-	for told := false; ; {
+	apply := func() error {
 		if err := s.awaitRoom(ctx); err != nil {
 			return err
 		}
-		err := f.followNow(e)
-		if !vfs.IsFull(err) {
-			return err
-		}
-		s.space.Note(err)
-		if !told {
-			s.logger.Error("entry of the log not applied, the disk is full, will be tried again", "sequence", e.Sequence, "err", err)
-			told = true
-		}
-		select {
-		case <-time.After(fullRetry):
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.closing:
-			return ErrClosed
-		}
+		return f.followNow(e)
 	}
+	told := func(err error) {
+		s.logger.Error("entry of the log not applied, will be tried again", "sequence", e.Sequence, "err", err)
+	}
+	return s.space.Retry(f.tries, apply, told, func(d time.Duration) error { return s.rest(ctx, time.After(d), nil) })
 }
 
-// fullRetry is the time between two attempts of what needs space on a full disk.
-const fullRetry = time.Second
+// rest waits for one of two channels, or until ctx ends or the store closes.
+func (s *Store) rest(ctx context.Context, over <-chan time.Time, made <-chan struct{}) error {
+	select {
+	case <-over:
+	case <-made:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closing:
+		return ErrClosed
+	}
+	return nil
+}
 
 // awaitRoom waits until the caches have room for another entry (W9).
 func (s *Store) awaitRoom(ctx context.Context) error {
@@ -99,13 +109,8 @@ func (s *Store) awaitRoom(ctx context.Context) error {
 			return *p // nothing is flushed any more
 		}
 		wake(s.wakeFlush)
-		select {
-		case <-s.roomMade:
-		case <-time.After(100 * time.Millisecond): // a drop makes room too
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.closing:
-			return ErrClosed
+		if err := s.rest(ctx, time.After(100*time.Millisecond), s.roomMade); err != nil { // a drop makes room too
+			return err
 		}
 	}
 	return nil
@@ -167,8 +172,15 @@ func (f *follower) replay(e *entry.Entry) error {
 	return nil
 }
 
-func (f *follower) entry(e *entry.Entry) error {
+func (f *follower) entry(e *entry.Entry) (err error) {
 	clear(f.databases)
+	defer func() {
+		if err != nil {
+			for _, d := range f.databases {
+				d.forget()
+			}
+		}
+	}()
 	f.entries++
 	if len(e.Command) > 0 {
 		return f.command(e)
@@ -194,7 +206,9 @@ func (f *follower) command(e *entry.Entry) error {
 		return err
 	}
 	before := f.s.catalog.Data()
-	f.s.apply(e)
+	if err := f.s.apply(e); err != nil {
+		return err
+	}
 	after := f.s.catalog.Data()
 	if before.Applied >= e.Sequence {
 		return nil
@@ -209,8 +223,8 @@ func (f *follower) command(e *entry.Entry) error {
 	if layout.Refusable(err) { // the others open
 		return nil
 	}
-	if vfs.IsFull(err) { // a database without points, which its first use tries again to open
-		f.s.logger.Error("database not opened, the disk is full", "err", err)
+	if space.Environment(err) { // a database without points, which its first use tries again to open
+		f.s.logger.Error("database not opened", "err", err)
 		return nil
 	}
 	return err
@@ -232,9 +246,11 @@ func (f *follower) place(e *entry.Entry) error {
 		}
 	}
 	if m := e.Move; m != nil {
-		for _, at := range m.Shards {
-			if err := f.placed(e.Sequence, m.Database, at.Shard, false); err != nil {
-				return err
+		for i := range m.Changes {
+			for _, at := range m.Changes[i].Shards {
+				if err := f.placed(e.Sequence, m.Database, at.Shard, false); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -310,10 +326,10 @@ func (f *follower) apply(e *entry.Entry) error {
 	var first *followed
 	for i := range e.Writes {
 		d := f.databases[e.Writes[i].Database]
-		if d == nil || len(d.ids) == 0 || d == first {
+		if d == nil || len(d.fresh) == 0 || d == first {
 			continue
 		}
-		if first == nil && !f.s.opt.Follower && len(e.Deletes) == 0 && len(d.ids) >= 256 {
+		if first == nil && !f.s.opt.Follower && len(e.Deletes) == 0 && len(d.fresh) >= 256 {
 			first = d
 			continue
 		}
@@ -322,13 +338,12 @@ func (f *follower) apply(e *entry.Entry) error {
 		}
 	}
 	if first == nil {
-		f.s.apply(e)
-		return nil
+		return f.s.apply(e)
 	}
 	restored := make(chan error, 1)
 	go func() { restored <- first.restore() }()
-	f.s.apply(e)
-	return f.restored(first, <-restored)
+	err := f.s.apply(e)
+	return errors.Join(err, f.restored(first, <-restored))
 }
 
 // restored takes the result of d.restore. Where series file and log contradict
@@ -338,6 +353,7 @@ func (f *follower) restored(d *followed, err error) error {
 	if !errors.Is(err, series.ErrConflict) || f.s.opt.Follower {
 		return err
 	}
+	d.fresh = nil
 	f.s.refuse(d.id, d.name, f.first[d.id], fmt.Errorf("%s contradicts the log: %w", d.seriesLog(), err))
 	return f.s.unload(d.database)
 }
@@ -393,12 +409,13 @@ func (f *follower) relieve(sequence uint64) bool {
 		return false
 	}
 	f.s.updateUnflushed(largest)
-	largest.idle.Store(false)
+	largest.merges.Changed()
 	return true
 }
 
-// apply makes a durable entry readable. The log calls it in sequence order.
-func (s *Store) apply(e *entry.Entry) {
+// apply makes a durable entry readable. The log calls it in sequence order. After an error
+// nothing of the entry is applied, and the store must not go on.
+func (s *Store) apply(e *entry.Entry) error {
 	s.applying.Lock()
 	defer s.applying.Unlock()
 	if len(e.Command) > 0 {
@@ -421,12 +438,18 @@ func (s *Store) apply(e *entry.Entry) {
 			wake(s.wakeFlush)
 		}
 	}
-	for i := range e.Deletes {
-		s.applyDelete(e.Sequence, &e.Deletes[i])
-	}
+	s.applyDeletes(e)
 	if e.Move != nil {
-		s.applyMove(e.Sequence, e.Move)
+		if err := s.applyMove(e.Sequence, e.Move); err != nil {
+			return err
+		}
+	}
+	if x := e.Exemplars; x != nil {
+		if err := s.exemplars.Apply(x.Database, x.List); err != nil { // its checksum held: a bug of ours
+			s.logger.Error("exemplars in log unreadable", "err", err)
+		}
 	}
 	s.applying.sequence = max(s.applying.sequence, e.Sequence)
 	s.applying.at = time.Now()
+	return nil
 }

@@ -130,6 +130,77 @@ func TestFollowConflict(t *testing.T) {
 	c.must(b.store.Close())
 }
 
+// TestFollowTriesAgain has the environment fail some attempts to apply an entry: it is
+// applied all the same. If it goes on to fail, the error is no divergence.
+func TestFollowTriesAgain(t *testing.T) {
+	for _, fault := range []error{syscall.EIO, syscall.EMFILE, syscall.ENOSPC} {
+		c := newCluster(t, 2, nil)
+		a, b := c.members[0], c.members[1]
+		c.elect(a, 0)
+		a.store.create("db")
+		c.must(a.store.write("db", "m,h=a v=1 1"))
+		c.must(b.follow(allEntries))
+		c.must(a.store.write("db", fmt.Sprintf("m,h=new v=2 %d", 2*week))) // a new shard
+		tries := 0
+		fail := func(dir string) error {
+			if !strings.HasPrefix(dir, "/data/db-1/shard-2") {
+				return nil
+			}
+			tries++
+			return fault
+		}
+		b.fs.SetReadHook(func(_, name string) error { return fail(name) })
+		if fault != syscall.ENOSPC {
+			c.must(b.follow(1)) // of the catalog
+			f := newFollower(b.store.Store)
+			f.tries = 2
+			e, err := b.decoder.Record(b.next())
+			c.must(err)
+			e.Sequence = b.applied + 1
+			if err := f.follow(t.Context(), e); !errors.Is(err, fault) || errors.Is(err, ErrDiverged) || tries != 3 {
+				t.Errorf("%v: %d tries, %v", fault, tries, err)
+			}
+		}
+		tries = 0
+		b.fs.SetReadHook(func(_, name string) error {
+			if tries == 3 {
+				return nil
+			}
+			return fail(name)
+		})
+		c.must(b.follow(allEntries))
+		b.fs.SetReadHook(nil)
+		if text := diff(b.store.read("db"), a.store.read("db")); text != "" || tries != 3 {
+			t.Errorf("%v: %d tries\n%s", fault, tries, text)
+		}
+		c.must(a.store.Close())
+		c.must(b.store.Close())
+	}
+}
+
+// TestFollowRestoresAgain applies an entry again whose series were not restored: they are
+// not taken for known.
+func TestFollowRestoresAgain(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	a, b := c.members[0], c.members[1]
+	c.elect(a, 0)
+	a.store.create("db")
+	c.must(a.store.write("db", "m,h=a v=1 1"))
+	c.must(b.follow(allEntries))
+	c.must(a.store.write("db", "m,h=b v=1 1\nm,h=c v=1 1"))
+	c.must(b.store.mu.databases[1].series.Restore(2, "m,h=other"))
+	e, err := b.decoder.Record(b.next())
+	c.must(err)
+	e.Sequence = b.applied + 1
+	for range 2 {
+		if err := b.opt.Follow(t.Context(), e); !errors.Is(err, series.ErrConflict) {
+			t.Errorf("follow: %v", err)
+		}
+	}
+	c.must(a.store.Close())
+	c.must(b.store.Close())
+}
+
 // TestFollowDiverged tells entries that contradict the state of a node from those that its
 // program does not know: another state would not help with these.
 func TestFollowDiverged(t *testing.T) {

@@ -13,8 +13,6 @@ import (
 	"tsdbd/wal"
 )
 
-// What the ledger notes about the log.
-
 // known returns what the ledger and the files say of the log.
 func (s *Store) known() wal.Known {
 	known, relaxed := s.ledger.Log()

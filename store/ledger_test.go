@@ -16,6 +16,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/query/syntax"
 	"tsdbd/store/ledger"
 	"tsdbd/wal"
 )
@@ -381,4 +382,216 @@ func TestFailedStartKeepsLedger(t *testing.T) {
 		t.Error("a damaged entry that is in no file is no loss")
 	}
 	s.must(s.Close())
+}
+
+// older returns a directory of the databases a and b, a copy of it, and what it became
+// later: points were written to and deleted from shard 1 of a, and series moved.
+func older(t *testing.T) (then, now *vfstest.FS) {
+	f := stocked(t, 2, true)
+	then = f.Clone()
+	s := openTest(t, f, testOptions(f))
+	s.must(s.write("a", "m,h=new v=7 3"))
+	s.flushAll(t.Context())
+	q, err := syntax.Parse("ALTER MEASUREMENT m RENAME TO n", nil)
+	s.must(err)
+	_, err = s.Move(t.Context(), scan.MoveRequest{Database: "a", Change: q.Statements[0].(*syntax.Move).Change})
+	s.must(err)
+	s.must(s.Delete(t.Context(), scan.DeleteRequest{Database: "a", Range: model.TimeRange{Min: 1, Max: 1}}))
+	s.flushAll(t.Context())
+	for _, e := range s.entries() { // after the last flush
+		_, err := e.Compact(t.Context(), true)
+		s.must(err)
+	}
+	s.must(s.log.(*ledger.Log).Rotate())
+	s.must(s.write("b", "m,h=late v=1 1"))
+	s.must(s.Close())
+	return then, f
+}
+
+// TestOlderDirectories puts older copies of directories in place: answers and /health tell
+// which shards lack what came since, also after the next start, until the reason is taken
+// away. Where nothing is lost nothing is told.
+func TestOlderDirectories(t *testing.T) {
+	then, now := older(t)
+	for what, c := range map[string]struct {
+		dirs []string
+		told string // shards of a
+	}{
+		"nothing":       {},
+		"a shard":       {dirs: []string{"db-1/shard-1"}, told: "1"},
+		"a database":    {dirs: []string{"db-1"}, told: "1 2"}, // both were moved
+		"all but meta/": {dirs: []string{"db-1", "db-2", "wal"}, told: "1 2"},
+	} {
+		f := now.Clone()
+		for _, dir := range c.dirs {
+			replace(t, f, "/data/"+dir, contents(then, "/data/"+dir))
+		}
+		for start := range 2 {
+			s := openTest(t, f, testOptions(f))
+			var told []string
+			for _, l := range s.losses("a") {
+				told = append(told, fmt.Sprint(l.Shard))
+				if !l.Older || l.Path != fmt.Sprintf("/data/db-1/shard-%d/quarantine/MANIFEST", l.Shard) {
+					t.Errorf("%s: %+v", what, l)
+				}
+			}
+			if got := strings.Join(told, " "); got != c.told {
+				t.Errorf("%s, start %d: told %q", what, start, got)
+			}
+			if _, text := s.Health(); c.told != "" && !strings.Contains(text, "the manifest of shard 1 is older than the ledger says") {
+				t.Errorf("%s: health %q", what, text)
+			}
+			s.must(s.Close())
+		}
+		for _, dir := range []string{"db-1/shard-1", "db-1/shard-2", "wal"} {
+			if err := f.RemoveAll("/data/" + dir + "/quarantine"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := openTest(t, f, testOptions(f))
+		if l := s.losses("a"); len(l) != 0 {
+			t.Errorf("%s: %+v after the reasons were taken away", what, l)
+		}
+		s.must(s.Close())
+	}
+	// With the right directory back after a start with the older one all is well.
+	f := now.Clone()
+	replace(t, f, "/data/db-1/shard-1", contents(then, "/data/db-1/shard-1"))
+	s := openTest(t, f, testOptions(f))
+	s.must(s.Close())
+	replace(t, f, "/data/db-1/shard-1", contents(now, "/data/db-1/shard-1"))
+	s = openTest(t, f, testOptions(f))
+	if l := s.losses("a"); len(l) != 0 {
+		t.Errorf("%+v with the right directory", l)
+	}
+	s.must(s.Close())
+}
+
+// TestOlderAfterMerge puts the files of before a merge in place: nothing is lost by that.
+func TestOlderAfterMerge(t *testing.T) {
+	f := stocked(t, 1, true)
+	s := openTest(t, f, testOptions(f))
+	s.must(s.write("a", "m,h=a0 v=9 9"))
+	s.must(s.Close())
+	then := f.Clone()
+	for range 2 {
+		s = openTest(t, f, testOptions(f))
+		s.makeMoves()
+		s.must(s.Close())
+	}
+	replace(t, f, "/data/db-1/shard-1", contents(then, "/data/db-1/shard-1"))
+	s = openTest(t, f, testOptions(f))
+	if l := s.losses("a"); len(l) != 0 || len(s.read("a")) != 5 {
+		t.Errorf("losses %+v of %v", l, s.read("a"))
+	}
+	s.must(s.Close())
+}
+
+// TestOlderCrash cuts the power, or kills the server and cuts the power after the next
+// start, at each file operation of writes, deletes, flushes, merges, trims and of files that
+// come without the log. No start tells a loss where there is none; and where an older copy
+// of the shard is put in place, all that was acknowledged is there or the loss is told.
+func TestOlderCrash(t *testing.T) {
+	for n := 1; ; n++ {
+		for _, kill := range []bool{false, true} {
+			if !olderCrash(t, n, kill) {
+				return
+			}
+		}
+	}
+}
+
+// olderCrash returns false if there is no n-th operation.
+func olderCrash(t *testing.T, n int, kill bool) bool {
+	f := vfstest.New()
+	s := openTest(t, f, testOptions(f))
+	s.create("db")
+	s.must(s.write("db", "m,h=1 v=1 1"))
+	s.flushAll(t.Context())
+	then := contents(f, "/data/db-1/shard-1")
+	want := points{pointKey("m,h=1", 1, "v"): "1"}
+	states := []points{maps.Clone(want)} // after each step
+	// Merges of the background call the hook too.
+	var cut atomic.Pointer[vfstest.FS]
+	var done, at atomic.Int64 // steps
+	r, start := newTestRand(t, uint64(n)), f.Ops()
+	f.SetHook(func(op vfstest.Op) error {
+		if op.N-start == n {
+			at.Store(done.Load())
+			if cut.Store(f); !kill {
+				cut.Store(f.Crash(r, 0.5))
+			}
+		}
+		if kill && cut.Load() != nil {
+			return errors.New("killed")
+		}
+		return nil
+	})
+	e := s.entries()[0]
+	flush := func() error { s.flush(t.Context(), e); return nil }
+	rotate := func() error { return s.log.(*ledger.Log).Rotate() }
+	for _, step := range []func() error{
+		func() error {
+			want[pointKey("m,h=1", 2, "v")] = "2"
+			return s.write("db", "m,h=1 v=2 2")
+		},
+		flush, rotate,
+		func() error {
+			delete(want, pointKey("m,h=1", 1, "v"))
+			return s.Delete(t.Context(), scan.DeleteRequest{Database: "db", Range: model.TimeRange{Min: 1, Max: 1}})
+		},
+		flush,
+		func() error { _, err := e.Compact(t.Context(), true); return err },
+		func() error {
+			maps.Copy(want, rowsOf(origin, 3, "a"))
+			return s.buildRows(origin, 3, "a")
+		},
+		rotate,
+		func() error {
+			want[pointKey("m,h=1", 3, "v")] = "3"
+			return s.write("db", "m,h=1 v=3 3")
+		},
+		flush,
+		s.Close,
+	} {
+		err := step()
+		states = append(states, maps.Clone(want))
+		done.Add(1)
+		if kill && cut.Load() != nil {
+			_ = s.Close()
+			break
+		}
+		s.must(err)
+	}
+	f.SetHook(nil)
+	if cut.Load() == nil {
+		return false
+	}
+	holds := func(what string, f *vfstest.FS, old bool) *testStore {
+		s := openTest(t, f, testOptions(f))
+		got, err := state(s.Store)
+		s.must(err)
+		told := slices.ContainsFunc(s.losses("db"), func(l scan.Loss) bool { return l.Shard != 0 })
+		at := int(at.Load())
+		next := min(at+1, len(states)-1)
+		right := diff(got, states[at]) == "" || diff(got, states[next]) == ""
+		if told && !old || !right && !told {
+			t.Fatalf("operation %d, kill %v, %s: told %v, %v, want %v or %v", n, kill, what, told, got, states[at], states[next])
+		}
+		return s
+	}
+	again := holds("a start", cut.Load(), false)
+	again.trim()
+	left := cut.Load().Crash(r, 0.5)
+	again.must(again.Close())
+	for range 2 {
+		again = holds("a power cut after it", left, false)
+		again.must(again.Close())
+	}
+	replace(t, left, "/data/db-1/shard-1", then)
+	for range 2 {
+		again := holds("an older copy", left, true)
+		again.must(again.Close())
+	}
+	return true
 }

@@ -15,12 +15,18 @@ func (s *Store) SetLimits(l Limits) {
 	s.pacer.Rate.Store(l.CompactBytesPerSecond)
 	s.gate.Lock()
 	defer s.gate.Unlock()
-	next := cardinality.Bounds{MaxSeries: l.MaxSeriesPerDatabase, MaxValues: l.MaxValuesPerTag}
+	s.validateKeys = l.ValidateKeys
+	next := boundsOf(l)
 	if next == s.bounds {
 		return
 	}
 	s.bounds = next
 	s.forgetCardinality() // what was not counted is counted again
+}
+
+// boundsOf returns the bounds of each database.
+func boundsOf(l Limits) cardinality.Bounds {
+	return cardinality.Bounds{MaxSeries: l.MaxSeriesPerDatabase, MaxValues: l.MaxValuesPerTag, MaxFields: l.MaxFieldsPerMeasurement}
 }
 
 // forgetCardinality drops the counts of all databases. The gate is held.

@@ -69,8 +69,7 @@ func (l *messageLog) Append(e *entry.Entry) error {
 		return err
 	}
 	l.kept = append(l.kept, b)
-	l.opt.Apply(e)
-	return nil
+	return l.opt.Apply(e)
 }
 
 func (l *messageLog) Advance(sequence uint64) error {

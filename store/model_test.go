@@ -80,8 +80,12 @@ func (s *testStore) read(db string) points {
 }
 
 func readAll(s *Store, db string, descending bool) (points, error) {
+	return readPolicy(s, db, "", descending)
+}
+
+func readPolicy(s *Store, db, policy string, descending bool) (points, error) {
 	out := points{}
-	v, err := s.View(db, "", model.AllTime)
+	v, err := s.View(db, policy, model.AllTime)
 	if err != nil {
 		return nil, err
 	}

@@ -1,25 +1,37 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
+	"tsdbd/shard"
 	"tsdbd/shard/moves"
+	"tsdbd/store/cardinality"
 	"tsdbd/store/move"
+	"tsdbd/tsi"
 	"tsdbd/tsi/match"
 	"tsdbd/wal/entry"
 )
 
 // Move gives series other names, with all rows that they have, or a field of them. It is
 // durable and applied when it returns, in all shards at once. What is written under an old
-// name after it stays there. Series are selected as those of a delete. Names, types and
-// limits are checked under the gate: writers wait for a time that grows with the series.
+// name after it stays there. Series are selected as those of a delete.
+//
+// What grows with the series is done without the gate: they are selected and get their
+// targets, names and limits are checked, and the targets are indexed. Under the gate only
+// shards are looked at that have changed since. If there is too much to do the move leaves
+// the gate, works that out, and tries again.
 func (s *Store) Move(ctx context.Context, req scan.MoveRequest) (moved scan.Moved, err error) {
-	if err := move.Check(&req.Change); err != nil {
+	if err := cmp.Or(move.Check(&req.Change), s.writable()); err != nil {
 		return moved, err
 	}
 	db, err := s.database(req.Database)
@@ -30,106 +42,197 @@ func (s *Store) Move(ctx context.Context, req scan.MoveRequest) (moved scan.Move
 		return moved, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, req.Database)
 	}
 	defer func() { _ = db.release() }()
-	d := s.newDelete(db, &scan.DeleteRequest{
+	m := &pendingMove{change: &req.Change, pendingDelete: s.newDelete(db, &scan.DeleteRequest{
 		Database:    req.Database,
 		Measurement: func(name string) bool { return name == req.Change.Measurement },
 		Where:       req.Where,
 		Range:       model.AllTime,
-	})
-	defer d.Release()
+	})}
+	defer m.Release()
+	s.counters.Moves.Add(1)
+	err = errDeleteBusy
 	for range deleteRounds {
-		if _, err := d.resolve(ctx, match.NewWork(ctx)); err != nil {
-			return moved, err
+		var ids []uint64
+		if ids, err = m.resolve(ctx, match.NewWork(ctx)); err == nil {
+			err = m.prepare(ctx, ids)
 		}
-		err := d.exclusively(ctx, gateSteps, func(ids []uint64) (err error) {
-			moved, err = s.moveSelected(ctx, d, ids, &req.Change)
-			return err
-		})
-		if !errors.Is(err, match.ErrBudget) {
-			return moved, err
+		if err == nil {
+			err = m.exclusively(ctx, gateSteps, func(ids []uint64) (err error) {
+				moved, err = m.log(ctx, ids)
+				return err
+			})
 		}
+		m.forget()
+		if !errors.Is(err, match.ErrBudget) && !errors.Is(err, move.ErrStale) {
+			break
+		}
+		err = errDeleteBusy
 	}
-	return moved, errDeleteBusy
+	if err != nil && s.log.Err() == nil && !errors.Is(err, ErrNotLeader) && db.series.FirstClaim() != 0 { // else the entry may come back
+		s.takeBack(db)
+	}
+	return moved, err
 }
 
-// moveSelected logs and applies the move of what d has selected in some shards. The gate
-// is held, so that nothing is written between the move and those that follow from it.
-func (s *Store) moveSelected(ctx context.Context, d *pendingDelete, ids []uint64, c *model.Change) (moved scan.Moved, err error) {
-	taken := int64(0)
-	defer func() { s.memory.reserved.Add(-taken) }()
-	charge := func(bytes int64) error {
-		if !s.admit(bytes) {
-			wake(s.wakeFlush)
-			return s.overloaded()
-		}
-		taken += bytes
-		return nil
+// pendingMove is a move on its way.
+type pendingMove struct {
+	*pendingDelete
+	change   *model.Change
+	prepared []preparedChange      // the change, and those that follow from it
+	targets  map[uint64]*tsi.Batch // by shard: the series that it gets
+	charged  int64
+
+	// What prepare has found, which must still be so.
+	dropped uint64 // how often claims were dropped
+	bounds  cardinality.Bounds
+	follows []move.Aggregate
+	only    map[uint64]string // see move.OnlyCopies
+}
+
+// preparedChange is a change that is worked out.
+type preparedChange struct {
+	request *move.Request
+	result  *move.Result
+}
+
+// forget gives back what prepare has taken.
+func (m *pendingMove) forget() {
+	for _, p := range m.prepared {
+		p.request.Release()
 	}
-	s.counters.Moves.Add(1)
-	made := func(c *model.Change, concerns func(shard uint64) bool) (*move.Result, error) {
-		r := move.Request{Database: d.db.id, Change: c, Series: d.db.file(), Bounds: s.bounds, PairBytes: s.opt.CacheBytes / 4, Charge: charge}
-		defer r.Release()
+	m.store.memory.reserved.Add(-m.charged)
+	m.prepared, m.targets, m.charged = nil, nil, 0
+}
+
+// charge is called before memory is taken.
+func (m *pendingMove) charge(bytes int64) error {
+	if !m.store.admit(bytes) {
+		wake(m.store.wakeFlush)
+		return m.store.overloaded()
+	}
+	m.charged += bytes
+	return nil
+}
+
+// claim gives ids to keys. Retire and takeBack, which forget claims, do not come between
+// the look at the store's role and the claims.
+func (m *pendingMove) claim(keys []string, ids []model.SeriesID) error {
+	m.store.gate.RLock()
+	defer m.store.gate.RUnlock()
+	if err := m.store.writable(); err != nil {
+		return err
+	}
+	return m.db.file().Claim(keys, ids)
+}
+
+// prepare works the move out in the shards of the database as they are now.
+func (m *pendingMove) prepare(ctx context.Context, ids []uint64) error {
+	s := m.store
+	database := s.Catalog().Database(m.db.name)
+	m.follows, m.only = move.Aggregates(m.change, database), move.OnlyCopies(database)
+	s.gate.RLock()
+	m.dropped, m.bounds = m.db.series.Dropped(), s.bounds
+	s.gate.RUnlock()
+	work := func(c *model.Change, concerns func(shard uint64) bool) error {
+		r := &move.Request{
+			Change: c, Series: m.db.file(), Bounds: m.bounds, OnlyCopies: m.only,
+			PairBytes: s.opt.CacheBytes / 4, Charge: m.charge, Claim: m.claim,
+		}
 		for _, id := range ids {
 			if e := s.shard(id); e != nil && concerns(id) {
-				r.Add(e.Shard, d.Set(id))
+				r.Add(e.Shard, m.Set(id))
 			}
 		}
-		return r.Make(ctx)
+		out, err := r.Make(ctx)
+		m.prepared = append(m.prepared, preparedChange{r, out})
+		return err
 	}
-	out, err := made(c, func(uint64) bool { return true })
-	entries := []*move.Result{out}
-	for _, a := range move.Aggregates(c, s.Catalog().Database(d.db.name)) {
-		if err != nil {
-			break
-		}
-		var also *move.Result
-		if also, err = made(&a.Change, func(shard uint64) bool { return a.Shards[shard] }); errors.Is(err, move.ErrNotFound) {
-			err = nil
-		} else {
-			entries = append(entries, also)
+	if err := work(m.change, func(uint64) bool { return true }); err != nil {
+		return err
+	}
+	for _, a := range m.follows {
+		if err := work(&a.Change, func(shard uint64) bool { return a.Shards[shard] }); err != nil && !errors.Is(err, move.ErrNotFound) {
+			return err
 		}
 	}
-	for _, r := range entries {
-		if err != nil || r.Entry == nil {
-			break
+	m.targets = map[uint64]*tsi.Batch{}
+	return m.prepared[0].request.Moves(m.prepared[0].result, func(sh move.Shard, part *moves.Move) (err error) {
+		if e := s.shard(sh.View.ID()); e != nil {
+			m.targets[e.ID()], err = e.PrepareMove([]*moves.Move{part}, nil)
 		}
-		if err = s.log.Append(&entry.Entry{Move: r.Entry}); err != nil {
-			err = s.refusal(err)
+		return m.db.seriesError(err)
+	})
+}
+
+// log logs and applies what prepare has worked out, and what has come since, in some
+// shards. The gate is held.
+func (m *pendingMove) log(ctx context.Context, ids []uint64) (moved scan.Moved, err error) {
+	s := m.store
+	database := s.Catalog().Database(m.db.name)
+	open := func(id uint64) (*shard.Shard, *roaring.Bitmap) {
+		if e := s.shard(id); e != nil {
+			return e.Shard, m.Set(id)
+		}
+		return nil, nil
+	}
+	if m.db.series.Dropped() != m.dropped || s.bounds != m.bounds || !maps.Equal(move.OnlyCopies(database), m.only) ||
+		!reflect.DeepEqual(move.Aggregates(m.change, database), m.follows) {
+		return moved, move.ErrStale
+	}
+	e := &entry.Move{Database: m.db.id, Ready: m.targets}
+	for i, p := range m.prepared {
+		changes, err := p.request.Recheck(ctx, p.result, open)
+		if err != nil && (i == 0 || !errors.Is(err, move.ErrNotFound)) {
+			return moved, err
+		}
+		e.Changes = append(e.Changes, changes...)
+	}
+	if len(e.Changes) > 0 {
+		if err := s.log.Append(&entry.Entry{Move: e}); err != nil {
+			return moved, s.refusal(err)
 		}
 	}
-	if err != nil {
-		if s.log.Err() == nil && !errors.Is(err, ErrNotLeader) { // else the entry may come back
-			d.db.dropClaims() // nobody writes
-		}
-		return moved, err
-	}
-	return out.Moved, nil
+	return m.prepared[0].result.Moved, nil
 }
 
 // applyMove applies a logged move to its shards, while no View is taken: each has all of
-// it or nothing.
-func (s *Store) applyMove(sequence uint64, e *entry.Move) {
+// it or nothing. Everything that may fail comes before the first of them changes.
+func (s *Store) applyMove(sequence uint64, e *entry.Move) error {
+	parts, err := move.Parts(sequence, e)
+	if err != nil {
+		return err
+	}
+	ready, _ := e.Ready.(map[uint64]*tsi.Batch)
+	shards, targets := make([]*shardEntry, len(parts)), make([]*tsi.Batch, len(parts))
+	for i, p := range parts {
+		sh := s.shard(p.Shard)
+		if sh == nil {
+			continue // dropped meanwhile
+		}
+		shards[i] = sh
+		if targets[i], err = sh.PrepareMove(p.Moves, ready[p.Shard]); err != nil {
+			return sh.db.seriesError(err)
+		}
+	}
 	s.viewing.Lock()
 	defer s.viewing.Unlock()
-	err := move.Parts(sequence, e, func(shard uint64, m *moves.Move) error {
-		sh := s.shard(shard)
+	for i, sh := range shards {
 		if sh == nil {
-			return nil
+			continue
 		}
-		s.touched.Shard(sequence, shard, m.Change.Measurement, m.Change.To)
-		sh.db.series.Confirm(move.Claimed(m, sh.db.series.FirstClaim()))
-		err := sh.Move(m)
+		for _, m := range parts[i].Moves {
+			s.touched.Shard(sequence, parts[i].Shard, m.Change.Measurement, m.Change.To)
+		}
+		sh.db.series.Confirm(move.Claimed(parts[i].Moves, sh.db.series.FirstClaim()))
+		sh.Move(parts[i].Moves, targets[i])
 		s.dirty(sh)
 		s.count(sh, sh.Bytes())
-		sh.idle.Store(false)
+		sh.merges.Changed()
 		if _, unflushed := sh.Moves(); unflushed >= move.FlushAt {
 			wake(s.wakeFlush)
 		}
-		return err
-	})
-	if err != nil {
-		s.logger.Error("move applied, but an index may list other series than its shard has", "err", err)
 	}
+	return nil
 }
 
 // restoreTargets gives the targets of a move their ids. Their keys follow from those of

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,6 +166,82 @@ func TestMoveOfGoneSeries(t *testing.T) {
 	}
 }
 
+// TestMovesAmongNewSeries moves the series of a measurement again and again while others
+// write new ones, and while claims are dropped. No point is lost or comes twice, and after the
+// last move all have its tag.
+func TestMovesAmongNewSeries(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	s.must(s.write("db", "m,host=h v=0 1"))
+	const writers, each = 3, 150
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				if err := s.writeTo("", fmt.Sprintf("m,host=h%d_%d v=%d %d", w, i, i, i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	db, err := s.database("db")
+	s.must(err)
+	written := make(chan struct{})
+	go func() { wg.Wait(); close(written) }()
+	for i, done := 0, false; !done; i++ {
+		select {
+		case <-written:
+			done = true
+		default:
+		}
+		if i%3 == 0 {
+			s.takeBack(db)
+		}
+		if got := s.statement(fmt.Sprintf("UPDATE m SET gen = '%d'", i))[0]; strings.HasPrefix(got, "refused") {
+			t.Fatal(got)
+		}
+		if i%20 == 19 {
+			s.makeMoves()
+		}
+	}
+	s.must(agree(s.Store))
+	got := s.read("db")
+	if len(got) != writers*each+1 {
+		t.Errorf("%d points, want %d", len(got), writers*each+1)
+	}
+	gens := map[string]bool{}
+	for key := range got {
+		series, _, _ := splitKey(key)
+		_, tags := model.ParseSeriesKey(series, nil)
+		gens[tags.Get("gen")] = true
+	}
+	if len(gens) != 1 || gens[""] {
+		t.Errorf("generations %v", gens)
+	}
+	s.must(s.Close())
+}
+
+// TestMoveBesideNewShard writes to a shard that is made while a move is worked out. Its series
+// are moved too: they were acknowledged before the move.
+func TestMoveBesideNewShard(t *testing.T) {
+	fs := vfstest.New()
+	s := openTest(t, fs, testOptions(fs))
+	s.create("db")
+	s.must(s.write("db", "m,h=a v=1 1"))
+	write := sync.OnceFunc(func() { s.must(s.write("db", "m,h=b v=2 2000000000000000000")) })
+	req := scan.MoveRequest{Database: "db", Change: model.Change{Measurement: "m", To: "m", Set: model.Tags{{Key: "g", Value: "x"}}}}
+	req.Where = func(string, []column.Field) (*model.TagExpr, error) { write(); return nil, nil }
+	_, err := s.Move(t.Context(), req)
+	s.must(err)
+	for key := range s.read("db") {
+		if !strings.Contains(key, "g=x") {
+			t.Errorf("%s was not moved", key)
+		}
+	}
+	s.must(s.Close())
+}
+
 // TestMovesWaiting makes as many moves as may wait, while no cache is flushed: one more is
 // refused, where it concerns the shard. Then the moves that wait are made at once, without
 // a write or a flush that anybody asks for, and moves go on.
@@ -233,7 +310,7 @@ func TestMovesFlushTheirShard(t *testing.T) {
 	if first, dirty := other.FirstUnflushed(); !dirty {
 		t.Errorf("the other shard was flushed too: %d", first)
 	}
-	s.wants("flushed", points{"m,h=1 1 v": "1", "o,h=a 2000000000000000000 v": "1"})
+	s.wants("flushed", points{fmt.Sprintf("m,h=%d 1 v", (move.FlushAt-1)%2): "1", "o,h=a 2000000000000000000 v": "1"})
 	s.must(s.Close())
 }
 

@@ -22,8 +22,8 @@ type newcomers struct {
 	series []*point.Series        // those with an id that is a claim
 }
 
-// errNoRoomForKeys says that there is no memory for the keys of new series.
-var errNoRoomForKeys = errors.New("no memory for the keys of new series")
+// errNoRoom says that there is no memory for new series or measurements.
+var errNoRoom = errors.New("no memory for new series")
 
 // release ends the write's hold on its newcomers.
 func (r *router) release() {
@@ -111,7 +111,7 @@ func (r *router) place() (undecided <-chan struct{}, err error) {
 type placer struct {
 	r       *router
 	target  int
-	refused map[*route.Layout]string // new layouts that conflict with what was claimed before
+	refused map[*route.Layout]string // new layouts whose fields have no place
 	claimed map[*route.Layout]bool   // new layouts whose fields are claimed
 }
 
@@ -157,13 +157,13 @@ func (p *placer) row(row *point.Row, c *route.Layout, sh *shardEntry) (ok bool, 
 			n.fields[p.target] = claim
 		}
 		before = claim.Len()
-		conflicts, undecided := claim.Add(c.Layout)
+		reason, undecided := claim.Add(c.Layout, p.r.s.bounds.MaxFields)
 		if undecided != nil {
 			return false, undecided, nil
 		}
-		if len(conflicts) > 0 {
-			p.refused[c] = conflicts[0].Reason(c.Layout.Measurement)
-			p.r.Drop(p.refused[c])
+		if reason != "" {
+			p.refused[c] = reason
+			p.r.Drop(reason)
 			return false, nil, nil
 		}
 	}
@@ -208,7 +208,7 @@ func (r *router) identify() error {
 		keys += int64(sr.KeyLength())
 	}
 	if !r.s.admit(keys) {
-		return errNoRoomForKeys
+		return errNoRoom
 	}
 	r.newcomers.keys, r.newcomers.series = keys, fresh
 	if err := r.db.series.ClaimSeries(fresh); err != nil {

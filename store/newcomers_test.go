@@ -137,7 +137,7 @@ func TestTypeNotDecided(t *testing.T) {
 			s.must(s.write("db", "m,h=a v=1 1"))
 			claim := s.entries()[0].ClaimFields()
 			l := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "f", Type: model.String}}}
-			if conflicts, undecided := claim.Add(l); len(conflicts) > 0 || undecided != nil {
+			if refused, undecided := claim.Add(l, 0); refused != "" || undecided != nil {
 				t.Fatal("claim refused")
 			}
 			if got := s.fieldsOf("m"); got != "v float," {
@@ -283,5 +283,47 @@ func TestRefusedSeries(t *testing.T) {
 	}
 	if n := len(s.read("db")); n != 5 || db.series.Len() != 4 {
 		t.Errorf("%d values of %d series", n, db.series.Len())
+	}
+}
+
+// TestManyMeasurementsAreReserved: a write reserves what the measurements that it brings
+// cost, before it takes the memory, and gives the reservation back.
+func TestManyMeasurementsAreReserved(t *testing.T) {
+	fs := vfstest.New()
+	opt := testOptions(fs)
+	opt.CacheBytes = 1 << 20
+	s := openTest(t, fs, opt)
+	defer func() { s.must(s.Close()) }()
+	s.create("db")
+	lines := func(measurements, at int) string {
+		var b strings.Builder
+		for i := range measurements {
+			fmt.Fprintf(&b, "m%04d v=1 %d\n", i, at)
+		}
+		return b.String()
+	}
+	refused := func(lines string, want error) {
+		t.Helper()
+		if err := s.write("db", lines); !errors.Is(err, want) || !err.(interface{ Temporary() bool }).Temporary() {
+			t.Errorf("%v, want %v", err, want)
+		}
+		if n := s.memory.reserved.Load(); n != 0 {
+			t.Errorf("%d bytes stay reserved", n)
+		}
+	}
+	refused(lines(1000, 1), ErrTooManyMeasurements)
+	s.memory.reserved.Add(900 << 10) // other writes
+	if err := s.write("db", lines(100, 1)); !errors.Is(err, ErrOverloaded) {
+		t.Errorf("beside other writes: %v", err)
+	}
+	s.memory.reserved.Add(-900 << 10)
+	if got := s.fieldsOf("m0000"); got != "" {
+		t.Errorf("a refused write left %q", got)
+	}
+	s.must(s.write("db", lines(100, 1)))
+	s.must(s.write("db", strings.Repeat("m0001 v=1 1\n", 2000))) // one measurement, whatever the rows
+	refused(lines(4000, 1), ErrTooManyMeasurements)
+	if n := s.memory.reserved.Load(); n != 0 {
+		t.Errorf("%d bytes stay reserved", n)
 	}
 }

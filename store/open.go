@@ -79,7 +79,8 @@ func Open(dir string, opt Options) (_ *Store, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.loops.Go(func() { s.flushLoop(ctx) })
-	s.loops.Go(func() { s.compactLoop(ctx) })
+	s.loops.Go(func() { s.compactLoop(ctx, false) })
+	s.loops.Go(func() { s.compactLoop(ctx, true) })
 	s.loops.Go(func() { s.lockLoop(ctx) })
 	if opt.RetentionInterval >= 0 {
 		s.retention = retention.Start(retention.Options{

@@ -78,8 +78,7 @@ func (l memberLog) Append(e *entry.Entry) error {
 	l.log.records = append(l.log.records, b)
 	l.applied = uint64(len(l.log.records))
 	e.Sequence = l.applied
-	l.opt.Apply(e)
-	return nil
+	return l.opt.Apply(e)
 }
 
 func (l memberLog) Trim(sequence uint64) error {

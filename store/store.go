@@ -20,8 +20,10 @@ import (
 	"tsdbd/shard"
 	"tsdbd/shard/repair"
 	"tsdbd/store/cardinality"
+	"tsdbd/store/exemplars"
 	"tsdbd/store/figures"
 	"tsdbd/store/ledger"
+	"tsdbd/store/merges"
 	"tsdbd/store/pace"
 	"tsdbd/store/settings"
 	"tsdbd/store/space"
@@ -51,13 +53,15 @@ type Store struct {
 	logAfter   uint64 // entries with a higher sequence were in the log at the start
 	retention  *retention.Service
 	space      *space.Space
+	exemplars  *exemplars.Ring
 	quarantine *repair.Quarantine // directories that are not used
 
 	// gate is held shared by a write from its checks until it is applied, and
 	// exclusively by deletes and changes of the catalog other than shard groups that
 	// a write needs.
-	gate   ordered.RWMutex
-	bounds cardinality.Bounds // of all databases; guarded by gate
+	gate         ordered.RWMutex
+	bounds       cardinality.Bounds // of all databases; guarded by gate
+	validateKeys bool               // guarded by gate
 
 	// changing is held while a change of the catalog is decided, logged and
 	// applied, so that it is applied to the catalog that it was decided with.
@@ -116,9 +120,9 @@ type Store struct {
 	logLosses atomic.Pointer[[]scan.Loss] // damaged spans of the log; never nil once open
 
 	flushSoon   atomic.Bool // all dirty shards are to be flushed; see FlushSoon
-	compacting  atomic.Bool // while a shard is compacted
 	wakeFlush   chan struct{}
 	wakeCompact chan struct{}
+	wakeLarge   chan struct{} // by the slot of small merges
 	roomMade    chan struct{} // by a flush
 	cancel      context.CancelFunc
 	loops       sync.WaitGroup
@@ -126,6 +130,7 @@ type Store struct {
 	rows     point.RowPool
 	counters figures.Counters
 	pacer    pace.Pacer
+	slots    merges.Slots
 }
 
 // shardEntry is an open shard and whose it is.
@@ -143,19 +148,13 @@ type shardEntry struct {
 		pending  *shard.Snapshot // must be tried again
 	}
 
-	// merges is the compaction loop's.
-	merges struct {
-		failures int // in a row
-		at       time.Time
-		cold     bool // as idle says
-	}
-	idle atomic.Bool // nothing to merge when last looked at, as cold as merges.cold says; any change of files ends it
+	merges merges.State
 }
 
 // newStore returns a store that has opened nothing yet.
 func newStore(dir string, opt Options) *Store {
 	opt.SetDefaults()
-	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, bounds: cardinality.Bounds{MaxSeries: opt.MaxSeriesPerDatabase, MaxValues: opt.MaxValuesPerTag}}
+	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, bounds: boundsOf(opt.Limits), validateKeys: opt.ValidateKeys}
 	s.flushing.SetRank(ordered.StoreFlushing)
 	s.deleting.SetRank(ordered.StoreDeleting)
 	s.gate.SetRank(ordered.StoreGate)
@@ -166,14 +165,17 @@ func newStore(dir string, opt Options) *Store {
 	s.viewing.SetRank(ordered.StoreViewing)
 	s.mu.SetRank(ordered.StoreMaps)
 	s.pacer.Rate.Store(opt.CompactBytesPerSecond)
+	s.slots.Counters, s.slots.Logger = &s.counters, s.logger
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards = make(map[uint64]*shardEntry)
 	s.mu.refused = make(map[uint32]*refused)
 	s.mu.dropped.shards, s.mu.dropped.databases = make(map[uint64]droppedShard), make(map[uint32]*database)
 	s.mu.unflushed = list.New()
 	s.space = space.New(s.fs, dir, time.Now)
+	s.exemplars = exemplars.New(opt.Exemplars, opt.CacheBytes/8)
 	s.quarantine = repair.NewQuarantine(s.fs, dir, s.logger)
-	s.wakeFlush, s.wakeCompact, s.roomMade = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+	s.wakeFlush, s.roomMade = make(chan struct{}, 1), make(chan struct{}, 1)
+	s.wakeCompact, s.wakeLarge = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.closing = make(chan struct{})
 	s.following.Store(opt.Follower)
 	return s

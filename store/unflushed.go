@@ -48,7 +48,7 @@ func (s *Store) displaceLocked(e *shardEntry) {
 
 // updateUnflushed brings a shard's element and bytes up to date after a flush of it.
 func (s *Store) updateUnflushed(e *shardEntry) {
-	s.ledger.Add(e.ID(), e.db.id)
+	s.ledger.Add(e.ID(), e.db.id, e.Known())
 	s.applying.Lock()
 	defer s.applying.Unlock()
 	s.mu.Lock()

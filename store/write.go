@@ -49,11 +49,16 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 	r := s.newRouter(db, rp, b)
 	defer func() {
 		r.release()
+		s.memory.reserved.Add(-r.reserved)
 		r.Router.Release()
 	}()
 	if err := r.route(ctx); err != nil {
-		if errors.Is(err, errNoRoomForKeys) {
+		switch {
+		case errors.Is(err, errNoRoom):
 			return s.refuseRows(len(b.Rows))
+		case errors.Is(err, ErrTooManyMeasurements):
+			s.counters.Refused.Add(int64(len(b.Rows)))
+			return err
 		}
 		s.counters.Failed.Add(int64(len(b.Rows)))
 		return s.refusal(err)
@@ -103,7 +108,7 @@ func (s *Store) refuseRows(n int) error {
 
 // admit reserves memory for a write and reports whether there is room.
 func (s *Store) admit(size int64) bool {
-	if s.held()+s.memory.reserved.Add(size) > s.opt.CacheBytes {
+	if s.held()+s.memory.reserved.Add(size)+s.exemplars.Bytes() > s.opt.CacheBytes {
 		s.memory.reserved.Add(-size)
 		return false
 	}
@@ -116,6 +121,7 @@ type router struct {
 	s         *Store
 	db        *database
 	newcomers newcomers
+	reserved  int64 // bytes, for layouts
 }
 
 // newRouter returns the router of a batch.
@@ -123,7 +129,8 @@ func (s *Store) newRouter(db *database, policy *meta.RetentionPolicy, b *point.B
 	r := &router{s: s, db: db}
 	r.Router = route.Router[*shardEntry]{
 		Batch: b, Policy: policy, Now: s.opt.Now().UnixNano(), Pool: &s.rows, Table: db.table.Load,
-		Shard: func(g *meta.ShardGroup) (*shardEntry, error) { return s.shardOf(db, g) },
+		ValidateKeys: s.validateKeys,
+		Shard:        func(g *meta.ShardGroup) (*shardEntry, error) { return s.shardOf(db, g) },
 		MakeGroups: func(times []int64) (*meta.RetentionPolicy, error) {
 			if err := s.submit(meta.CreateShardGroups{Database: db.name, RetentionPolicy: policy.Name, Times: times}); err != nil {
 				return nil, fmt.Errorf("create shard group: %w", err)
@@ -131,6 +138,7 @@ func (s *Store) newRouter(db *database, policy *meta.RetentionPolicy, b *point.B
 			return s.catalog.Data().RetentionPolicy(db.name, policy.Name)
 		},
 	}
+	r.Reserve = r.reserve
 	if db.cardinality.Full.Load() {
 		r.Refuse = func(sr *point.Series) string {
 			if db.knownSeries(sr) {
@@ -148,6 +156,18 @@ func (r *router) route(ctx context.Context) error {
 		return err
 	}
 	return r.register(ctx)
+}
+
+// reserve takes memory until the write ends.
+func (r *router) reserve(bytes int64) error {
+	if r.reserved+bytes > r.s.opt.CacheBytes {
+		return ErrTooManyMeasurements
+	}
+	if !r.s.admit(bytes) {
+		return errNoRoom
+	}
+	r.reserved += bytes
+	return nil
 }
 
 // shardOf returns the shard of a group, made if needed.

@@ -46,7 +46,7 @@ func BenchmarkManyShards(b *testing.B) {
 	})
 	b.Run("compact-tick", func(b *testing.B) {
 		for b.Loop() {
-			s.compactOnce(b.Context())
+			s.compactOnce(b.Context(), false)
 		}
 	})
 	s.flushAll(b.Context())

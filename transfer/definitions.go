@@ -22,6 +22,38 @@ type Definitions struct {
 	Queries       []Continuous   `json:"continuous_queries"`
 	Downsamples   []Downsample   `json:"downsamples"`
 	Subscriptions []Subscription `json:"subscriptions"`
+	// Limits come after the rows, which they would refuse.
+	Limits []WriteLimits `json:"write_limits,omitempty"`
+}
+
+// WriteLimits are FUTURE LIMIT and PAST LIMIT of a retention policy; 0: none.
+type WriteLimits struct {
+	Database        string        `json:"database"`
+	RetentionPolicy string        `json:"retention_policy"`
+	Future          time.Duration `json:"future"`
+	Past            time.Duration `json:"past"`
+}
+
+// Statement returns the statement that sets the limits.
+func (l *WriteLimits) Statement() string {
+	text := fmt.Sprintf("ALTER RETENTION POLICY %s ON %s", QuoteIdent(l.RetentionPolicy), QuoteIdent(l.Database))
+	if l.Future > 0 {
+		text += " FUTURE LIMIT " + influxql.FormatDuration(l.Future)
+	}
+	if l.Past > 0 {
+		text += " PAST LIMIT " + influxql.FormatDuration(l.Past)
+	}
+	return text
+}
+
+// Limits returns the limits of the policies of a database, which gets a name.
+func Limits(d *meta.Database, name string) (out []WriteLimits) {
+	for _, rp := range d.RetentionPolicies {
+		if rp.Limited() {
+			out = append(out, WriteLimits{name, rp.Name, rp.FutureWriteLimit, rp.PastWriteLimit})
+		}
+	}
+	return out
 }
 
 // Continuous is a continuous query of a database.
@@ -62,6 +94,7 @@ type Defined struct {
 	Queries       int `json:"continuous_queries"`
 	Downsamples   int `json:"downsamples"`
 	Subscriptions int `json:"subscriptions"`
+	Limits        int `json:"write_limits,omitempty"`
 }
 
 // Catalog is a catalog that can be changed.
@@ -136,6 +169,17 @@ func MakeDefinitions(ctx context.Context, to Catalog, d *Definitions) (made Defi
 		if err == nil {
 			made.Subscriptions++
 		}
+	}
+	for _, l := range d.Limits {
+		db := to.Catalog().Database(l.Database)
+		if db == nil || db.RetentionPolicy(l.RetentionPolicy) == nil || db.RetentionPolicy(l.RetentionPolicy).Limited() {
+			continue
+		}
+		spec := meta.RetentionPolicySpec{Name: l.RetentionPolicy, FutureWriteLimit: &l.Future, PastWriteLimit: &l.Past}
+		if err := to.Apply(ctx, meta.AlterRetentionPolicy{Database: l.Database, Policy: spec}); err != nil {
+			return made, fmt.Errorf("%s: %w", l.Statement(), err)
+		}
+		made.Limits++
 	}
 	return made, nil
 }

@@ -7,7 +7,8 @@
 // databases and retention policies. Import reads such a file, or one that
 // influx_inspect wrote, and writes its points through a Client. Import reads CSV through
 // package csv, documents through package mongo, and VictoriaMetrics' lines of JSON as they
-// are. Definitions are the users, continuous queries, and subscriptions of a catalog.
+// are. Definitions are the users, continuous queries, subscriptions, and write limits of a
+// catalog.
 //
 // ExportRows passes the points of a Source to a rows.Writer: csv.Writer,
 // parquet.Directory, samples.Writer. A server passes them to a rows.Encoder, and

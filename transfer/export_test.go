@@ -147,15 +147,24 @@ func TestDefinitions(t *testing.T) {
 		Queries:       []Continuous{{"d", "q", "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO x FROM m GROUP BY time(1h) END"}},
 		Downsamples:   []Downsample{{"d", meta.Downsample{From: "autogen", Into: "long \"one\"", Every: time.Hour, Functions: []string{"max"}}}},
 		Subscriptions: []Subscription{{"d", "autogen", meta.Subscription{Name: "s", Mode: "ANY", Destinations: []string{"udp://h:1"}}}},
+		Limits:        []WriteLimits{{"d", "autogen", time.Hour, 0}, {"d", "limited", time.Hour, 2 * time.Hour}, {"d", "nope", time.Hour, 0}, {"nope", "autogen", time.Hour, 0}},
+	}
+	minute := time.Minute
+	if err := s.Apply(t.Context(), meta.CreateRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "limited", PastWriteLimit: &minute}}); err != nil {
+		t.Fatal(err)
 	}
 	made, err := MakeDefinitions(t.Context(), s, d)
-	if want := (Defined{Users: 1, Queries: 1, Downsamples: 1, Subscriptions: 1}); err != nil || made != want {
+	if want := (Defined{Users: 1, Queries: 1, Downsamples: 1, Subscriptions: 1, Limits: 1}); err != nil || made != want {
 		t.Errorf("made %+v, %v", made, err)
 	}
 	for _, to := range []Catalog{s, &busyCatalog{Store: s}} {
 		if made, err := MakeDefinitions(t.Context(), to, d); err != nil || made != (Defined{}) {
 			t.Errorf("made again: %+v, %v", made, err)
 		}
+	}
+	db := s.Catalog().Database("d")
+	if rp, other := db.RetentionPolicy("autogen"), db.RetentionPolicy("limited"); rp.FutureWriteLimit != time.Hour || rp.PastWriteLimit != 0 || other.FutureWriteLimit != 0 || other.PastWriteLimit != minute {
+		t.Errorf("limits %+v, %+v", rp, other)
 	}
 	if u := s.Catalog().User("old"); u.Admin {
 		t.Error("a user that was there has changed")

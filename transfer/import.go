@@ -3,7 +3,6 @@ package transfer
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +89,7 @@ const maxImportErrors = 20
 // maxLine bounds a line: some strings of the greatest length.
 const maxLine = 4 << 20
 
-// Import reads line protocol, CSV, documents, or lines of series, gzipped or not, and writes it to a server. Headers
+// Import reads line protocol, CSV, documents, or lines of series, compressed by gzip or zstd or not, and writes it to a server. Headers
 // may precede lines as Export writes them: "# DDL" before statements, "# DML"
 // before points, and "# CONTEXT-DATABASE:" and "# CONTEXT-RETENTION-POLICY:" before
 // the points of a policy. Import ignores other comments.
@@ -102,13 +101,10 @@ const maxLine = 4 << 20
 // reached, or has a problem of its own, Import retries for a minute and then
 // returns an error.
 func Import(ctx context.Context, c *Client, r io.Reader, opt ImportOptions) (ImportStats, error) {
-	br := bufio.NewReaderSize(r, 1<<20)
-	if head, _ := br.Peek(2); len(head) == 2 && head[0] == 0x1f && head[1] == 0x8b {
-		z, err := gzip.NewReader(br)
-		if err != nil {
-			return ImportStats{}, fmt.Errorf("read gzip: %w", err)
-		}
-		br = bufio.NewReaderSize(z, 1<<20)
+	br, done, err := openInput(r)
+	defer done()
+	if err != nil {
+		return ImportStats{}, err
 	}
 	if opt.BatchBytes <= 0 {
 		opt.BatchBytes = 1 << 20
@@ -123,7 +119,6 @@ func Import(ctx context.Context, c *Client, r io.Reader, opt ImportOptions) (Imp
 	defer cancel(nil)
 	im := &importer{ctx: ctx, cancel: cancel, client: c, opt: opt, db: opt.Database, rp: opt.RetentionPolicy}
 	im.workers.SetLimit(opt.Workers)
-	var err error
 	switch {
 	case opt.CSV != nil || opt.Mongo != nil:
 		im.opt.Precision = "ns"

@@ -1,6 +1,8 @@
 package tsi
 
 import (
+	"fmt"
+
 	"tsdbd/model"
 	"tsdbd/model/point"
 )
@@ -24,6 +26,8 @@ type claimedType struct {
 	fieldType model.FieldType
 	claims    int
 	settled   chan struct{} // closed with the last claim; nil: nobody waits
+	// registered says that the applier has registered the field in the meantime.
+	registered bool
 }
 
 // ClaimFields returns an empty claim. The caller must call its TakeBack(0).
@@ -37,28 +41,36 @@ func (x *Index) CheckFields(l *point.Layout) (missing int, conflicts []FieldConf
 	return missingFields(x.mu.measurements[l.Measurement], l)
 }
 
-// Add claims the fields of a layout that are not registered, all or none. It
-// returns the conflicts with registered types and with types that this claim
-// holds. If another claim holds another type, nobody can tell yet whether that
-// type becomes final: Add returns a channel that is closed when it is decided.
-// The caller must take its claims back before it waits, so that two writes never
-// wait for each other.
-func (c *FieldClaim) Add(l *point.Layout) (conflicts []FieldConflict, undecided <-chan struct{}) {
+// Add claims the fields of a layout that are not registered, all or none. most is
+// the number of fields that the measurement may have, 0: any. Add returns the reason
+// why it claims none: a conflict with a registered type or with a type that this
+// claim holds, or too many fields. If another claim holds another type, nobody can
+// tell yet whether that type becomes final: Add returns a channel that is closed when
+// it is decided. The caller must take its claims back before it waits, so that two
+// writes never wait for each other.
+func (c *FieldClaim) Add(l *point.Layout, most int) (refused string, undecided <-chan struct{}) {
 	x := c.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	m := x.mu.measurements[l.Measurement]
 	missing, conflicts := missingFields(m, l)
-	if missing == 0 || len(conflicts) > 0 {
-		return conflicts, nil
+	if len(conflicts) > 0 {
+		return conflicts[0].Reason(l.Measurement), nil
+	}
+	if missing == 0 {
+		return "", nil
 	}
 	for _, f := range l.Fields {
 		name := fieldName{l.Measurement, f.Key}
 		have := x.mu.claims[name]
 		switch {
-		case have == nil || have.fieldType == f.Type:
+		case have == nil:
+		case have.fieldType == f.Type:
+			if !have.registered {
+				missing--
+			}
 		case c.own[name]:
-			conflicts = append(conflicts, FieldConflict{Field: f, Have: have.fieldType})
+			return FieldConflict{Field: f, Have: have.fieldType}.Reason(l.Measurement), nil
 		default:
 			if have.settled == nil {
 				have.settled = make(chan struct{})
@@ -66,8 +78,11 @@ func (c *FieldClaim) Add(l *point.Layout) (conflicts []FieldConflict, undecided 
 			undecided = have.settled
 		}
 	}
-	if len(conflicts) > 0 || undecided != nil {
-		return conflicts, undecided
+	if undecided != nil {
+		return "", undecided
+	}
+	if n := m.count() + x.mu.claimed[l.Measurement]; most > 0 && missing > most-n {
+		return fmt.Sprintf("max-fields-per-measurement limit exceeded (%d/%d): measurement=%q", n, most, l.Measurement), nil
 	}
 	for _, f := range l.Fields {
 		if m != nil {
@@ -77,7 +92,7 @@ func (c *FieldClaim) Add(l *point.Layout) (conflicts []FieldConflict, undecided 
 		}
 		c.addLocked(fieldName{l.Measurement, f.Key}, f.Type)
 	}
-	return nil, nil
+	return "", nil
 }
 
 func (c *FieldClaim) addLocked(name fieldName, t model.FieldType) {
@@ -91,14 +106,30 @@ func (c *FieldClaim) addLocked(name fieldName, t model.FieldType) {
 	c.fields = append(c.fields, name)
 	x := c.index
 	if x.mu.claims == nil {
-		x.mu.claims = map[fieldName]*claimedType{}
+		x.mu.claims, x.mu.claimed = map[fieldName]*claimedType{}, map[string]int{}
 	}
 	have := x.mu.claims[name]
 	if have == nil {
 		have = &claimedType{fieldType: t}
 		x.mu.claims[name] = have
+		x.mu.claimed[name.measurement]++
 	}
 	have.claims++
+}
+
+// registerClaimedLocked notes that a field that may be claimed is registered now.
+func (x *Index) registerClaimedLocked(name fieldName) {
+	if have := x.mu.claims[name]; have != nil && !have.registered {
+		have.registered = true
+		x.unclaimLocked(name.measurement)
+	}
+}
+
+// unclaimLocked takes one off the claimed fields of a measurement.
+func (x *Index) unclaimLocked(measurement string) {
+	if x.mu.claimed[measurement]--; x.mu.claimed[measurement] == 0 {
+		delete(x.mu.claimed, measurement)
+	}
 }
 
 // Len returns the number of claimed fields.
@@ -120,6 +151,9 @@ func (c *FieldClaim) TakeBack(n int) {
 			continue
 		}
 		delete(x.mu.claims, name)
+		if !have.registered {
+			x.unclaimLocked(name.measurement)
+		}
 		if have.settled != nil {
 			close(have.settled)
 		}

@@ -2,7 +2,7 @@
 // a predicate over tags selects.
 //
 // An Index, one per shard, is the inverted index. AddSeries puts a series into
-// the memtable. Freeze turns the memtable into a Snapshot and starts a new
+// the memtable, AddBatch very many that were indexed in a memtable of their own. Freeze turns the memtable into a Snapshot and starts a new
 // memtable. Snapshot.WriteFile writes the Snapshot to a File, and Publish replaces
 // the Snapshot by that File. MergeFiles merges several Files into one. A View is an
 // immutable picture of all layers: Select turns a model.TagExpr into a set of ids,

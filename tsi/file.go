@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -25,7 +26,17 @@ type File struct {
 	info     FileInfo
 	all      section            // the set of the series
 	measured []*fileMeasurement // sorted by name
+
+	kept struct {
+		sync.Mutex
+		bodies []*fileMeasurement // those that have a body, a ring
+		oldest int                // place of the one that was read first
+	}
 }
+
+// keptBodies is how many measurements of a file stay open. A walk over very many
+// then takes no more memory, and what a dashboard asks for is at hand.
+const keptBodies = 256
 
 // section is where a section begins, and its size with the crc.
 type section struct{ offset, size int64 }
@@ -56,10 +67,6 @@ type fileTagRef struct {
 	tag atomic.Pointer[dictionary.Tag]
 }
 
-// ErrVersion is returned for a sound file of a version that this program does
-// not know. The file is not damaged and must be left alone.
-var ErrVersion = errors.New("unsupported tsi version")
-
 // OpenFile maps a TSI file and reads its footer and its directory; the rest is
 // read, and checked, on first use. Damage is a *binio.CorruptError.
 func OpenFile(fs vfs.FS, path string) (*File, error) {
@@ -87,8 +94,8 @@ func (f *File) load() (err error) {
 	if binio.PlacedChecksum(at, foot[:footerBytes-12]) != binary.LittleEndian.Uint32(foot[footerBytes-12:]) {
 		return binio.Corruptf(f.Path(), at, "footer checksum mismatch")
 	}
-	if v := binary.LittleEndian.Uint32(foot[footerBytes-16:]); v != fileVersion {
-		return fmt.Errorf("%w %d of %s", ErrVersion, v, f.Path())
+	if err := binio.CheckVersion(f.Path(), "TSI file", uint64(binary.LittleEndian.Uint32(foot[footerBytes-16:])), fileVersion); err != nil {
+		return err
 	}
 	if _, err := f.Checked(0, headerBytes); err != nil {
 		return err
@@ -119,17 +126,21 @@ func (f *File) loadDirectory(b []byte, offset int64) error {
 		return f.bad(offset, &d, "directory")
 	}
 	f.measured = make([]*fileMeasurement, 0, n)
+	var fields []column.Field
 	for range n {
 		m := &fileMeasurement{name: d.String()}
-		fields := d.Count(2)
-		if fields > 0 {
-			m.fields = make([]column.Field, fields)
-		}
-		for i := range m.fields {
-			m.fields[i] = column.Field{Key: d.String(), Type: model.FieldType(d.Byte())}
-			if !m.fields[i].Type.Valid() || i > 0 && m.fields[i].Key <= m.fields[i-1].Key {
+		fields = fields[:0]
+		for i := range d.Count(2) {
+			fields = append(fields, column.Field{Key: d.String(), Type: model.FieldType(d.Byte())})
+			if !fields[i].Type.Valid() || i > 0 && fields[i].Key <= fields[i-1].Key {
 				d.Fail("bad field")
 			}
+		}
+		// Where measurements are very many they have the same few fields.
+		if n := len(f.measured); n > 0 && slices.Equal(fields, f.measured[n-1].fields) {
+			m.fields = f.measured[n-1].fields
+		} else if len(fields) > 0 {
+			m.fields = slices.Clone(fields)
 		}
 		m.series, m.offset, m.size = int(d.Uvarint()), int64(d.Uvarint()), int64(d.Uvarint())
 		if len(f.measured) > 0 && m.name <= f.measured[len(f.measured)-1].name {
@@ -225,7 +236,23 @@ func (f *File) body(m *fileMeasurement) (_ *fileBody, err error) {
 		return nil, f.bad(m.offset, &d, "measurement")
 	}
 	m.body.Store(b)
+	f.keep(m)
 	return b, nil
+}
+
+// keep lets go of the body that was read first if there are more than keptBodies
+// with that of m. Who uses it goes on with it.
+func (f *File) keep(m *fileMeasurement) {
+	k := &f.kept
+	k.Lock()
+	defer k.Unlock()
+	if len(k.bodies) < keptBodies {
+		k.bodies = append(k.bodies, m)
+		return
+	}
+	k.bodies[k.oldest].body.Store(nil)
+	k.bodies[k.oldest] = m
+	k.oldest = (k.oldest + 1) % keptBodies
 }
 
 // tag reads the section of a tag key; nil if the measurement lacks the key.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 
 	"tsdbd/internal/binio"
@@ -69,6 +70,60 @@ func answers(f *File) (out []any, err error) {
 		return nil, err
 	}
 	return append(out, set.ToArray()), nil
+}
+
+// TestFileLetsGo: a file keeps a bounded number of measurements open, and answers the
+// same whichever they are.
+func TestFileLetsGo(t *testing.T) {
+	fs := newFS()
+	x, _ := NewIndex(IndexOptions{})
+	const n = 2*keptBodies + 7
+	for i := range n {
+		name := fmt.Sprintf("m%d", i)
+		x.RegisterFields(&point.Layout{Measurement: name, Fields: []column.Field{{Key: "v", Type: model.Float}, {Key: fmt.Sprint("x", i/100), Type: model.Float}}})
+		x.AddSeries(model.SeriesID(i+1), fmt.Sprintf("%s,host=h%d", name, i))
+	}
+	if _, err := x.Freeze().WriteFile(fs, "x.tsi"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFile(fs, "x.tsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Release()
+	var want []any
+	for range 3 {
+		got, err := answers(f)
+		if err != nil || want != nil && !reflect.DeepEqual(got, want) {
+			t.Fatalf("another answer, %v", err)
+		}
+		want = got
+		open := 0
+		for _, m := range f.measured {
+			if m.body.Load() != nil {
+				open++
+			}
+		}
+		if open != keptBodies {
+			t.Errorf("%d measurements are open, want %d", open, keptBodies)
+		}
+	}
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 2 * n {
+				m := f.measured[(i*7+g*n/4)%n]
+				if b, err := f.body(m); err != nil || b.set.GetCardinality() != 1 || len(b.tags) != 1 {
+					t.Errorf("%s: %v", m.name, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(f.kept.bodies) != keptBodies {
+		t.Errorf("%d are kept", len(f.kept.bodies))
+	}
 }
 
 func TestFileFlipEveryByte(t *testing.T) {

@@ -71,7 +71,7 @@ func FuzzOpenFile(f *testing.F) {
 		fs := newFS()
 		put(t, fs, "x.tsi", data)
 		x, err := OpenFile(fs, "x.tsi")
-		if errors.Is(err, ErrVersion) {
+		if errors.Is(err, binio.ErrVersion) {
 			return
 		}
 		wantCorrupt(t, err)

@@ -37,7 +37,8 @@ type IndexOptions struct {
 // every layer that mentions it lists all of them; they count only while the
 // measurement has a living series, so deleting its last series frees the types.
 type Index struct {
-	opt IndexOptions
+	opt   IndexOptions
+	large int // largeBatch, less in tests
 
 	mu struct {
 		sync.RWMutex
@@ -45,7 +46,9 @@ type Index struct {
 		removed      *roaring.Bitmap // deleted series that files or frozen memtables may name
 		measurements map[string]*measurement
 		claims       map[fieldName]*claimedType // of writes that are not applied yet
+		claimed      map[string]int             // by measurement: its claims of fields that are not registered
 		mutable      *memtable
+		sealed       []*memtable // of large batches; the next snapshot has them too
 		frozen       []*memtable
 		files        []*File
 		view         *View // of the present state, or nil
@@ -72,6 +75,14 @@ func (m *measurement) fieldType(key string) (model.FieldType, bool) {
 		return m.fields[i].Type, true
 	}
 	return model.Unknown, false
+}
+
+// count returns the number of fields. A nil measurement has none.
+func (m *measurement) count() int {
+	if m == nil {
+		return 0
+	}
+	return len(m.fields) + len(m.fresh)
 }
 
 // sorted returns all fields, sorted by key. The index is locked.
@@ -104,7 +115,7 @@ func (c FieldConflict) Reason(measurement string) string {
 // have lost all series; damage there is an error. On an error the files stay the
 // caller's.
 func NewIndex(opt IndexOptions) (*Index, error) {
-	x := &Index{opt: opt}
+	x := &Index{opt: opt, large: largeBatch}
 	alive, err := SeriesOf(opt.Files)
 	if err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
@@ -162,7 +173,7 @@ func (x *Index) intactLocked() (intact map[*File]bool, err error) {
 
 // livesLocked reports whether a measurement has a living series.
 func (x *Index) livesLocked(name string, intact map[*File]bool) (bool, error) {
-	for _, s := range append(slices.Clone(x.mu.frozen), x.mu.mutable) {
+	for _, s := range x.memtablesLocked() {
 		t, _ := s.table(name, false)
 		for row := range t.ids.n {
 			if x.mu.alive.Contains(t.ids.at(row)) {
@@ -233,7 +244,11 @@ func (x *Index) addLocked(id uint32, key string) {
 	// A deleted series goes to the memtable too, though older layers may have
 	// it: a merge that runs may be dropping it from its file right now, and
 	// the next file must mention the measurement and its fields.
-	name := x.mu.mutable.add(id, key)
+	x.hasSeriesLocked(x.mu.mutable.add(id, key))
+}
+
+// hasSeriesLocked notes that a measurement has a new series.
+func (x *Index) hasSeriesLocked(name string) {
 	m := x.mu.measurements[name]
 	if m == nil {
 		m = &measurement{}
@@ -244,6 +259,11 @@ func (x *Index) addLocked(id uint32, key string) {
 		x.mu.fields = nil
 	}
 	m.dirty = true
+}
+
+// memtablesLocked returns all memtables.
+func (x *Index) memtablesLocked() []*memtable {
+	return append(slices.Concat(x.mu.frozen, x.mu.sealed), x.mu.mutable)
 }
 
 // staleLocked drops the view of a state that has passed.
@@ -280,6 +300,7 @@ func (x *Index) RegisterFields(l *point.Layout) []FieldConflict {
 	for _, f := range l.Fields {
 		if _, known := m.fieldType(f.Key); !known {
 			m.fresh[f.Key] = f.Type
+			x.registerClaimedLocked(fieldName{l.Measurement, f.Key})
 		}
 	}
 	m.dirty = true
@@ -330,6 +351,7 @@ func missingFields(m *measurement, l *point.Layout) (missing int, conflicts []Fi
 // error, which is of reading a file, the series are removed and the
 // measurements it could not decide about keep their fields.
 func (x *Index) RemoveSeries(set *roaring.Bitmap) (emptied []string, err error) {
+	defer vfs.CatchFault(&err)()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	gone := roaring.And(set, x.mu.alive)
@@ -404,24 +426,26 @@ func (x *Index) Named() *roaring.Bitmap {
 func (x *Index) Flushed() *roaring.Bitmap {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	set := roaring.AndNot(x.mu.alive, x.mu.mutable.series)
-	for _, s := range x.mu.frozen {
+	set := x.mu.alive.Clone()
+	for _, s := range x.memtablesLocked() {
 		set.AndNot(s.series)
 	}
 	return set
 }
 
-// Snapshot is a memtable cut off by Freeze, on its way into a file.
+// Snapshot is memtables cut off by Freeze, on their way into a file.
 type Snapshot struct {
-	memtable *memtable
-	alive    *roaring.Bitmap
-	removed  *roaring.Bitmap
-	fields   map[string][]column.Field
+	memtables []*memtable
+	alive     *roaring.Bitmap
+	removed   *roaring.Bitmap
+	fields    map[string][]column.Field
 }
 
 // Empty reports whether the snapshot holds neither series nor fields, so that
 // there is nothing to write.
-func (s *Snapshot) Empty() bool { return s.memtable.n == 0 && len(s.fields) == 0 }
+func (s *Snapshot) Empty() bool {
+	return len(s.fields) == 0 && !slices.ContainsFunc(s.memtables, func(t *memtable) bool { return t.n > 0 })
+}
 
 // Removed returns the deleted ids, as of the cut, that files may still name. The
 // shard keeps the set in its manifest, with the files. Replay from the cut on must
@@ -432,23 +456,26 @@ func (s *Snapshot) Removed() *roaring.Bitmap { return s.removed }
 // WriteFile writes the snapshot as a TSI file, synced; the file's name is
 // durable once its directory is. It may be called again after an error.
 func (s *Snapshot) WriteFile(fs vfs.FS, path string) (FileInfo, error) {
-	return s.memtable.write(fs, path, s.alive, s.fields)
+	return writeMemtables(fs, path, s.memtables, s.alive, s.fields)
 }
 
-// Freeze cuts the mutable memtable off. It stays readable until Publish puts
-// its file in its place; the snapshots must be published in order.
+// Freeze cuts the memtables off that no snapshot has. They stay readable until
+// Publish puts their file in their place; the snapshots must be published in order.
 func (x *Index) Freeze() *Snapshot {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s := &Snapshot{memtable: x.mu.mutable, alive: x.mu.alive.Clone(), removed: x.mu.removed.Clone(), fields: map[string][]column.Field{}}
+	s := &Snapshot{
+		memtables: append(slices.Clone(x.mu.sealed), x.mu.mutable),
+		alive:     x.mu.alive.Clone(), removed: x.mu.removed.Clone(), fields: map[string][]column.Field{},
+	}
 	for name, m := range x.mu.measurements {
 		if m.dirty {
 			s.fields[name] = m.sorted()
 			m.dirty = false
 		}
 	}
-	x.mu.frozen = append(slices.Clone(x.mu.frozen), x.mu.mutable)
-	x.mu.mutable = newMemtable()
+	x.mu.frozen = slices.Concat(x.mu.frozen, s.memtables)
+	x.mu.sealed, x.mu.mutable = nil, newMemtable()
 	x.staleLocked()
 	return s
 }
@@ -458,7 +485,7 @@ func (x *Index) Freeze() *Snapshot {
 func (x *Index) Publish(s *Snapshot, file *File) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.mu.frozen = slices.DeleteFunc(slices.Clone(x.mu.frozen), func(f *memtable) bool { return f == s.memtable })
+	x.mu.frozen = slices.DeleteFunc(slices.Clone(x.mu.frozen), func(f *memtable) bool { return slices.Contains(s.memtables, f) })
 	if file != nil {
 		x.mu.files = append(slices.Clone(x.mu.files), file)
 	}
@@ -500,7 +527,7 @@ func (x *Index) trimRemovedLocked() {
 	if err != nil {
 		return
 	}
-	for _, s := range append(slices.Clone(x.mu.frozen), x.mu.mutable) {
+	for _, s := range x.memtablesLocked() {
 		named.Or(s.series)
 	}
 	x.mu.removed.And(named)
@@ -525,15 +552,19 @@ func (x *Index) SeriesCount() int {
 func (x *Index) MutableBytes() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.mu.mutable.bytes.Load()
+	n := x.mu.mutable.bytes.Load()
+	for _, s := range x.mu.sealed {
+		n += s.bytes.Load()
+	}
+	return n
 }
 
 // Bytes estimates the memory of all series that are not in files yet.
 func (x *Index) Bytes() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	n := x.mu.mutable.bytes.Load()
-	for _, s := range x.mu.frozen {
+	n := int64(0)
+	for _, s := range x.memtablesLocked() {
 		n += s.bytes.Load()
 	}
 	return n

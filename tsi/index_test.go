@@ -264,6 +264,7 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	x.large = 20
 	var snapshots []*Snapshot
 	files := 0
 	path := func() string { files++; return fmt.Sprintf("db/%06d.tsi", files) }
@@ -289,6 +290,11 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 	}
 	write := func(keys []string, series []modelSeries) {
 		ids := createAll(t, sf, keys)
+		batch, add := NewBatch(), x.AddSeries
+		if r.IntN(2) == 0 {
+			add = batch.Add
+		}
+		defer func() { x.AddBatch(batch) }()
 		for i, id := range ids {
 			s := series[i]
 			known[uint32(id)] = s
@@ -312,7 +318,7 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 				}
 				m.fields[s.measurement][field] = ft
 			}
-			x.AddSeries(id, keys[i])
+			add(id, keys[i])
 			m.series[uint32(id)] = s
 		}
 	}
@@ -413,6 +419,7 @@ func randomIndexRun(t *testing.T, r *rand.Rand, withKeys bool) {
 			if x, err = NewIndex(reopened); err != nil {
 				t.Fatal(err)
 			}
+			x.large = 20
 		}
 		for id := range known {
 			if _, lives := m.series[id]; x.Contains(model.SeriesID(id)) != lives {
@@ -642,9 +649,9 @@ func TestFieldClaims(t *testing.T) {
 	}
 	add := func(c *FieldClaim, l *point.Layout) <-chan struct{} {
 		t.Helper()
-		conflicts, undecided := c.Add(l)
-		if len(conflicts) > 0 {
-			t.Fatal(conflicts)
+		refused, undecided := c.Add(l, 0)
+		if refused != "" {
+			t.Fatal(refused)
 		}
 		return undecided
 	}
@@ -656,11 +663,12 @@ func TestFieldClaims(t *testing.T) {
 	if add(a, layout(f(model.Float))) != nil || a.Len() != 1 {
 		t.Error("claimed twice")
 	}
-	if conflicts, undecided := a.Add(layout(f(model.String))); len(conflicts) != 1 || conflicts[0].Have != model.Float || undecided != nil {
-		t.Errorf("against its own claim: %v, %v", conflicts, undecided)
+	const isFloat = "already exists as type float"
+	if refused, undecided := a.Add(layout(f(model.String)), 0); !strings.HasSuffix(refused, isFloat) || undecided != nil {
+		t.Errorf("against its own claim: %v, %v", refused, undecided)
 	}
-	if conflicts, undecided := c.Add(layout(f(model.String), g(model.String))); len(conflicts) != 1 || conflicts[0].Have != model.Float || undecided != nil {
-		t.Errorf("against a registered type: %v, %v", conflicts, undecided)
+	if refused, undecided := c.Add(layout(f(model.String), g(model.String)), 0); !strings.HasSuffix(refused, isFloat) || undecided != nil {
+		t.Errorf("against a registered type: %v, %v", refused, undecided)
 	}
 	wait := add(c, layout(f(model.String)))
 	if wait == nil || !open(wait) || c.Len() != 0 {
@@ -688,11 +696,66 @@ func TestFieldClaims(t *testing.T) {
 	wait = add(a, layout(f(model.Float)))
 	x.RegisterFields(layout(f(model.String)))
 	c.TakeBack(0)
-	if conflicts, _ := a.Add(layout(f(model.Float))); open(wait) || len(conflicts) != 1 || conflicts[0].Have != model.String {
-		t.Errorf("against what was registered meanwhile: %v", conflicts)
+	if refused, _ := a.Add(layout(f(model.Float)), 0); open(wait) || !strings.HasSuffix(refused, "already exists as type string") {
+		t.Errorf("against what was registered meanwhile: %v", refused)
 	}
 	if len(x.mu.claims) != 0 {
 		t.Errorf("%d claims are left", len(x.mu.claims))
+	}
+}
+
+// TestClaimsOfTooManyFields: registered fields and those of claims have places, each
+// once, and a claim that has none leaves no trace.
+func TestClaimsOfTooManyFields(t *testing.T) {
+	x, err := NewIndex(IndexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout := func(keys string) *point.Layout {
+		l := &point.Layout{Measurement: "m"}
+		for _, key := range keys {
+			l.Fields = append(l.Fields, column.Field{Key: string(key), Type: model.Float})
+		}
+		return l
+	}
+	a, b := x.ClaimFields(), x.ClaimFields()
+	add := func(c *FieldClaim, keys, want string) {
+		t.Helper()
+		refused, undecided := c.Add(layout(keys), 4)
+		if refused != want || undecided != nil {
+			t.Errorf("%s: %q, want %q", keys, refused, want)
+		}
+	}
+	full := func(n int) string {
+		return fmt.Sprintf("max-fields-per-measurement limit exceeded (%d/4): measurement=\"m\"", n)
+	}
+	add(a, "abcde", full(0))
+	x.RegisterFields(layout("ab"))
+	add(a, "abc", "")
+	add(b, "cd", "") // c is claimed, d has the last place
+	add(b, "e", full(4))
+	add(a, "de", full(4))
+	x.RegisterFields(layout("ac"))
+	add(a, "abcd", "")
+	add(a, "e", full(4))
+	b.TakeBack(0)
+	add(b, "d", "") // a holds it
+	a.TakeBack(0)
+	b.TakeBack(0)
+	add(a, "e", "") // d was refused in the end
+	add(a, "f", full(4))
+	if refused, _ := b.Add(layout("fgh"), 0); refused != "" {
+		t.Errorf("without a limit: %s", refused)
+	}
+	other := layout("xyzu")
+	other.Measurement = "n"
+	if refused, _ := b.Add(other, 4); refused != "" {
+		t.Errorf("another measurement: %s", refused)
+	}
+	a.TakeBack(0)
+	b.TakeBack(0)
+	if len(x.mu.claimed) != 0 {
+		t.Errorf("left: %v", x.mu.claimed)
 	}
 }
 

@@ -158,7 +158,7 @@ func TestSparseIDs(t *testing.T) {
 	}
 	check()
 	s := x.Freeze()
-	if s.Empty() || s.memtable.n != 200 {
+	if s.Empty() || len(s.memtables) != 1 || s.memtables[0].n != 200 {
 		t.Fatal("snapshot")
 	}
 	if _, err := s.WriteFile(fs, "1.tsi"); err != nil {

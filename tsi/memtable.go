@@ -1,6 +1,7 @@
 package tsi
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -60,9 +61,12 @@ func newMemtable() *memtable {
 // add adds a series, once, and returns its measurement. Nothing of key is
 // kept.
 func (s *memtable) add(id uint32, key string) (measurement string) {
-	var tags model.Tags
-	measurement, tags = model.ParseSeriesKey(key, s.tags[:0])
-	s.tags = tags
+	measurement, s.tags = model.ParseSeriesKey(key, s.tags[:0])
+	return s.addTags(id, measurement, s.tags)
+}
+
+// addTags adds a series, once, and returns the memtable's text of its measurement.
+func (s *memtable) addTags(id uint32, measurement string, tags model.Tags) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	bytes := int64(0)
@@ -223,47 +227,128 @@ func (s *memtable) names() []string {
 	return names
 }
 
-// write writes the memtable's series that are in alive, and the fields.
-func (s *memtable) write(fs vfs.FS, path string, alive *roaring.Bitmap, fields map[string][]column.Field) (FileInfo, error) {
+// take adds the series of another memtable, one by one.
+func (s *memtable) take(o *memtable) {
+	for _, name := range o.names() {
+		t, _ := o.table(name, true)
+		for row := range t.ids.n {
+			s.tags = s.tags[:0]
+			for i := range t.columns {
+				if c := &t.columns[i]; row < c.rows.n && c.rows.at(row) != 0 {
+					s.tags = append(s.tags, model.Tag{Key: c.key, Value: c.values.text(c.rows.at(row))})
+				}
+			}
+			s.addTags(t.ids.at(row), name, s.tags)
+		}
+	}
+}
+
+// writeMemtables writes the series of memtables that are in alive, and the fields.
+func writeMemtables(fs vfs.FS, path string, memtables []*memtable, alive *roaring.Bitmap, fields map[string][]column.Field) (FileInfo, error) {
 	w, err := createFile(fs, path)
 	if err != nil {
 		return FileInfo{}, err
 	}
-	names := s.names()
-	for n := range fields {
-		names = append(names, n)
+	names := slices.Collect(maps.Keys(fields))
+	for _, s := range memtables {
+		names = append(names, s.names()...)
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		t, _ := s.table(name, true)
-		w.table(name, t, alive, fields[name])
+		var tables []measurementPicture
+		for _, s := range memtables {
+			if t, ok := s.table(name, true); ok {
+				tables = append(tables, t)
+			}
+		}
+		w.table(name, tables, alive, fields[name])
 	}
 	return w.finish(fs)
 }
 
 // table writes a measurement. One without series and fields is left out.
-func (w *fileWriter) table(name string, t measurementPicture, alive *roaring.Bitmap, fields []column.Field) {
+func (w *fileWriter) table(name string, tables []measurementPicture, alive *roaring.Bitmap, fields []column.Field) {
 	set := roaring.New()
-	t.ids.each(func(_ int, ids []uint32) { set.AddMany(ids) })
+	var keys []string
+	for i := range tables {
+		tables[i].ids.each(func(_ int, ids []uint32) { set.AddMany(ids) })
+		for _, c := range tables[i].columns {
+			keys = append(keys, c.key)
+		}
+	}
 	set.And(alive)
 	if set.IsEmpty() && len(fields) == 0 {
 		return
 	}
 	m := &measurementWriter{w: w, all: set}
-	slices.SortFunc(t.columns, func(a, b columnPicture) int { return strings.Compare(a.key, b.key) })
-	keep := t.rowsIn(set)
-	for i := range t.columns {
-		c := &t.columns[i]
-		ids := t.byValue(c, keep)
-		for _, v := range c.values.order(ids.has) {
-			part := ids.of(v)
-			if !slices.IsSorted(part) {
-				slices.Sort(part)
+	keep := make([][]bool, len(tables))
+	for i := range tables {
+		keep[i] = tables[i].rowsIn(set)
+	}
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		var runs []valueRun
+		for i := range tables {
+			at := slices.IndexFunc(tables[i].columns, func(c columnPicture) bool { return c.key == key })
+			if at < 0 {
+				continue
 			}
-			w.value = append(w.value[:0], c.values.text(v)...)
-			w.tag.Add(w.value, part)
+			c := &tables[i].columns[at]
+			r := valueRun{values: &c.values, ids: tables[i].byValue(c, keep[i])}
+			r.order = c.values.order(r.ids.has)
+			runs = append(runs, r)
 		}
-		m.key(c.key)
+		eachValue(runs, func(value string, ids []uint32) {
+			w.value = append(w.value[:0], value...)
+			w.tag.Add(w.value, ids)
+		})
+		m.key(key)
 	}
 	m.finish(name, fields)
+}
+
+// valueRun is the values of a tag key in one memtable.
+type valueRun struct {
+	values *valueList
+	ids    valueIDs
+	order  []uint32 // numbers of the values that are left, by their texts
+}
+
+// eachValue calls fn with the values of all runs in their order, and the ids of each,
+// ascending.
+func eachValue(runs []valueRun, fn func(value string, ids []uint32)) {
+	var all []uint32
+	for {
+		value, found := "", 0
+		for i := range runs {
+			if r := &runs[i]; len(r.order) > 0 {
+				if text := r.values.text(r.order[0]); found == 0 || text < value {
+					value, found = text, 1
+				} else if text == value {
+					found++
+				}
+			}
+		}
+		if found == 0 {
+			return
+		}
+		ids := []uint32(nil)
+		all = all[:0]
+		for i := range runs {
+			if r := &runs[i]; len(r.order) > 0 && r.values.text(r.order[0]) == value {
+				ids = r.ids.of(r.order[0])
+				r.order = r.order[1:]
+				if found > 1 {
+					all = append(all, ids...)
+				}
+			}
+		}
+		if found > 1 {
+			ids = all
+		}
+		if !slices.IsSorted(ids) {
+			slices.Sort(ids)
+		}
+		fn(value, slices.Compact(ids))
+	}
 }

@@ -46,7 +46,7 @@ func (x *Index) View() *View {
 	}
 	v := &View{
 		index: x, alive: x.mu.alive.Clone(), fields: x.mu.fields, files: x.mu.files,
-		memtables: append(slices.Clone(x.mu.frozen), x.mu.mutable),
+		memtables: x.memtablesLocked(),
 	}
 	for _, f := range v.files {
 		f.Acquire()

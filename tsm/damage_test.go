@@ -173,7 +173,7 @@ func TestUnknownVersion(t *testing.T) {
 		b[at] = c.value
 		binary.LittleEndian.PutUint32(b[12:], binio.Checksum(b[:12]))
 		_, err := Open(bytesFS{data: b}, "x.tsm")
-		if !errors.Is(err, ErrVersion) || errors.Is(err, binio.ErrCorrupt) {
+		if !errors.Is(err, binio.ErrVersion) || errors.Is(err, binio.ErrCorrupt) {
 			t.Fatalf("header byte %d: %v", at, err)
 		}
 	}
@@ -303,7 +303,7 @@ func seal(b []byte, chunks []chunkAt) {
 func readEverything(t *testing.T, data []byte) {
 	r, err := Open(bytesFS{data: data}, "x.tsm")
 	if err != nil {
-		if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, ErrVersion) {
+		if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, binio.ErrVersion) {
 			t.Fatalf("open: %v", err)
 		}
 		return

@@ -2,7 +2,6 @@ package tsm
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
 
 	"tsdbd/internal/binio"
@@ -48,10 +47,6 @@ const MaxChunkText = 1 << 30
 // StatsRows is the number of rows from which on a chunk has statistics.
 // Decoding fewer costs less than keeping statistics for them.
 const StatsRows = 8
-
-// ErrVersion is returned for a sound file of a version or with features that
-// this program does not know. The file is not damaged and must be left alone.
-var ErrVersion = errors.New("unsupported tsm version")
 
 // Info sums up a file.
 type Info struct {
@@ -150,8 +145,9 @@ func parseFooter(path string, b []byte) (footer, error) {
 	if le.Uint32(b[12:]) != binio.Checksum(b[:12]) {
 		return bad(0, "header checksum mismatch")
 	}
-	if v, features := le.Uint16(b[8:]), le.Uint16(b[10:]); v < oldestVersion || v > Version || features != 0 {
-		return footer{}, ErrVersion
+	// Features are above the version: a file with one that is not known is newer.
+	if v := uint64(le.Uint32(b[8:])); v < oldestVersion || v > Version {
+		return footer{}, &binio.VersionError{Path: path, Format: "TSM file", Version: v, Known: Version}
 	}
 	end := len(b) - trailerSize
 	t := b[end:]

@@ -36,7 +36,7 @@ type fieldListSlot = atomic.Pointer[[]column.Field]
 
 // Open maps a file and checks header, footer and the checksum table. It
 // returns a reader with one reference, which Close gives back. Damage is a
-// *binio.CorruptError, a sound file of another version ErrVersion.
+// *binio.CorruptError, a sound file of another version a binio.ErrVersion.
 func Open(fs vfs.FS, path string) (r *Reader, err error) {
 	defer func() {
 		if err != nil {

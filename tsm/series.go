@@ -334,8 +334,8 @@ func (s *Series) Stats(k, field int, st *scan.Stats) bool {
 	return ok && decodeStats(st, rec, s.Fields[field].Type, s.Chunks[k].Rows)
 }
 
-// Sum is Stats for callers that need only Count, Sum and SumError. It does not find
-// damage in the rest of the record.
+// Sum is Stats for callers that need only Count, Sum and SumError, and of integers Min
+// and Max. It does not find damage in the rest of the record.
 func (s *Series) Sum(k, field int, st *scan.Stats) bool {
 	rec, ok := s.statRecord(k, field)
 	return ok && decodeSum(st, rec, s.Fields[field].Type, s.Chunks[k].Rows)

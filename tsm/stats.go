@@ -370,8 +370,8 @@ func decodeStats(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
 	return r.off == len(rec)
 }
 
-// decodeSum sets Count, Sum and SumError as decodeStats does. It passes over the
-// numbers that they do not need.
+// decodeSum sets Count, Sum and SumError, and of integers Min and Max, as decodeStats
+// does. It passes over the numbers that they do not need.
 func decodeSum(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
 	if s.Count, s.Sum, s.SumError = 0, 0, 0; len(rec) == 0 {
 		return true
@@ -392,7 +392,11 @@ func decodeSum(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
 		if t == model.Integer {
 			low = uint64(binio.UnZigZag(low))
 		}
-		r.skip(others)
+		s.Min, s.Max = low, low
+		if others > 0 {
+			s.Max += r.next()
+			r.skip(others - 1)
+		}
 		r.intSum(s, t, low)
 	case model.Float:
 		low := int64(0)

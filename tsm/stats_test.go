@@ -153,7 +153,8 @@ func TestStatsRoundTrip(t *testing.T) {
 		}
 		sum := scan.Stats{Count: 7, Sum: 7, SumError: 7}
 		if ok := decodeSum(&sum, rec, ty, rows); !ok || sum.Count != got.Count || sum.Sum != got.Sum ||
-			math.Float64bits(sum.SumError) != math.Float64bits(got.SumError) {
+			math.Float64bits(sum.SumError) != math.Float64bits(got.SumError) ||
+			(ty == model.Integer || ty == model.Unsigned) && (sum.Min != got.Min || sum.Max != got.Max) {
 			t.Fatalf("%s: sum of %x is %+v, %v; want that of %+v", ty, b, sum, ok, got)
 		}
 		if got != st && !math.IsNaN(got.SumError) {

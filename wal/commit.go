@@ -357,12 +357,18 @@ func (l *Log) scrubTail() error {
 }
 
 // applyLoop is the applier: it hands each group to Apply in order and wakes
-// its writers, while the committer writes the next group.
+// its writers, while the committer writes the next group. It applies what is durable,
+// also after a failure of the committer, up to an entry that Apply fails on.
 func (l *Log) applyLoop() {
+	var failed error
 	for group := range l.applies {
 		for _, q := range group {
-			l.opt.Apply(q.entry)
-			q.done <- nil
+			if failed == nil {
+				if err := l.opt.Apply(q.entry); err != nil {
+					failed = l.fail(fmt.Errorf("apply entry %d: %w", q.entry.Sequence, err))
+				}
+			}
+			q.done <- failed
 		}
 	}
 }

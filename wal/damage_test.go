@@ -274,7 +274,7 @@ func TestDamageOutsideRecords(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := Open("w", Options{FS: c}); !errors.Is(err, errVersion) {
+		if _, err := Open("w", Options{FS: c}); !errors.Is(err, binio.ErrVersion) {
 			t.Fatalf("opened: %v", err)
 		}
 	})

@@ -14,8 +14,8 @@
 //
 // Invariants: an entry is durable before Apply sees it and Append returns (W1,
 // W2); a segment goes only by Trim, and the newest one stays (W3); after a
-// failed write or sync nothing more is acknowledged until the log is opened
-// again (W7), but a lack of space passes, see Append; damaged bytes are never
+// failed write or sync, or an entry that Apply fails on, nothing more is acknowledged
+// until the log is opened again (W7), but a lack of space passes, see Append; damaged bytes are never
 // delivered, an entry is delivered wholly or not at all (W8); the queue, the
 // group and the reader's window are bounded (W9).
 //

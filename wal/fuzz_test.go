@@ -49,7 +49,7 @@ func FuzzSegment(f *testing.F) {
 		}
 		put(t, fs, "w/000000000002.wal", data)
 		l, err := Open("w", Options{FS: fs, SegmentBytes: 4 << 10})
-		if errors.Is(err, errVersion) {
+		if errors.Is(err, binio.ErrVersion) {
 			return
 		}
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	goldenFile = "testdata/v4.wal.golden"
+	goldenFile = "testdata/v5.wal.golden"
 	formatPage = "../docs/formats/wal.md"
 )
 
@@ -33,12 +33,12 @@ func goldenSegment(t testing.TB) ([]byte, map[uint64]string) {
 }
 
 // TestGolden holds the format still: today's writer gives the bytes of
-// version 4, today's reader reads them.
+// version 5, today's reader reads them.
 func TestGolden(t *testing.T) {
 	data, want := goldenSegment(t)
 	if *updateFlag {
 		if _, err := os.Stat(goldenFile); err == nil {
-			t.Log("golden files of a released version are never regenerated; remove it by hand if version 4 was not released")
+			t.Log("golden files of a released version are never regenerated; remove it by hand if version 5 was not released")
 		} else if err := os.WriteFile(goldenFile, data, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func annotate(b []byte) string {
 		}
 	}
 	line(0, b[0:8], "magic")
-	line(8, b[8:12], "version 3")
+	line(8, b[8:12], "version 5")
 	line(12, b[12:16], "epoch 1")
 	line(16, b[16:24], "number 2")
 	line(24, b[24:32], "first sequence 1")
@@ -109,7 +109,7 @@ func annotate(b []byte) string {
 	line(48, b[48:64], "lineage")
 	line(64, b[64:68], "reserved")
 	line(68, b[68:72], "crc of bytes 0-67")
-	kinds := map[byte]string{typeSeries: "series definitions", typeEntry: "entry", typeEnd: "end", typeCommand: "command", typeMove: "move"}
+	kinds := map[byte]string{typeSeries: "series definitions", typeEntry: "entry", typeEnd: "end", typeCommand: "command", typeMove: "move", typeExemplars: "exemplars"}
 	for off := segmentHeaderSize; off < len(b); {
 		h, _ := parseRecordHeader(b[off:])
 		out.WriteByte('\n')

@@ -28,8 +28,9 @@ type Options struct {
 	// Apply is called for every appended entry in order of sequence, by one
 	// goroutine, once the entry is durable (written, under a SyncInterval) and
 	// before its Append returns. The entry is the caller's own. It must not
-	// call Append, Rotate or Close.
-	Apply func(e *entry.Entry)
+	// call Append, Rotate or Close. An error is sticky, see Err: the entry stays in the
+	// log, and nothing behind it is applied.
+	Apply func(e *entry.Entry) error
 	// OnFailure is called once, when the log fails for good (see Err). It must
 	// not call Append, Rotate or Close.
 	OnFailure func(error)
@@ -156,7 +157,7 @@ func Open(dir string, opt Options) (*Log, error) {
 	}
 	opt.SegmentBytes = max(opt.SegmentBytes, minSegmentBytes)
 	if opt.Apply == nil {
-		opt.Apply = func(*entry.Entry) {}
+		opt.Apply = func(*entry.Entry) error { return nil }
 	}
 	if opt.BeforeTrim == nil {
 		opt.BeforeTrim = func(uint64) error { return nil }

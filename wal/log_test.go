@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -96,15 +97,47 @@ func TestSplitEntry(t *testing.T) {
 	}
 }
 
+// TestApplyFails has an entry that cannot be applied: the log fails with it, applies nothing
+// behind it, and has all of it after a reopening.
+func TestApplyFails(t *testing.T) {
+	fs := vfstest.New()
+	var applied []uint64
+	failures := 0
+	l, _ := open(t, Options{FS: fs, OnFailure: func(error) { failures++ }, Apply: func(e *entry.Entry) error {
+		if e.Sequence == 3 {
+			return syscall.EIO
+		}
+		applied = append(applied, e.Sequence)
+		return nil
+	}})
+	s := entrytest.Series(1)
+	for i := range 5 {
+		err := l.Append(entrytest.Note(s, 1, 10, fmt.Sprint(i)))
+		if failed := i >= 2; failed != errors.Is(err, syscall.EIO) || !failed && err != nil {
+			t.Errorf("append %d: %v", i+1, err)
+		}
+	}
+	if failures != 1 || !errors.Is(l.Err(), syscall.EIO) || !slices.Equal(applied, []uint64{1, 2}) {
+		t.Errorf("%d failures, %v, applied %v", failures, l.Err(), applied)
+	}
+	_ = l.Close()
+	again, got := open(t, Options{FS: fs})
+	defer mustClose(t, again)
+	if len(got) != 3 || len(again.Damage()) > 0 {
+		t.Errorf("reopened: %v, damage %v", got, again.Damage())
+	}
+}
+
 func TestConcurrentWriters(t *testing.T) {
 	for _, interval := range []time.Duration{0, time.Millisecond} {
 		rng := newRand(t)
 		fs := vfstest.New()
 		var applied atomic.Uint64
-		opt := Options{FS: fs, SegmentBytes: 64 << 10, SyncInterval: interval, Apply: func(e *entry.Entry) {
+		opt := Options{FS: fs, SegmentBytes: 64 << 10, SyncInterval: interval, Apply: func(e *entry.Entry) error {
 			if !applied.CompareAndSwap(e.Sequence-1, e.Sequence) {
 				t.Errorf("applied %d after %d", e.Sequence, applied.Load())
 			}
+			return nil
 		}}
 		l, _ := open(t, opt)
 		var mu sync.Mutex
@@ -333,7 +366,7 @@ func TestNoSpaceForSegment(t *testing.T) {
 	failures := 0
 	l, _ := open(t, Options{
 		FS: fs, SegmentBytes: 8 << 10,
-		Apply:     func(e *entry.Entry) { applied = append(applied, e.Sequence) },
+		Apply:     func(e *entry.Entry) error { applied = append(applied, e.Sequence); return nil },
 		OnFailure: func(error) { failures++ },
 	})
 	s := entrytest.Series(1)
@@ -485,7 +518,7 @@ func TestFailureIsSticky(t *testing.T) {
 				return nil
 			})
 			var failures, applied atomic.Int32
-			l, _ := open(t, Options{FS: fs, OnFailure: func(error) { failures.Add(1) }, Apply: func(*entry.Entry) { applied.Add(1) }})
+			l, _ := open(t, Options{FS: fs, OnFailure: func(error) { failures.Add(1) }, Apply: func(*entry.Entry) error { applied.Add(1); return nil }})
 			s := entrytest.Series(1)
 			want := map[uint64]string{}
 			for i := range 5 {

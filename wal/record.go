@@ -39,6 +39,8 @@ const (
 	// typeCommand is a change of the catalog or a part of one.
 	typeCommand = 4
 	typeMove    = 5 // a move or a part of one
+	// typeExemplars is exemplars or a part of them.
+	typeExemplars = 6
 )
 
 // Record flags.
@@ -78,6 +80,8 @@ func typeOf(e *entry.Entry) byte {
 		return typeCommand
 	case e.Move != nil:
 		return typeMove
+	case e.Exemplars != nil:
+		return typeExemplars
 	}
 	return typeEntry
 }
@@ -126,7 +130,7 @@ func parseRecordHeader(b []byte) (h recordHeader, ok bool) {
 	_ = b[recordHeaderSize-1]
 	h.length = int(binary.LittleEndian.Uint32(b[4:]))
 	h.kind, h.flags = b[16], b[17]
-	if uint(h.length) > maxPayload || h.kind < typeSeries || h.kind > typeMove || h.flags&^knownFlags != 0 {
+	if uint(h.length) > maxPayload || h.kind < typeSeries || h.kind > typeExemplars || h.flags&^knownFlags != 0 {
 		return h, false
 	}
 	h.crc = binary.LittleEndian.Uint32(b)

@@ -31,7 +31,7 @@ import (
 
 const (
 	segmentMagic      = "TSDBDWAL"
-	formatVersion     = 4
+	formatVersion     = 5
 	segmentHeaderSize = 72
 
 	segmentSuffix = ".wal"
@@ -63,15 +63,15 @@ func (h segmentHeader) append(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, binio.Checksum(dst[start:]))
 }
 
-// errVersion is a header that is whole, but of a version this code cannot read.
-var errVersion = errors.New("unknown format version")
+// segmentFormat is the name of the format in errors.
+const segmentFormat = "segment of the log"
 
-// parseSegmentHeader reads a header. An errVersion is not a corruption.
-func parseSegmentHeader(b []byte) (h segmentHeader, err error) {
+// parseSegmentHeader reads a header. A binio.ErrVersion is not a corruption.
+func parseSegmentHeader(path string, b []byte) (h segmentHeader, err error) {
 	// Version 1 had a header of 48 bytes.
 	if len(b) >= 48 && string(b[:8]) == segmentMagic && binary.LittleEndian.Uint32(b[8:]) == 1 &&
 		binio.Checksum(b[:44]) == binary.LittleEndian.Uint32(b[44:]) {
-		return h, fmt.Errorf("%w 1, this program knows %d", errVersion, formatVersion)
+		return h, binio.CheckVersion(path, segmentFormat, 1, formatVersion)
 	}
 	if len(b) < segmentHeaderSize {
 		return h, binio.Corruptf("", 0, "segment header is cut")
@@ -83,8 +83,9 @@ func parseSegmentHeader(b []byte) (h segmentHeader, err error) {
 	if binio.Checksum(b[:68]) != binary.LittleEndian.Uint32(b[68:]) {
 		return h, binio.Corruptf("", 0, "segment header checksum mismatch")
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion || binary.LittleEndian.Uint32(b[64:]) != 0 {
-		return h, fmt.Errorf("%w %d, this program knows %d", errVersion, v, formatVersion)
+	// What is not zero is of a newer version.
+	if err := binio.CheckVersion(path, segmentFormat, uint64(binary.LittleEndian.Uint32(b[8:]))|uint64(binary.LittleEndian.Uint32(b[64:]))<<32, formatVersion); err != nil {
+		return h, err
 	}
 	h.epoch = binary.LittleEndian.Uint32(b[12:])
 	h.number = binary.LittleEndian.Uint64(b[16:])
@@ -208,10 +209,10 @@ func readHeader(fsys vfs.FS, file string, number uint64) (SegmentInfo, error) {
 	if n, err := f.ReadAt(b, 0); n < len(b) {
 		return s, fmt.Errorf("read wal segment %s: %w", file, err)
 	}
-	h, err := parseSegmentHeader(b)
+	h, err := parseSegmentHeader(file, b)
 	switch {
-	case errors.Is(err, errVersion):
-		return s, fmt.Errorf("wal segment %s: %w", file, err)
+	case errors.Is(err, binio.ErrVersion):
+		return s, err
 	case err != nil:
 		s.headerErr = err
 	default:

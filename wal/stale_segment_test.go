@@ -104,7 +104,7 @@ func TestNumbersOutOfRange(t *testing.T) {
 	}
 	// And a header that says so.
 	h := segmentHeader{epoch: 1, number: 1<<64 - 1, first: 1}
-	if _, err := parseSegmentHeader(h.append(nil)); err == nil {
+	if _, err := parseSegmentHeader("", h.append(nil)); err == nil {
 		t.Error("a segment header with the highest number is taken")
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/tsdb"
@@ -27,7 +26,7 @@ type nothing struct{}
 func (nothing) ScrapePools() []string                       { return nil }
 func (nothing) TargetsActive() map[string][]*scrape.Target  { return nil }
 func (nothing) TargetsDropped() map[string][]*scrape.Target { return nil }
-func (nothing) TargetsDroppedCounts() map[string]int        { return map[string]int{} }
+func (nothing) TargetsDroppedCounts() map[string]int        { return nil }
 func (nothing) Alertmanagers() []*url.URL                   { return nil }
 func (nothing) DroppedAlertmanagers() []*url.URL            { return nil }
 func (nothing) RuleGroups() []*rules.Group                  { return nil }
@@ -64,7 +63,7 @@ func (ref *Reference) Handler(options promql.EngineOpts) http.Handler {
 		func() []notifications.Notification { return nil },
 		func() (<-chan notifications.Notification, func(), bool) { return nil, func() {}, false },
 		prometheus.NewRegistry(), prometheus.NewRegistry(), nil, false, nil, false, false, false, false,
-		5*time.Minute, false, false, nil, nil, v1.OpenAPIOptions{}, parser.NewParser(parser.Options{}),
+		5*time.Minute, false, false, nil, nil, v1.OpenAPIOptions{}, options.Parser,
 	)
 	r := route.New()
 	api.Register(r.WithPrefix("/api/v1"))

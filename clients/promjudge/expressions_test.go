@@ -10,7 +10,7 @@ import (
 )
 
 // asked is the syntax of a server that nobody has configured.
-var asked = parser.Options{}
+var asked = parser.Options{ExperimentalDurationExpr: true}
 
 // every enables all syntax.
 var every = parser.Options{EnableExperimentalFunctions: true, ExperimentalDurationExpr: true, EnableExtendedRangeSelectors: true, EnableBinopFillModifiers: true}

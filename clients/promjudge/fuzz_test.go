@@ -61,7 +61,8 @@ func fuzz(t *testing.T, seed uint64, number int) {
 	}
 	l := []layout{cached, mixed, flushed, compacted}[number%4]
 	s := newStore(t, data, l)
-	t.Run("served", func(t *testing.T) { compare(t, r, number, l, data, ref, served(s)) })
+	t.Run("served", func(t *testing.T) { compare(t, r, number, l, data, ref, served(s, asked)) })
+	t.Run("experimental", func(t *testing.T) { compare(t, r, number, l, data, ref, served(s, every)) })
 	t.Run("stored", func(t *testing.T) { compare(t, r, number, l, data, ref, stored(s)) })
 }
 

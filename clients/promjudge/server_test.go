@@ -175,12 +175,13 @@ func stored(s *store.Store) asker {
 	return asker{every, func(ctx context.Context, q Question) *Answer { return Ask(ctx, ng, source, q) }}
 }
 
-// served is what the server runs.
-func served(s *store.Store) asker {
+// served is what the server runs, with all syntax or that of a server that nobody has
+// configured.
+func served(s *store.Store, options parser.Options) asker {
 	memory := admission.NewMemory(1 << 30)
 	limits := admission.Limits{MemoryBytes: 1 << 30, QueryTimeout: time.Minute}
-	e := engine.New(engine.Options{Storage: s, Queries: admission.NewQueries(limits, memory, slog.New(slog.DiscardHandler)), Memory: memory})
-	return asker{asked, func(ctx context.Context, q Question) *Answer {
+	e := engine.New(engine.Options{Storage: s, Queries: admission.NewQueries(limits, memory, slog.New(slog.DiscardHandler)), Memory: memory, Limits: engine.Limits{Experimental: options == every}})
+	return asker{options, func(ctx context.Context, q Question) *Answer {
 		req := &engine.Request{Access: engine.Access{DB: "p"}, Expr: q.Expr, Start: time.UnixMilli(q.Start), End: time.UnixMilli(q.End), Step: time.Duration(q.Step) * time.Millisecond}
 		if q.Step == 0 {
 			req.Start = req.End

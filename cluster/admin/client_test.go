@@ -101,7 +101,6 @@ func TestDegraded(t *testing.T) {
 	}
 	f("", func(*Status) {})
 	f("no leader is known: writes get 503 until there is one", func(s *Status) { s.Leader = "" })
-	f("n2: not reachable at 127.0.0.1:2", func(s *Status) { s.Members[1].Reachable = false })
-	f("n2: its clock is off by an hour", func(s *Status) { s.Members[1].Reachable, s.Members[1].Problem = false, "its clock is off by an hour" })
+	f("n2: not reachable at 127.0.0.1:2", func(s *Status) { s.Members[1].Problem = "not reachable at 127.0.0.1:2" })
 	f("The log is damaged.", func(s *Status) { s.Problems = []string{"The log is damaged."} })
 }

@@ -64,11 +64,8 @@ func (s *Status) Degraded() (reasons []string) {
 	}
 	reasons = append(reasons, s.Problems...)
 	for _, m := range s.Members {
-		switch {
-		case m.Problem != "":
+		if m.Problem != "" {
 			reasons = append(reasons, fmt.Sprintf("%s: %s", m.Name, m.Problem))
-		case !m.Reachable:
-			reasons = append(reasons, fmt.Sprintf("%s: not reachable at %s", m.Name, m.Address))
 		}
 	}
 	return reasons

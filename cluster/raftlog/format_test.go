@@ -80,7 +80,7 @@ func TestVersions(t *testing.T) {
 		b[at]++
 		sum(b)
 		must(t, f.Put(name, b))
-		if _, err := Open(f, testDir, Options{}); !errors.Is(err, errVersion) {
+		if _, err := Open(f, testDir, Options{}); !errors.Is(err, binio.ErrVersion) {
 			t.Errorf("%s of version 2: %v", name, err)
 		}
 	}
@@ -148,7 +148,7 @@ func FuzzSegment(f *testing.F) {
 		must(t, create(fs, testDir, baseFile{id: testID, segment: 1, base: Base{Index: 6, Term: 2}}))
 		must(t, fs.Put(segmentPath(testDir, 1), data))
 		s, err := Open(fs, testDir, small)
-		if errors.Is(err, errVersion) {
+		if errors.Is(err, binio.ErrVersion) {
 			return
 		}
 		must(t, err)
@@ -185,7 +185,7 @@ func FuzzPair(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if _, payload, err := decodePair(baseMagic, 0, data); err == nil {
 			data = payload
-		} else if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, errVersion) {
+		} else if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, binio.ErrVersion) {
 			t.Fatal(err)
 		}
 		if b, err := decodeBase(data); err == nil {

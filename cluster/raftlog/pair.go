@@ -49,8 +49,8 @@ func encodePair(magic string, at int64, generation uint64, payload []byte) []byt
 	return binary.LittleEndian.AppendUint32(b, binio.PlacedChecksum(at, b))
 }
 
-// decodePair reads the copy at offset at. An unknown version is an errVersion, all
-// else a binio.ErrCorrupt.
+// decodePair reads the copy at offset at. An unknown version is a binio.ErrVersion,
+// all else a binio.ErrCorrupt.
 func decodePair(magic string, at int64, b []byte) (generation uint64, payload []byte, err error) {
 	if len(b) < pairHeaderBytes+4 || string(b[:8]) != magic {
 		return 0, nil, binio.Corruptf("", at, "no magic")
@@ -63,8 +63,8 @@ func decodePair(magic string, at int64, b []byte) (generation uint64, payload []
 	if binio.PlacedChecksum(at, b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
 		return 0, nil, binio.Corruptf("", at, "checksum is wrong")
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != pairVersion {
-		return 0, nil, fmt.Errorf("%w %d, this program knows %d", errVersion, v, pairVersion)
+	if err := binio.CheckVersion("", "file of the raft log", uint64(binary.LittleEndian.Uint32(b[8:])), pairVersion); err != nil {
+		return 0, nil, err
 	}
 	return binary.LittleEndian.Uint64(b[16:]), b[pairHeaderBytes:end], nil
 }
@@ -95,7 +95,7 @@ func readPair(f vfs.File, name, magic string, slot int64) (generation uint64, pa
 	g0, p0, err0 := decodePair(magic, 0, b[:min(slot, int64(n))])
 	g1, p1, err1 := decodePair(magic, slot, b[min(slot, int64(n)):])
 	for _, e := range []error{err0, err1} {
-		if errors.Is(e, errVersion) {
+		if errors.Is(e, binio.ErrVersion) {
 			return 0, nil, -1, fmt.Errorf("open %s: %w", name, e)
 		}
 	}

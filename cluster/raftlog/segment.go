@@ -39,7 +39,6 @@ const (
 var (
 	errCut      = errors.New("entry is cut")
 	errChecksum = errors.New("checksum of an entry is wrong")
-	errVersion  = errors.New("unknown format version")
 )
 
 type segmentHeader struct {
@@ -63,7 +62,7 @@ func (h *segmentHeader) encode() []byte {
 	return b[:sectorBytes]
 }
 
-// parseSegmentHeader reads the first sector. An unknown version is an errVersion,
+// parseSegmentHeader reads the first sector. An unknown version is a binio.ErrVersion,
 // all else a binio.ErrCorrupt.
 func parseSegmentHeader(b []byte) (h segmentHeader, err error) {
 	if len(b) < sectorBytes {
@@ -75,8 +74,8 @@ func parseSegmentHeader(b []byte) (h segmentHeader, err error) {
 	if binio.Checksum(b[:headerCRC]) != binary.LittleEndian.Uint32(b[headerCRC:]) {
 		return h, binio.Corruptf("", 0, "segment header checksum mismatch")
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != segmentVersion {
-		return h, fmt.Errorf("%w %d, this program knows %d", errVersion, v, segmentVersion)
+	if err := binio.CheckVersion("", "segment of the raft log", uint64(binary.LittleEndian.Uint32(b[8:])), segmentVersion); err != nil {
+		return h, err
 	}
 	copy(h.id[:], b[12:])
 	h.number = binary.LittleEndian.Uint64(b[28:])

@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -111,6 +112,43 @@ func TestEpochEndsInApply(t *testing.T) {
 				t.Errorf("applied %q", got)
 			}
 		})
+	}
+}
+
+// TestCannotApply has a leader that cannot apply an entry in the middle of a group: the
+// callers of what is before it have their answers, the others learn that the outcome is
+// unknown, and the node follows the rest of the group and leads no more.
+func TestCannotApply(t *testing.T) {
+	r, l, fatal := bare(t, Options{})
+	own := proposer{epoch: newEpoch(5)}
+	r.epoch.Store(own.epoch)
+	l.Lead()
+	l.mu.unapplied = map[string]error{text(row(2, 1)): syscall.EIO}
+	var requests []*request
+	for i := range 4 {
+		q := &request{entry: row(uint32(i+1), 1), done: make(chan error, 1)}
+		if err := q.encoder.Encode(q.entry); err != nil {
+			t.Fatal(err)
+		}
+		requests = append(requests, q)
+	}
+	g := own.form(requests, 100)
+	r.apply(&raft.Log{Index: 1, Term: 5, Data: g.data})
+	for i, q := range requests {
+		err := <-q.done
+		if i == 0 && err != nil {
+			t.Errorf("answer 0: %v", err)
+		}
+		if i > 0 && (!errors.Is(err, store.ErrNotLeader) || !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "unknown")) {
+			t.Errorf("answer %d: %v", i, err)
+		}
+	}
+	want := "m,host=1=1@1 m,host=2=1@1 m,host=3=1@1 m,host=4=1@1 "
+	if got := strings.Join(l.content(), ""); got != want || r.Leads() {
+		t.Errorf("leads %v, applied %s, want %s", r.Leads(), got, want)
+	}
+	if s := r.Stats(); s.Sequence != 4 || s.Index != 1 || len(fatal) != 0 {
+		t.Errorf("%+v, fatal %d", s, len(fatal))
 	}
 }
 

@@ -26,9 +26,13 @@ import (
 	"tsdbd/wal/entry"
 )
 
-// electionTimeout is long enough for a leader to keep the lead on a busy machine while a
-// test relies on that.
+// electionTimeout is for tests of elections. On a busy machine a leader may lose the lead
+// at any time.
 const electionTimeout = 600 * time.Millisecond
+
+// steady is for tests that need one leader: it keeps the lead on a very busy machine too.
+// The last node that closes waits for as long.
+const steady = 8 * time.Second
 
 // Tests wait for elections: many run at a time.
 func TestMain(m *testing.M) { leak.Main(m, 8) }
@@ -136,6 +140,8 @@ type ledger struct {
 		series  map[uint32]string
 		hold    chan struct{} // Follow waits for it
 		err     error         // what Follow returns
+
+		unapplied map[string]error // what Apply returns, by entry
 	}
 }
 
@@ -204,7 +210,15 @@ func (l *ledger) take(e *entry.Entry, own bool) {
 
 func (l *ledger) options() store.LogOptions {
 	return store.LogOptions{
-		Apply: func(e *entry.Entry) { l.take(e, true) },
+		Apply: func(e *entry.Entry) error {
+			l.mu.Lock()
+			err := l.mu.unapplied[text(e)]
+			l.mu.Unlock()
+			if err == nil {
+				l.take(e, true)
+			}
+			return err
+		},
 		Follow: func(ctx context.Context, e *entry.Entry) error {
 			l.mu.Lock()
 			hold, err := l.mu.hold, l.mu.err
@@ -312,12 +326,24 @@ func newCluster(t testing.TB, n int, opt Options) *cluster {
 	for _, m := range c.members {
 		c.start(m)
 	}
+	if opt.ElectionTimeout == steady {
+		c.elect(c.members[0], c.members[1])
+	}
 	t.Cleanup(func() {
 		for _, m := range c.members {
 			c.stop(m)
 		}
 	})
 	return c
+}
+
+// elect has a node ask for votes at once, by a message from another one.
+func (c *cluster) elect(m, from *member) {
+	c.t.Helper()
+	ask := raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}
+	if err := from.transport.TimeoutNow(m.id, raft.ServerAddress(m.id), &ask, &raft.TimeoutNowResponse{}); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // start starts a node on its log, which it may have from before.

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -51,10 +52,13 @@ func (r *Replica) apply(l *raft.Log) {
 			r.endLocked(e, errLost)
 		}
 		r.counters.skipped.Add(1)
-	case r.applyOwn(e, h, start):
 	default:
-		r.endLocked(e, errLost)
-		if err := r.follow(h, body); err != nil {
+		own, done, cause := r.applyOwn(e, h, start)
+		if own && cause == nil {
+			break
+		}
+		r.endLocked(e, cmp.Or(cause, errLost))
+		if err := r.follow(h, body, done); err != nil {
 			err = fmt.Errorf("apply entry %d of the replicated log: %w", l.Index, err)
 			if errors.Is(err, store.ErrClosed) || r.following.Err() != nil {
 				if r.failure.CompareAndSwap(nil, &err) { // nothing behind it is applied
@@ -75,33 +79,39 @@ func (r *Replica) apply(l *raft.Log) {
 }
 
 // applyOwn applies a group of the epoch from its requests, and answers them. It
-// returns false if the group is not one.
-func (r *Replica) applyOwn(e *epoch, h header, now time.Time) bool {
+// returns false if the group is not one. It stops at an entry that the store cannot apply,
+// and returns how many it has applied and why this node must not lead any more: the entry
+// is committed, and this node applies it when it can, as its followers do.
+func (r *Replica) applyOwn(e *epoch, h header, now time.Time) (own bool, done int, cause error) {
 	if e == nil || e.term != h.term {
-		return false
+		return false, 0, nil
 	}
 	g := e.land(h.number)
 	if g == nil {
-		return false
+		return false, 0, nil
 	}
 	r.counters.commitTime.Add(int64(now.Sub(g.proposed)))
 	r.counters.own.Add(1)
-	for _, q := range g.requests {
+	for i, q := range g.requests {
 		if q.entry == nil {
 			q.sequence = r.progress.sequence.Load()
 			r.opt.OnMark(q.mark, q.sequence)
 		} else {
 			q.entry.Sequence = r.progress.sequence.Load() + 1
-			r.store.Apply(q.entry)
+			if err := r.store.Apply(q.entry); err != nil {
+				cause = fmt.Errorf("%w: entry %d is not applied: %w", store.ErrNotLeader, q.entry.Sequence, err)
+				answer(g.requests[i:], unknown(cause))
+				return true, i, cause
+			}
 			r.advance(q.entry.Sequence)
 		}
 		q.done <- nil
 	}
-	return true
+	return true, len(g.requests), nil
 }
 
-// follow applies a group from its bytes.
-func (r *Replica) follow(h header, body []byte) error {
+// follow applies a group from its bytes, without the first entries, which are applied.
+func (r *Replica) follow(h header, body []byte, done int) error {
 	if h.kind == groupMark {
 		r.opt.OnMark(string(body), r.progress.sequence.Load())
 		return nil
@@ -121,6 +131,10 @@ func (r *Replica) follow(h header, body []byte) error {
 		e, err := r.decoder.Record(record)
 		if err != nil {
 			return fmt.Errorf("decode entry of sequence %d: %w", sequence, err)
+		}
+		if done > 0 {
+			done--
+			continue
 		}
 		e.Sequence = sequence
 		if err := r.store.Follow(r.following, e); err != nil {

@@ -11,7 +11,7 @@ import (
 // TestWrites sends many writes from many goroutines. Every node applies them in one
 // order.
 func TestWrites(t *testing.T) {
-	c := newCluster(t, 3, Options{})
+	c := newCluster(t, 3, Options{ElectionTimeout: steady})
 	m := c.leader()
 	var writers sync.WaitGroup
 	for w := range 8 {

@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
+	"tsdbd/meta"
 	"tsdbd/server"
 	"tsdbd/transfer"
 )
@@ -65,7 +66,7 @@ func advice(err error) string {
 			who = "the user " + u.Username
 		}
 		return who + " may not do that: give it the directory with chown, or name another one"
-	case strings.HasPrefix(err.Error(), "open store") && strings.Contains(err.Error(), "version"):
+	case errors.Is(err, meta.ErrUnsupportedFormat):
 		return "a newer tsdbd has written to this directory; nothing was changed. Use that program, or a backup from before"
 	}
 	return ""

@@ -74,12 +74,16 @@ func TestAdviceOfThePrograms(t *testing.T) {
 	s := apptest.StartOn(t, dir)
 	_, port, _ := strings.Cut(s.URL, "//")
 	for args, want := range map[string]string{
-		"-http " + port:         "bind: address already in use\nhint: another program has this address",
-		"-data " + dir:          "in use by another process\nhint: another tsdbd runs on this directory",
-		"-http foo":             `http.bind-address must be HOST:PORT such as 127.0.0.1:8086, or :8086 for all addresses, not "foo"`,
-		"-http 127.0.0.1:99999": "has no port from 0 to 65535",
-		"-log-level loud":       `-log-level: "loud" is not debug, info, warn or error`,
-		"-data=":                "-data is empty",
+		"-http " + port:                       "bind: address already in use\nhint: another program has this address",
+		"-data " + dir:                        "in use by another process\nhint: another tsdbd runs on this directory",
+		"-http foo":                           `http.bind-address must be HOST:PORT such as 127.0.0.1:8086, or :8086 for all addresses, not "foo"`,
+		"-http 127.0.0.1:99999":               "has no port from 0 to 65535",
+		"-log-level loud":                     `-log-level: "loud" is not debug, info, warn or error`,
+		"-data=":                              "-data is empty",
+		"-port 8087":                          "-port, did you mean -http?",
+		"--web.listen-address=127.0.0.1:9090": "-web.listen-address, did you mean -http?",
+		"--storage.tsdb.path x":               "-storage.tsdb.path, did you mean -data?",
+		"-config.file x":                      "-config.file, did you mean -config?",
 	} {
 		if said := apptest.Refusal(t, strings.Fields(args)...); !strings.Contains(said, want) {
 			t.Errorf("%s: %s, want %s", args, said, want)
@@ -90,6 +94,9 @@ func TestAdviceOfThePrograms(t *testing.T) {
 	for args, want := range map[string]string{
 		"run":                             `unknown command "run", did you mean tsdbd serve?`,
 		"verfy x":                         `unknown command "verfy", did you mean tsdbd verify?`,
+		"query -execute x":                `-execute, a statement is an argument without a flag, see tsdbd query -help`,
+		"query -database x":               "-database, did you mean -db?",
+		"query -port 8086":                "-port, did you mean -host?",
 		"help xyzzyxyzzy":                 `unknown command "xyzzyxyzzy"`,
 		"import -precision foo " + points: "-precision is one of ns, us, ms, s, m and h",
 		"import -host " + port + " -db x " + points: "connection refused",

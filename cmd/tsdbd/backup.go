@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
+	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/transfer"
 )
@@ -110,8 +111,13 @@ func listBackups(r *backup.Repository, stdout io.Writer, asJSON bool) error {
 		return err
 	}
 	out := []listed{}
+	var others error // of backups that another build has taken
 	for _, n := range names {
 		_, m, err := r.Manifest(n)
+		if errors.Is(err, binio.ErrVersion) {
+			others = errors.Join(others, err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -122,9 +128,9 @@ func listBackups(r *backup.Repository, stdout io.Writer, asJSON bool) error {
 		out = append(out, l)
 	}
 	if asJSON {
-		return json.NewEncoder(stdout).Encode(out)
+		return errors.Join(json.NewEncoder(stdout).Encode(out), others)
 	}
-	if len(out) == 0 {
+	if len(out) == 0 && others == nil {
 		return errors.New("there is no backup in it")
 	}
 	for _, l := range out {
@@ -136,5 +142,5 @@ func listBackups(r *backup.Repository, stdout io.Writer, asJSON bool) error {
 			return err
 		}
 	}
-	return nil
+	return others
 }

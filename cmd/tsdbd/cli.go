@@ -107,6 +107,18 @@ func local(flags []cli.Flag) []cli.Flag {
 // otherNames are commands that other programs have.
 var otherNames = map[string]string{"run": "serve", "start": "serve", "server": "serve", "report": "inspect report", "check": "verify", "dump": "export"}
 
+// otherFlags are flags that other programs have, with ours for the same. The first that a
+// command has counts.
+var otherFlags = map[string][]string{
+	// influxd, Prometheus and VictoriaMetrics
+	"port": {"http", "host"}, "host": {"http"}, "bind-address": {"http"}, "http-bind-address": {"http"}, "listen": {"http"},
+	"web.listen-address": {"http"}, "httpListenAddr": {"http"}, "config.file": {"config"}, "config-file": {"config"},
+	"data-dir": {"data"}, "data-path": {"data"}, "datadir": {"data"}, "engine-path": {"data"}, "storage.tsdb.path": {"data"}, "storageDataPath": {"data"},
+	"log.level": {"log-level"}, "loggerLevel": {"log-level"},
+	// influx
+	"database": {"db"}, "retention": {"rp"}, "ssl": {"host"}, "user": {"username"},
+}
+
 // unknownCommand is the error of a command that does not exist, with the nearest.
 func unknownCommand(root *cli.Command, name string) error {
 	near, ok := otherNames[name]
@@ -122,6 +134,15 @@ func wrongUse(_ context.Context, c *cli.Command, err error, _ bool) error {
 		return unknownCommand(c, c.Args().First()) // its flags are not the server's
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok {
+		name = strings.TrimLeft(name, "-")
+		if c.Name == "query" && (name == "execute" || name == "e") {
+			return usageError(c, "flag provided but not defined: -%s, a statement is an argument without a flag", name)
+		}
+		for _, ours := range otherFlags[name] {
+			if slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), ours) }) {
+				return usageError(c, "flag provided but not defined: -%s, did you mean -%s?", name, ours)
+			}
+		}
 		if near := cli.SuggestFlag(c.Flags, name, true); near != "" {
 			return usageError(c, "flag provided but not defined: -%s, did you mean -%s?", name, strings.TrimLeft(near, "-"))
 		}
@@ -180,6 +201,28 @@ func complete(first ...string) cli.ShellCompleteFunc {
 		}
 	}
 }
+
+// bashCompletion completes a line in bash. It is in place of the library's script, which
+// needs the package bash-completion and runs what stands in the line. A second Tab
+// shows what the words mean.
+const bashCompletion = `# Completion of tsdbd for bash, from version 3.2 on.
+_tsdbd_complete() {
+  local line word words=("${COMP_WORDS[@]:0:COMP_CWORD}") cur="${COMP_WORDS[COMP_CWORD]}"
+  words[0]="${words[0]/#\~/$HOME}"
+  [[ $cur == -* ]] && words+=("$cur")
+  COMPREPLY=()
+  while read -r line; do
+    [[ $cur == -[!-]* ]] && line="${line#-}"
+    word="${line%%:*}"
+    [[ -n $word && $word == "$cur"* ]] || continue
+    if [[ ${COMP_TYPE:-} == 63 && $line == *:* ]]; then
+      word="$(printf '%-24s %s' "$word" "${line#*:}")"
+    fi
+    COMPREPLY+=("$word")
+  done < <("${words[@]}" --generate-shell-completion 2>/dev/null)
+}
+complete -o bashdefault -o default -F _tsdbd_complete tsdbd
+`
 
 // completeFiles has the script for fish complete names of files, too, as the
 // scripts for other shells do.

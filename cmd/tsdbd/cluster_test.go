@@ -140,7 +140,8 @@ n3    copy      10.0.0.3:8088  yes        1000     0s      0.1.0
 
 	n.status.Leader, n.status.Members[0].Leader = "", false
 	n.status.Role = "candidate"
-	n.status.Members[2].Reachable, n.status.Members[1].Problem = false, "its clock is off by an hour"
+	n.status.Members[1].Problem = "its clock is off by an hour"
+	n.status.Members[2].Reachable, n.status.Members[2].Problem = false, "not reachable at 10.0.0.2:8088"
 	n.status.Transfer = &admin.Transfer{From: "n2", Bytes: 1 << 20, TotalBytes: 4 << 20}
 	want = `cluster 00ff   leader none   term 3   log 3.0MiB of 1024.0MiB   as n1 (candidate) sees it
 
@@ -223,11 +224,11 @@ func TestClusterWatch(t *testing.T) {
 // what is wrong when it does not become so.
 func TestClusterWait(t *testing.T) {
 	n := newFakeNode(t)
-	n.status.Members[2].Reachable = false
+	n.status.Members[2].Problem = "not reachable at 10.0.0.2:8088"
 	asked := 0
 	n.onAsk = func(string) {
 		if asked++; asked == 3 {
-			n.status.Members[2].Reachable = true
+			n.status.Members[2].Problem = ""
 		}
 	}
 	if out := must(t, "cluster", "status", "-wait", "1m", "-voters", "2", "-host", n.URL); asked != 3 || !strings.Contains(out, "n2    follower  10.0.0.2:8088  yes") {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -387,6 +388,29 @@ func TestVerifyDamage(t *testing.T) {
 	text, _, _ := tsdbd(t, "verify", s.Dir)
 	if !strings.Contains(text, fmt.Sprintf("damage: %s at offset %d", files[0], r.Problems[0].Offset)) {
 		t.Errorf("verify says %s", text)
+	}
+}
+
+// TestOlderBackup: every command that reads a backup of an older build says so, and how its
+// points come over. None calls it damaged.
+func TestOlderBackup(t *testing.T) {
+	dir := t.TempDir()
+	body := "{\"version\":1}"
+	text := fmt.Sprintf("tsdbd-backup 1 %x\n%s", sha256.Sum256([]byte(body)), body)
+	if err := os.WriteFile(filepath.Join(dir, "20250102T030405.000Z.backup"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"backup", "-list", dir},
+		{"verify", "-backup", dir},
+		{"restore", "-data", t.TempDir(), dir},
+		{"export", "-backup", dir},
+	} {
+		out, _, err := tsdbd(t, args...)
+		said := fmt.Sprint(out, err)
+		if err == nil || !strings.Contains(said, "backup of version 1 was written by an older build of tsdbd") || !strings.Contains(said, "tsdbd import -from") || strings.Contains(strings.ToLower(said), "damage") || strings.Contains(said, "corrupt") {
+			t.Errorf("%q: %s", args, said)
+		}
 	}
 }
 

@@ -100,6 +100,9 @@ Examples:
 func toFile(name string, stdout io.Writer, f func(io.Writer) error) (err error) {
 	w := stdout
 	if name != "" && name != "-" {
+		if err := noURL(name); err != nil {
+			return err
+		}
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -137,6 +138,20 @@ func withScheme(c *transfer.Client) {
 
 // absolute returns a path as the packages below take it.
 func absolute(dir string) (string, error) {
+	if err := noURL(dir); err != nil {
+		return "", err
+	}
 	p, err := filepath.Abs(dir)
 	return filepath.ToSlash(p), err
+}
+
+// urlStart begins a URL. A drive of Windows has one letter.
+var urlStart = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+://`)
+
+// noURL refuses a URL in place of a path: it would become a directory with that name.
+func noURL(path string) error {
+	if !urlStart.MatchString(path) {
+		return nil
+	}
+	return fmt.Errorf("%q is a URL, and tsdbd reads and writes files only: name a path, and copy what is there with a tool for the storage", path)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -246,6 +247,39 @@ func TestCompletionScripts(t *testing.T) {
 	if _, _, err := tsdbd(t, "completion", "tcsh"); err == nil {
 		t.Error("tcsh passes")
 	}
+}
+
+// TestBashCompletion completes lines in a bash without the package bash-completion.
+func TestBashCompletion(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash")
+	}
+	script := apptest.TempFile(t, must(t, "completion", "bash"))
+	f := func(line, want string) {
+		t.Helper()
+		cmd := exec.Command(bash, "--norc", "--noprofile", "-c",
+			`source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); COMP_TYPE=$TYPE; _tsdbd_complete; printf '%s\n' "${COMPREPLY[@]}"`, script)
+		cmd.Args = append(cmd.Args, strings.Split(line, " ")...)
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(apptest.Binary(t))+string(filepath.ListSeparator)+os.Getenv("PATH"), "TYPE=9")
+		if strings.HasSuffix(line, "?") {
+			cmd.Args[len(cmd.Args)-1] = strings.TrimSuffix(cmd.Args[len(cmd.Args)-1], "?")
+			cmd.Env = append(cmd.Env, "TYPE=63")
+		}
+		out, err := cmd.CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != want {
+			t.Errorf("%s: %v %q, want %q", line, err, got, want)
+		}
+	}
+	f("tsdbd ba", "backup")
+	f("tsdbd inspect t", "tsm\ntsi")
+	f("tsdbd -da", "-data")
+	f("tsdbd --da", "--data")
+	f("tsdbd backup -pr", "-prune")
+	f("tsdbd -log-level w", "warn")
+	f("tsdbd restore -data ", "")
+	f("tsdbd -data $(echo >&2) ba", "backup") // it runs nothing
+	f("tsdbd vers?", "version                  print the version")
 }
 
 func TestHealth(t *testing.T) {

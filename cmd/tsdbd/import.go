@@ -62,9 +62,9 @@ func importCommand() *cli.Command {
 	}
 }
 
-const importDescription = `tsdbd import sends line protocol or CSV from each FILE in turn, or from standard input, to a running server. The input may be gzipped. It accepts headers as tsdbd export and the influx tools write them: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
+const importDescription = `tsdbd import sends line protocol or CSV from each FILE in turn, or from standard input, to a running server. The input may be compressed by gzip or zstd. It accepts headers as tsdbd export and the influx tools write them: "# DDL" and statements, "# DML" and points, "# CONTEXT-DATABASE:NAME" and "# CONTEXT-RETENTION-POLICY:NAME" for the points that follow.
 
-Files named *.csv and *.csv.gz are CSV, as are all with -format csv: annotated CSV of InfluxDB 2.x, what tsdbd query -format csv and influx -format csv have written, and other tables with a header. Types and times that nothing names are guessed from the first rows of a table; import prints the guess. Each row becomes one line. Rows that do not fit are counted and named by their line; -failed keeps them below their header.
+Files named *.csv, *.csv.gz and *.csv.zst are CSV, as are all with -format csv: annotated CSV of InfluxDB 2.x, what tsdbd query -format csv and influx -format csv have written, and other tables with a header. Types and times that nothing names are guessed from the first rows of a table; import prints the guess. Each row becomes one line. Rows that do not fit are counted and named by their line; -failed keeps them below their header.
 
 With -format vm, the input is what VictoriaMetrics' /api/v1/export has written: lines of JSON, one or more for a series. Without -db they go into the database of Prometheus, where PromQL finds them.
 
@@ -101,9 +101,11 @@ func (m *fileImport) flags() []cli.Flag {
 		&cli.StringFlag{Name: "measurement", Destination: &m.tables.Measurement, Usage: "rows of CSV, or documents, go into the measurement `NAME`, for documents by default that of the file; from a server: only this one, or those that a pattern with * and ? or a regular expression between slashes matches"},
 		&cli.StringFlag{Name: "time", Destination: &m.documents.Time, Usage: "the member `NAME` of documents has the time"},
 		&cli.StringFlag{Name: "meta", Destination: &m.documents.Meta, Usage: "the member `NAME` of documents has the tags"},
-		&cli.StringFlag{Name: "time-format", Destination: &m.tables.TimeFormat, Usage: "times of CSV are `rfc3339|ns|us|ms|s|m|h|LAYOUT`, such as \"02.01.2006 15:04\""},
+		&cli.StringFlag{Name: "points", Destination: &m.documents.Points, Usage: "the member `NAME` of documents is an array of documents, each of which becomes a point, together with the other members"},
+		&cli.StringFlag{Name: "time-format", Destination: &m.tables.TimeFormat, Usage: "times of CSV, and times of documents that are no dates, are `rfc3339|ns|us|ms|s|m|h|LAYOUT`, such as \"02.01.2006 15:04\""},
 		&cli.StringFlag{Name: "timezone", Destination: &m.tables.Timezone, Usage: "dates of CSV without a zone are in the zone `NAME`; the default is UTC"},
 		&cli.StringFlag{Name: "separator", Destination: &m.tables.Separator, Usage: "cells of CSV end with `CHARACTER`, or tab; the default goes by the first line"},
+		&cli.BoolFlag{Name: "decimal-comma", Destination: &m.tables.DecimalComma, Usage: "numbers of CSV have a comma before their fraction: 3,5"},
 		&cli.StringFlag{Name: "failed", Destination: &m.failed, Usage: "write the lines that were refused to `FILE`"},
 	}
 }
@@ -120,12 +122,13 @@ func (m *fileImport) check(c *cli.Command) (err error) {
 		if m.documents.Types, err = csv.ColumnTypes(m.tables.Columns); err != nil {
 			return usageError(c, "%v", err)
 		}
+		m.documents.TimeFormat, m.documents.Timezone = m.tables.TimeFormat, m.tables.Timezone
 		m.documents.Measurement = cmp.Or(m.tables.Measurement, "measurement") // of the files, below
 		if err := m.documents.Check(); err != nil {
 			return usageError(c, "%v", err)
 		}
-	} else if m.documents.Time != "" || m.documents.Meta != "" {
-		return usageError(c, "-time and -meta are for -format mongo")
+	} else if m.documents.Time != "" || m.documents.Meta != "" || m.documents.Points != "" {
+		return usageError(c, "-time, -meta and -points are for -format mongo")
 	}
 	m.opt.Series = m.format == "vm"
 	if c.IsSet("precision") {
@@ -246,7 +249,7 @@ func collection(file string) string {
 		return ""
 	}
 	name := filepath.Base(file)
-	for _, suffix := range []string{".gz", ".json", ".jsonl", ".ndjson"} {
+	for _, suffix := range []string{".gz", ".zst", ".json", ".jsonl", ".ndjson"} {
 		name = strings.TrimSuffix(name, suffix)
 	}
 	return name
@@ -294,9 +297,9 @@ func openImport(ctx context.Context, names []string, format string, stderr io.Wr
 			in.files, known = append(in.files, importFile{in.counted(endedBy(ctx, os.Stdin)), standardInput, cmp.Or(format, "line")}), false
 			continue
 		}
-		lower := strings.ToLower(name)
+		plain := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".gz"), ".zst")
 		of := cmp.Or(format, "line")
-		if format == "" && (strings.HasSuffix(lower, ".csv") || strings.HasSuffix(lower, ".csv.gz")) {
+		if format == "" && strings.HasSuffix(plain, ".csv") {
 			of = "csv"
 		}
 		f, err := os.Open(name)

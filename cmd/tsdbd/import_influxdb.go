@@ -98,6 +98,9 @@ Examples:
 			case c.IsSet("data") && m.data == "":
 				return usageError(c, "-data is empty")
 			}
+			if err := noURL(m.data); err != nil {
+				return err
+			}
 			if m.opt.Filter.Range.Empty() {
 				return usageError(c, "-end lies before -start")
 			}

@@ -71,7 +71,7 @@ func TestImportMongo(t *testing.T) {
 		{"documents need the name of the member with the time: -time NAME", "-format", "mongo", file},
 		{"documents from standard input need a measurement: -measurement NAME", "-format", "mongo", "-time", "ts", "-"},
 		{`the field "x" cannot have the type time`, "-format", "mongo", "-time", "ts", "-columns", "x:time", file},
-		{"-time and -meta are for -format mongo", "-time", "ts", file},
+		{"-time, -meta and -points are for -format mongo", "-time", "ts", file},
 		{"-format is line, csv, vm or mongo", "-format", "bson", file},
 	} {
 		_, errs, err := tsdbd(t, append([]string{"import", "-host", s.URL, "-db", "demo"}, c[1:]...)...)

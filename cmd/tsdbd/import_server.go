@@ -55,7 +55,7 @@ const maxSkew = 10 * time.Second
 
 // run imports from s.from to the server of a client.
 func (s *serverImport) run(ctx context.Context, c *cli.Command, to *transfer.Client, stdout, stderr io.Writer) (err error) {
-	for _, name := range []string{"precision", "ordered", "format", "columns", "time-format", "timezone", "separator"} {
+	for _, name := range []string{"precision", "ordered", "format", "columns", "time-format", "timezone", "separator", "decimal-comma"} {
 		if c.IsSet(name) {
 			return usageError(c, "-%s is for files, not for -from", name)
 		}
@@ -200,12 +200,17 @@ func (s *serverImport) transfer(ctx context.Context, p *pull.Pull, catalog *pull
 	refused := importResult(stats.ImportStats, "points", stdout, stderr)
 	made, err := p.Define(ctx, catalog)
 	if err != nil {
-		fmt.Fprintln(stderr, printable("the continuous queries and downsamples were not made: "+err.Error()))
+		fmt.Fprintln(stderr, printable("the continuous queries, downsamples and write limits were not made: "+err.Error()))
 		for _, q := range catalog.Queries {
 			catalog.Statements = append(catalog.Statements, q.Query)
 		}
 		for _, t := range catalog.Downsamples {
 			catalog.Statements = append(catalog.Statements, t.Statement())
+		}
+		for _, db := range catalog.Data.Databases {
+			for _, l := range transfer.Limits(db, db.Name) {
+				catalog.Statements = append(catalog.Statements, l.Statement())
+			}
 		}
 	} else {
 		if made.Queries > 0 {

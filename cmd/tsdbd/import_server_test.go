@@ -30,6 +30,8 @@ func TestImportFromServer(t *testing.T) {
 		t.Fatalf("write answers %d %s", status, answer)
 	}
 
+	old.Query("", "ALTER RETENTION POLICY long ON d FUTURE LIMIT 1h")
+
 	plan, _, err := tsdbd(t, "import", "-from", old.URL, "-host", s.URL, "-dry-run")
 	if err != nil || !strings.Contains(plan, "d.long.l") || !strings.Contains(plan, "10 values") {
 		t.Errorf("a dry run says %q, %v", plan, err)

@@ -46,7 +46,13 @@ func program(stdout, stderr io.Writer) *cli.Command {
 			c.Usage = "print a completion script for a shell"
 			for _, shell := range c.Commands {
 				shell.HideHelpCommand, shell.OnUsageError = true, wrongUse
-				if shell.Name == "fish" {
+				switch shell.Name {
+				case "bash":
+					shell.Action = action(func(_ context.Context, _ *cli.Command, _ []string, stdout, _ io.Writer) error {
+						_, err := io.WriteString(stdout, bashCompletion)
+						return err
+					})
+				case "fish":
 					shell.Action = completeFiles(shell.Action)
 				}
 			}

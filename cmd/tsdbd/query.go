@@ -41,6 +41,7 @@ Examples:
 			&cli.StringFlag{Name: "format", Destination: &s.Format, Value: "table", Usage: "write answers as `table|column|json|csv|line|parquet`"},
 			&cli.StringFlag{Name: "out", Destination: &out, Usage: "write answers to `FILE`, not to standard output"},
 			&cli.BoolFlag{Name: "pretty", Destination: &s.Pretty, Usage: "indent json"},
+			&cli.BoolFlag{Name: "read-only", Destination: &s.ReadOnly, Usage: "have the server refuse what changes something"},
 			&cli.BoolFlag{Name: "plot", Destination: &s.Plot, Usage: "draw numbers over time"},
 		}),
 		Action: action(func(ctx context.Context, c *cli.Command, statements []string, stdout, stderr io.Writer) (err error) {

@@ -28,7 +28,14 @@ func TestQuery(t *testing.T) {
 	f("2026-01-05T00:00:00Z |   1.5\n2026-01-05T00:01:00Z |     2\n(2 rows)\n", "SELECT usage FROM cpu")
 	f("time          usage\n----          -----\n1767571200000 1.5\n", "-format", "column", "-precision", "ms", "SELECT usage FROM cpu")
 	f("cpu,host=a usage=1.5 1767571200000000000\ncpu,host=b usage=2 1767571260000000000\n", "-format", "line", "SELECT usage FROM cpu GROUP BY host")
-	f("cpu,,1767571200000000000,1.5\n", "-format", "csv", "SELECT usage FROM cpu")
+	// A line has all tags, the types of its values, and nanoseconds whatever -precision is.
+	s.Write("demo", "disk,host=a,path=/ used=1i,free=2u,s=\"x\",ok=true 1767571200123456789\ndisk,host=b,path=/ used=2i 1767571200123456789")
+	f("cpu,host=a usage=1.5 1767571200000000000\ncpu,host=b usage=2 1767571260000000000\n", "-format", "line", "SELECT usage FROM cpu")
+	f("disk,host=a,path=/ free=2u,ok=true,s=\"x\",used=1i 1767571200123456789\ndisk,host=b,path=/ used=2i 1767571200123456789\n", "-format", "line", "-precision", "s", "SELECT * FROM disk")
+	f("cpu usage=3.5 0\n", "-format", "line", "SELECT sum(usage) AS usage FROM cpu")
+	f("cpu,,2026-01-05T00:00:00Z,1.5\n", "-format", "csv", "SELECT usage FROM cpu")
+	f("cpu,,1767571200,1.5\n", "-format", "csv", "-precision", "s", "SELECT usage FROM cpu")
+	f("cpu,,1767571200000000000,1.5\n", "-format", "csv", "-precision", "ns", "SELECT usage FROM cpu")
 	f(`{"results":[{"statement_id":0,"series":[{"name":"cpu","columns":["time","count"],"values":[["1970-01-01T00:00:00Z",2]]}]}]}`, "-format", "json", "SELECT count(usage) FROM cpu")
 	f("┼", "-plot", "SELECT usage FROM cpu")
 	f("using database demo\n", "use demo", "SHOW MEASUREMENTS")
@@ -55,6 +62,10 @@ func TestQuery(t *testing.T) {
 		{"tsdbd: error parsing query: found EOF, expected FROM at line 1, char 10", "SELECT a"},
 		{"the format is one of table, column, json, csv, line, parquet", "-format", "xml", "SHOW DATABASES"},
 		{"a statement failed", "SELECT a FROM nosuch.cpu"},
+		{"read_only=true refuses a statement that changes something: DROP DATABASE demo", "-read-only", "DROP DATABASE demo"},
+		{"write GROUP BY * if that is meant", "-format", "line", "SELECT usage FROM cpu LIMIT 1"},
+		{"line protocol needs rows with a measurement and a time", "-format", "line", "SHOW MEASUREMENTS"},
+		{"retention policy not found: nosuch", "-format", "line", "SELECT a FROM nosuch.cpu"},
 	} {
 		out, errs, err := tsdbd(t, append([]string{"query", "-host", s.URL, "-db", "demo"}, c[1:]...)...)
 		if err == nil || !strings.Contains("tsdbd: "+errs+err.Error(), strings.TrimPrefix(c[0], "tsdbd: ")) {

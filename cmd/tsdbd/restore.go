@@ -49,6 +49,9 @@ Examples:
 			if (data == "") == (client.URL == "") {
 				return usageError(c, "restore takes either -data or -host")
 			}
+			if err := noURL(data); err != nil {
+				return err
+			}
 			withScheme(&client)
 			from, err := absolute(rest[0])
 			if err != nil {

@@ -5,16 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
 	"tsdbd/inspect"
+	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/transfer"
 )
 
-var errDamaged = errors.New("there is damage")
+var (
+	errDamaged    = errors.New("there is damage")
+	errOtherBuild = errors.New("there are backups of another build, which this one cannot check")
+)
 
 func verifyCommand() *cli.Command {
 	var client transfer.Client
@@ -90,6 +95,7 @@ Examples:
 type backupReport struct {
 	Name    string   `json:"name"`
 	Sound   bool     `json:"sound"`
+	Other   string   `json:"other,omitempty"` // "older" or "newer": another build has written it
 	Damages []string `json:"damages"`
 }
 
@@ -101,7 +107,10 @@ func (r backupReports) WriteText(w io.Writer) error {
 			fmt.Fprintln(w, d)
 		}
 		state := "sound"
-		if !b.Sound {
+		switch {
+		case b.Other != "":
+			state = strings.ToUpper(b.Other)
+		case !b.Sound:
 			state = "DAMAGED"
 		}
 		if _, err := fmt.Fprintf(w, "backup %s: %s\n", b.Name, state); err != nil {
@@ -126,11 +135,15 @@ func verifyBackups(ctx context.Context, dir string, names []string, asJSON bool,
 			return fmt.Errorf("%s: no backup in it", dir)
 		}
 	}
-	sound := true
+	sound, others := true, false
 	var reports backupReports
 	for _, n := range names {
 		report := backupReport{Name: n, Damages: []string{}}
 		_, m, err := r.Manifest(n)
+		var other *binio.VersionError
+		if errors.As(err, &other) {
+			report.Other, others = other.Age(), true
+		}
 		if err != nil {
 			report.Damages = append(report.Damages, err.Error())
 		} else {
@@ -146,15 +159,18 @@ func verifyBackups(ctx context.Context, dir string, names []string, asJSON bool,
 			}
 		}
 		report.Sound = len(report.Damages) == 0
-		sound = sound && report.Sound
+		sound = sound && (report.Sound || report.Other != "")
 		reports = append(reports, report)
 	}
 	p.clear()
 	if err := inspect.Write(stdout, reports, asJSON); err != nil {
 		return err
 	}
-	if !sound {
+	switch {
+	case !sound:
 		return errDamaged
+	case others:
+		return errOtherBuild
 	}
 	return nil
 }

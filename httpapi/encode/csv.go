@@ -14,7 +14,7 @@ import (
 )
 
 // csvEncoder renders comma-separated values. Each statement and each change of
-// columns has a header. Times are integers. As in InfluxDB, errors and messages of
+// columns has a header. Times are integers, unless the unit is 0. As in InfluxDB, errors and messages of
 // single statements are not part of the format.
 type csvEncoder struct {
 	out       *Output
@@ -26,9 +26,6 @@ type csvEncoder struct {
 }
 
 func newCSVEncoder(out *Output, unit int64) *csvEncoder {
-	if unit == 0 {
-		unit = 1
-	}
 	return &csvEncoder{out: out, times: timeFormat{unit: unit}, statement: -1}
 }
 
@@ -66,6 +63,7 @@ func (e *csvEncoder) rows(s *result.Series) error {
 	e.row = append(e.row, ',')
 	e.row = appendCSVString(e.row, csvTags(s.Tags))
 	e.cells = appendCells(e.cells[:0], s)
+	e.times.setZone(s.Zone)
 	defer clear(e.cells)
 	for i := range s.Rows {
 		if i%rowsPerSpill == 0 && e.out.ended() {

@@ -15,6 +15,7 @@ type Format struct {
 	Unit    int64  // nanoseconds per unit of times; 0: RFC 3339, as far as the format has it
 	Chunked bool   // JSON: each result is a document
 	Pretty  bool   // JSON: indented
+	Texts   bool   // CSV: times are RFC 3339 if Unit is 0
 }
 
 // FormatOf returns the format that a request asks for by its Accept headers and parameters.
@@ -34,11 +35,13 @@ func FormatOf(accept []string, chunked, pretty bool) Format {
 func (f Format) isCSV() bool { return f.Media == MediaCSV || f.Media == mediaTextCSV }
 
 // HasMessages reports whether the format has a place for messages of single statements.
-func (f Format) HasMessages() bool { return !f.isCSV() && f.Media != MediaParquet }
+func (f Format) HasMessages() bool {
+	return !f.isCSV() && f.Media != MediaParquet && f.Media != MediaLine
+}
 
 // ErrorMedia returns the media type of Error.
 func (f Format) ErrorMedia() string {
-	if f.Media == MediaParquet {
+	if f.Media == MediaParquet || f.Media == MediaLine {
 		return MediaJSON
 	}
 	return f.Media
@@ -47,12 +50,16 @@ func (f Format) ErrorMedia() string {
 // New returns the encoder of a format, which renders into out.
 func New(out *Output, f Format) Encoder {
 	switch {
-	case f.isCSV():
+	case f.isCSV() && f.Texts:
 		return newCSVEncoder(out, f.Unit)
+	case f.isCSV():
+		return newCSVEncoder(out, max(f.Unit, 1)) // InfluxDB has no texts
 	case f.Media == MediaMsgpack:
 		return newMsgpackEncoder(out, f.Unit)
 	case f.Media == MediaParquet:
 		return newParquetEncoder(out)
+	case f.Media == MediaLine:
+		return &lineEncoder{out: out}
 	}
 	if f.Pretty {
 		out.indent = new(indenter)

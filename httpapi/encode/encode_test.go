@@ -375,7 +375,7 @@ func TestCSV(t *testing.T) {
 		table("a", nil, []string{"time", "v"}, 0, ints(1), floats(1e21)),
 		table("b", nil, []string{"time", "w"}, 0, ints(2), withNulls(floats(0), 0)),
 	}})
-	got := encode(t, results, func(o *Output) Encoder { return newCSVEncoder(o, 0) })
+	got := encode(t, results, func(o *Output) Encoder { return newCSVEncoder(o, 1) })
 	want := "name,tags,time,b,f,i,s,u,none\n" +
 		"fx,\"h=a,b\",-1000000000,,-0.000001,,a<b>&c é,0,\n" +
 		"fx,\"h=a,b\",1500000000000000000,true,1.5,3,\"q\"\"q\",1,\n" +

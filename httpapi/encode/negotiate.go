@@ -13,10 +13,11 @@ const (
 	mediaTextCSV = "text/csv"
 	MediaMsgpack = "application/x-msgpack"
 	MediaParquet = "application/vnd.apache.parquet"
+	MediaLine    = "application/line-protocol"
 )
 
 // offers are the media types in the order in which a wildcard chooses them.
-var offers = []string{MediaJSON, MediaCSV, mediaTextCSV, MediaMsgpack, MediaParquet}
+var offers = []string{MediaJSON, MediaCSV, mediaTextCSV, MediaMsgpack, MediaParquet, MediaLine}
 
 // Negotiate chooses the media type of an answer by the Accept headers: the
 // entry with the highest q that matches an offer, the first of equals, JSON if

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tsdbd/httpapi/encode"
+	"tsdbd/model/scan"
 	"tsdbd/prom/engine"
 	"tsdbd/query/show"
 )
@@ -26,6 +27,8 @@ type Options struct {
 	Engine *engine.Engine
 	// Explorer answers status/tsdb. nil: there is no such endpoint.
 	Explorer Explorer
+	// Delete deletes rows. An endpoint that does so needs it.
+	Delete func(ctx context.Context, req scan.DeleteRequest) error
 	// Build is the version of the server.
 	Build   string
 	Started time.Time
@@ -53,13 +56,15 @@ const (
 	Login Rights = iota
 	// Read: a user who may read the database.
 	Read
+	// Write: a user who may write to the database. The endpoint changes it.
+	Write
 	// ReadAny: a user who may read the database, or without one an administrator.
 	ReadAny
 )
 
-// Endpoint is a path below /api/v1/.
+// Endpoint is a path of the API.
 type Endpoint struct {
-	// Path is the rest of the path. A final slash: all paths that begin with it.
+	// Path with a final slash is all paths that begin with it and no other endpoint has.
 	Path string
 	// Name is the label in metrics.
 	Name   string
@@ -69,28 +74,48 @@ type Endpoint struct {
 	serve func(*API, *Call) error
 }
 
+// WriteError answers with an error of an endpoint. kind "" is the one of the status.
+func (e Endpoint) WriteError(w http.ResponseWriter, status int, kind, message string) {
+	if e.Path == federatePath {
+		WriteText(w, status, kind, message)
+		return
+	}
+	writeDocument(w, status, kind, message)
+}
+
 // Endpoints returns the table of endpoints.
 func (a *API) Endpoints() []Endpoint {
 	all := []Endpoint{
-		{"query", "prom_query", Read, true, (*API).query},
-		{"query_range", "prom_query_range", Read, true, (*API).queryRange},
-		{"query_exemplars", "prom_query_exemplars", Read, true, (*API).queryExemplars},
-		{"series", "prom_series", Read, true, (*API).series},
-		{"labels", "prom_labels", Read, true, (*API).labelNames},
-		{"label/", "prom_label_values", Read, false, (*API).labelValues},
-		{"metadata", "prom_metadata", Read, false, (*API).metadata},
-		{"format_query", "prom_format_query", Login, true, (*API).formatQuery},
-		{"parse_query", "prom_parse_query", Login, true, (*API).parseQuery},
-		{"rules", "prom_rules", Login, false, (*API).rules},
-		{"alerts", "prom_alerts", Login, false, (*API).alerts},
-		{"targets", "prom_targets", Login, false, (*API).targets},
-		{"status/buildinfo", "prom_status", Login, false, (*API).buildInfo},
-		{"status/runtimeinfo", "prom_status", Login, false, (*API).runtimeInfo},
-		{"status/config", "prom_status", Login, false, (*API).config},
-		{"status/flags", "prom_status", Login, false, (*API).flags},
+		{"/api/v1/query", "prom_query", Read, true, (*API).query},
+		{"/api/v1/query_range", "prom_query_range", Read, true, (*API).queryRange},
+		{"/api/v1/query_exemplars", "prom_query_exemplars", Read, true, (*API).queryExemplars},
+		{"/api/v1/series", "prom_series", Read, true, (*API).series},
+		{"/api/v1/labels", "prom_labels", Read, true, (*API).labelNames},
+		{"/api/v1/label/", "prom_label_values", Read, false, (*API).labelValues},
+		{"/api/v1/metadata", "prom_metadata", Read, false, (*API).metadata},
+		{"/api/v1/format_query", "prom_format_query", Login, true, (*API).formatQuery},
+		{"/api/v1/parse_query", "prom_parse_query", Login, true, (*API).parseQuery},
+		{"/api/v1/rules", "prom_rules", Login, false, (*API).rules},
+		{"/api/v1/alerts", "prom_alerts", Login, false, (*API).alerts},
+		{"/api/v1/targets", "prom_targets", Login, false, (*API).targets},
+		{"/api/v1/targets/metadata", "prom_targets", Login, false, (*API).targetMetadata},
+		{"/api/v1/targets/relabel_steps", "prom_targets", Login, false, (*API).relabelSteps},
+		{"/api/v1/scrape_pools", "prom_targets", Login, false, (*API).scrapePools},
+		{"/api/v1/scrape_pools/config", "prom_targets", Login, false, (*API).scrapePoolConfig},
+		{"/api/v1/alertmanagers", "prom_alerts", Login, false, (*API).alertmanagers},
+		{"/api/v1/notifications", "prom_status", Login, false, (*API).notifications},
+		{"/api/v1/status/walreplay", "prom_status", Login, false, (*API).walReplay},
+		{"/api/v1/admin/tsdb/delete_series", "prom_delete_series", Write, true, (*API).deleteSeries},
+		{"/api/v1/admin/tsdb/clean_tombstones", "prom_delete_series", Write, true, (*API).cleanTombstones},
+		{federatePath, "prom_federate", Read, false, (*API).federate},
+		{"/api/v1/", "prom_missing", Login, true, (*API).missing},
+		{"/api/v1/status/buildinfo", "prom_status", Login, false, (*API).buildInfo},
+		{"/api/v1/status/runtimeinfo", "prom_status", Login, false, (*API).runtimeInfo},
+		{"/api/v1/status/config", "prom_status", Login, false, (*API).config},
+		{"/api/v1/status/flags", "prom_status", Login, false, (*API).flags},
 	}
 	if a.opt.Explorer != nil {
-		all = append(all, Endpoint{"status/tsdb", "tsdb_status", ReadAny, false, (*API).tsdbStatus})
+		all = append(all, Endpoint{"/api/v1/status/tsdb", "tsdb_status", ReadAny, false, (*API).tsdbStatus})
 	}
 	return all
 }
@@ -113,7 +138,7 @@ type Call struct {
 func (c *Call) param(name string) string { return c.Request.FormValue(name) }
 
 // Serve answers a call of an endpoint. After an error of which nothing has been sent, the answer
-// is WriteError.
+// is Endpoint.WriteError.
 func (a *API) Serve(e Endpoint, c *Call) error {
 	c.W.Header().Set("Content-Type", encode.MediaJSON)
 	return e.serve(a, c)

@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/prom"
 	"tsdbd/prom/engine"
 	"tsdbd/query/show"
 )
@@ -110,14 +111,15 @@ func (a *API) explore(ctx context.Context, s *tsdbStatus, x show.Exploration, fo
 	s.TotalSeries += found.Series
 	s.TotalLabelValuePairs += found.Pairs
 	for _, m := range found.Measurements {
-		s.ByMetric = append(s.ByMetric, namedCount{m.Name, m.Series})
+		s.ByMetric = append(s.ByMetric, namedCount{prom.Text(m.Name), m.Series})
 	}
 	for _, k := range found.Keys {
-		s.ByLabel = append(s.ByLabel, namedCount{k.Key, k.Series})
-		s.Values = append(s.Values, namedCount{k.Key, k.Values})
+		name := prom.Text(k.Key)
+		s.ByLabel = append(s.ByLabel, namedCount{name, k.Series})
+		s.Values = append(s.Values, namedCount{name, k.Values})
 	}
 	for _, v := range found.Values {
-		s.ByPair = append(s.ByPair, namedCount{v.Key + "=" + v.Value, v.Series})
+		s.ByPair = append(s.ByPair, namedCount{prom.Text(v.Key + "=" + v.Value), v.Series})
 	}
 	if focus == "" {
 		return nil
@@ -127,7 +129,7 @@ func (a *API) explore(ctx context.Context, s *tsdbStatus, x show.Exploration, fo
 		return err
 	}
 	for _, v := range found.Values {
-		s.ByFocus = append(s.ByFocus, namedCount{v.Value, v.Series})
+		s.ByFocus = append(s.ByFocus, namedCount{prom.Text(v.Value), v.Series})
 	}
 	return nil
 }

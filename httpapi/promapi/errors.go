@@ -71,8 +71,11 @@ func typeOf(status int) string {
 	return "bad_data"
 }
 
-// WriteError answers with an error. kind "" is the one of the status.
-func WriteError(w http.ResponseWriter, status int, kind, message string) {
+// WriteText answers with an error as text, as Prometheus does where no document is answered.
+func WriteText(w http.ResponseWriter, status int, _, message string) { http.Error(w, message, status) }
+
+// writeDocument answers with an error as a document.
+func writeDocument(w http.ResponseWriter, status int, kind, message string) {
 	if kind == "" {
 		kind = typeOf(status)
 	}

@@ -9,33 +9,27 @@ type described struct {
 	Help string `json:"help"`
 }
 
-// metadata answers with what senders said about metrics. Of each metric there is one
-// entry, so that limit_per_metric has no effect.
+// metadata answers with what senders said about metrics.
 func (a *API) metadata(c *Call) error {
-	limit := -1
-	for _, name := range []string{"limit_per_metric", "limit"} {
-		text := c.param(name)
-		if text == "" {
-			continue
-		}
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return badData("%s must be a number", name)
-		}
-		if name == "limit" {
-			limit = n
+	limits := [2]int{-1, -1}
+	for i, name := range []string{"limit", "limit_per_metric"} {
+		if text := c.param(name); text != "" {
+			var err error
+			if limits[i], err = strconv.Atoi(text); err != nil {
+				return badData("%s must be a number", name)
+			}
 		}
 	}
-	if limit == 0 {
+	if limits[0] == 0 {
 		return c.answer(struct{}{}, nil)
 	}
-	entries, err := a.opt.Engine.Metadata(c.Request.Context(), &c.Access, c.param("metric"), max(limit, 0))
+	entries, err := a.opt.Engine.Metadata(c.Request.Context(), &c.Access, c.param("metric"), max(limits[0], 0), max(limits[1], 0))
 	if err != nil {
 		return err
 	}
-	all := make(map[string][]described, len(entries))
+	all := make(map[string][]described)
 	for _, e := range entries {
-		all[e.Metric] = []described{{e.Type, e.Unit, e.Help}}
+		all[e.Metric] = append(all[e.Metric], described{e.Type, e.Unit, e.Help})
 	}
 	return c.answer(all, nil)
 }

@@ -45,9 +45,6 @@ func (a *API) parseQuery(c *Call) error {
 	return c.answer(tree(expr), nil)
 }
 
-// selects reports whether an expression has a selector.
-func selects(expr parser.Expr) bool { return len(parser.ExtractSelectors(expr)) > 0 }
-
 // node is a JSON object of a tree.
 type node = map[string]any
 
@@ -126,13 +123,23 @@ func matchers(all []*labels.Matcher) []any {
 	return out
 }
 
-// durationTree returns the expression of a duration. The parser of the engine makes
-// none, so it is null.
+// durationTree returns the expression of a duration; nil is null.
 func durationTree(e *parser.DurationExpr) any {
 	if e == nil {
 		return nil
 	}
-	return e.String()
+	return node{"type": "durationExpr", "op": e.Op.String(), "lhs": operandTree(e.LHS), "rhs": operandTree(e.RHS), "wrapped": e.Wrapped}
+}
+
+// operandTree returns an operand in the expression of a duration.
+func operandTree(e parser.Expr) any {
+	switch e := e.(type) {
+	case *parser.DurationExpr:
+		return durationTree(e)
+	case *parser.NumberLiteral:
+		return node{"type": "numberLiteral", "val": strconv.FormatFloat(e.Val, 'f', -1, 64), "duration": e.Duration}
+	}
+	return nil
 }
 
 func startOrEnd(item parser.ItemType) any {

@@ -7,12 +7,16 @@ import (
 )
 
 // prefix begins the paths of Prometheus' API that name a database:
-// /prometheus/DB[/RP]/api/v1/... . /prometheus/api/v1/... names none.
+// /prometheus/DB[/RP]/api/v1/... and /prometheus/DB[/RP]/federate. /prometheus/api/v1/...
+// names none.
 const prefix = "/prometheus/"
 
 // HealthPaths are the paths where Prometheus says whether it works. Clients such as
 // Perses ask below the URL of their data source.
 var HealthPaths = []string{"/-/healthy", "/-/ready"}
+
+// federatePath is the path of the one endpoint that is not below /api/v1/.
+const federatePath = "/federate"
 
 // CutPrefix divides a path into the names in its prefix and the path of a route.
 // Slashes in names are escaped.
@@ -23,8 +27,8 @@ func CutPrefix(u *url.URL) (path, db, rp string) {
 	}
 	var names [2]string
 	for i := range 3 {
-		if slices.Contains(HealthPaths, "/"+rest) {
-			return "/" + rest, names[0], names[1]
+		if path := "/" + rest; path == federatePath || slices.Contains(HealthPaths, path) {
+			return path, names[0], names[1]
 		}
 		if path, ok := strings.CutPrefix(rest, "api/v1/"); ok {
 			if path, err := url.PathUnescape("/api/v1/" + path); err == nil {

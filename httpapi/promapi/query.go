@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"tsdbd/httpapi/encode"
+	"tsdbd/prom"
 	"tsdbd/prom/engine"
 )
 
@@ -123,7 +125,7 @@ func parameterError(err error, name string) error {
 	return err
 }
 
-// queryExemplars answers that there are no exemplars.
+// queryExemplars answers with the exemplars of the series that a query selects.
 func (a *API) queryExemplars(c *Call) error {
 	start, err := c.timeOr("start", minTime)
 	if err != nil {
@@ -136,13 +138,59 @@ func (a *API) queryExemplars(c *Call) error {
 	if end.Before(start) {
 		return badData("end timestamp must not be before start timestamp")
 	}
-	expr, err := a.opt.Engine.Parse(c.Request.Context(), &c.Access, c.param("query"))
+	found, selects, err := a.opt.Engine.Exemplars(c.Request.Context(), &c.Access, c.param("query"), start, end)
 	if err != nil {
 		return err
 	}
-	if !selects(expr) {
+	if !selects {
 		c.W.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return c.answer([]string{}, nil)
+	if err := c.head(); err != nil {
+		return err
+	}
+	for i := range found {
+		if err := c.append(func(b []byte) []byte { return appendExemplars(b, &found[i], i == 0) }); err != nil {
+			return err
+		}
+	}
+	err = c.append(func(b []byte) []byte {
+		if len(found) == 0 {
+			b = append(b, '[')
+		}
+		return append(b, ']')
+	})
+	if err != nil {
+		return err
+	}
+	return c.tail(nil)
+}
+
+// appendExemplars appends the exemplars of a series.
+func appendExemplars(b []byte, s *engine.SeriesExemplars, first bool) []byte {
+	open := byte(',')
+	if first {
+		open = '['
+	}
+	b = appendLabels(append(append(b, open), `{"seriesLabels":`...), s.Labels)
+	for i := range s.List {
+		if i == 0 {
+			b = append(b, `,"exemplars":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		e := &s.List[i]
+		b = append(b, `{"labels":{`...)
+		comma := false
+		for name, value := range prom.ExemplarLabels(e) {
+			if comma {
+				b = append(b, ',')
+			}
+			comma = true
+			b = encode.AppendString(append(encode.AppendString(b, name), ':'), value)
+		}
+		b = appendNumber(append(b, `},"value":`...), e.Value)
+		b = append(appendSeconds(append(b, `,"timestamp":`...), e.Time), '}')
+	}
+	return append(b, "]}"...)
 }

@@ -164,9 +164,15 @@ func (r reader) Read(p []byte) (int, error) {
 }
 
 // isGzip reports whether a body is compressed. x-gzip is the old name of gzip.
-func isGzip(h http.Header) bool {
-	encoding := strings.TrimSpace(h.Get("Content-Encoding"))
-	return strings.EqualFold(encoding, "gzip") || strings.EqualFold(encoding, "x-gzip")
+func isGzip(h http.Header) bool { return encoding(h) == "gzip" || encoding(h) == "x-gzip" }
+
+// Reads reports whether Read decodes the Content-Encoding of a body, or there is none.
+func Reads(h http.Header) bool {
+	return isGzip(h) || encoding(h) == "" || encoding(h) == "identity"
+}
+
+func encoding(h http.Header) string {
+	return strings.ToLower(strings.TrimSpace(h.Get("Content-Encoding")))
 }
 
 // gunzip decompresses src. An empty source is an empty body: some clients mark

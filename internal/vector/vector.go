@@ -108,6 +108,27 @@ func SumInts(x []int64) int64 {
 	return s + s1 + s2 + s3
 }
 
+// OrInts returns the bits that are set in some of the sums of bias and a value of x.
+func OrInts(x []int64, bias int64) uint64 {
+	var s, s1, s2, s3 int64
+	for len(x) >= 8 {
+		v := (*[8]int64)(x)
+		s |= v[0] + bias
+		s1 |= v[1] + bias
+		s2 |= v[2] + bias
+		s3 |= v[3] + bias
+		s |= v[4] + bias
+		s1 |= v[5] + bias
+		s2 |= v[6] + bias
+		s3 |= v[7] + bias
+		x = x[8:]
+	}
+	for _, v := range x {
+		s |= v + bias
+	}
+	return uint64(s | s1 | s2 | s3)
+}
+
 // MinInt returns the smallest of x, which is not empty.
 func MinInt(x []int64) int64 {
 	m := x[0]

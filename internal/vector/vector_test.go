@@ -44,6 +44,13 @@ func TestPlainLoops(t *testing.T) {
 		if got := SumInts(ints); got != total {
 			t.Fatalf("seed %d: sum of %v is %d, want %d", seed, ints, got, total)
 		}
+		var or uint64
+		for _, v := range ints {
+			or |= uint64(v + 5)
+		}
+		if got := OrInts(ints, 5); got != or {
+			t.Fatalf("seed %d: bits of %v and 5 are %x, want %x", seed, ints, got, or)
+		}
 		if got, want := MinInt(ints), slices.Min(ints); got != want {
 			t.Fatalf("seed %d: minimum of %v is %d, want %d", seed, ints, got, want)
 		}

@@ -69,7 +69,7 @@ func render(b *point.Batch) string {
 func TestRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 3))
 	pick := func(s []string) string { return s[r.IntN(len(s))] }
-	alphabet := []string{"a", "b", "\\", "\\", "\"", ",", "=", " ", "#", "é", "\u0085", "i", "1", "/", "'", "{"}
+	alphabet := []string{"a", "b", "\\", "\\", "\"", ",", "=", " ", "#", "é", "\u0085", "i", "1", "/", "'", "{", "\n", "\\\n", "\r", "\t", "\x00", "\x7f", "\xff", "\xe4", "\xed\xa0"}
 	name := func() string {
 		var s strings.Builder
 		for range 1 + r.IntN(8) {

@@ -80,6 +80,9 @@ func (b *Builder) Series(measurement string, tags model.Tags) error {
 	return b.refused
 }
 
+// Key returns the key of the series. It is valid until the next Series.
+func (b *Builder) Key() []byte { return b.key }
+
 func keyTooLong(n int) error {
 	return fmt.Errorf("max key length exceeded: %d > %d", n, model.MaxKeyLength)
 }
@@ -177,7 +180,7 @@ func (b *Builder) check(time int64) error {
 		return nil
 	}
 	for i, f := range b.row.fields {
-		if reason := model.UnstorableName(f.Key); reason != "" {
+		if reason := model.UnstorableField(f.Key); reason != "" {
 			return fmt.Errorf("field %q of %q %s", f.Key, b.measurement, reason)
 		}
 		if slices.ContainsFunc(b.row.fields[:i], func(g column.Field) bool { return g.Key == f.Key }) {

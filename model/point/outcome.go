@@ -39,12 +39,16 @@ type PartialWriteError struct {
 	Reason          string
 	Dropped         int
 	Database        string
-	RetentionPolicy string
+	RetentionPolicy string // empty: the text does not name it
 }
 
 // Error returns InfluxDB's text.
 func (e *PartialWriteError) Error() string {
-	return fmt.Sprintf("partial write: %s dropped=%d for database: %s for retention policy: %s", e.Reason, e.Dropped, e.Database, e.RetentionPolicy)
+	text := fmt.Sprintf("partial write: %s dropped=%d for database: %s", e.Reason, e.Dropped, e.Database)
+	if e.RetentionPolicy != "" {
+		text += " for retention policy: " + e.RetentionPolicy
+	}
+	return text
 }
 
 // PartialWrite returns the first reason and the number of dropped points.

@@ -86,6 +86,13 @@ func (s *Series) Mark() (before bool) {
 	return before
 }
 
+// Unmark takes the mark away.
+func (s *Series) Unmark() {
+	if s.slot&isLone != 0 {
+		s.place = 0
+	}
+}
+
 // KeyLength returns the length of Key, without looking at it.
 func (s *Series) KeyLength() int {
 	if s.slot&isLone != 0 {

@@ -19,6 +19,9 @@ type Loss struct {
 	// Deletes says that deletes and moves were lost: points that were deleted may be in
 	// answers, and points of moved series under their old names. Otherwise points are missing from them.
 	Deletes bool
+	// Older says that the files are an older copy: points that came since are missing, and
+	// what Deletes says.
+	Older bool
 }
 
 // String tells a client what is missing.
@@ -30,6 +33,9 @@ func (l *Loss) String() string {
 	where := "somewhere"
 	if l.Shard != 0 {
 		where = fmt.Sprintf("in shard %d, %s to %s", l.Shard, formatTime(l.Range.Min), formatTime(l.Range.Max))
+	}
+	if l.Older {
+		return fmt.Sprintf("points are missing and deleted points and old names of series may be back %s: its files are an older copy, see %s.reason", where, l.Path)
 	}
 	if l.Gone {
 		return fmt.Sprintf("%s %s: files are gone, see %s.reason", what, where, l.Path)

@@ -140,7 +140,8 @@ type Chunk interface {
 	// Stats sets st to the statistics of column i, or returns false if there are
 	// none and the column must be decoded; st then holds nothing of use.
 	Stats(i int, st *Stats) bool
-	// Sum is Stats for callers that need only Count, Sum, and SumError.
+	// Sum is Stats for callers that need only Count, Sum, and SumError, and of
+	// integers Min and Max.
 	Sum(i int, st *Stats) bool
 	// Count returns the number of non-null values of column i, and false if the
 	// column must be decoded to count them.

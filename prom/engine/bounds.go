@@ -87,7 +87,8 @@ const (
 
 // readsOf returns how many points a function reads in the time that it takes for one.
 func readsOf(function string) float64 {
-	if function == "quantile_over_time" { // it sorts each window
+	switch function {
+	case "quantile_over_time", "mad_over_time": // they sort each window
 		return 50
 	}
 	return 1
@@ -120,7 +121,7 @@ func boundsOf(expr parser.Expr, req *Request) bounds {
 	}
 	return bounds{
 		fixed:  toBytes(w.fixed),
-		series: toBytes(copies*w.steps*pointBytes + seriesBytes + w.values),
+		series: toBytes(copies*w.steps*pointBytes + seriesBytes + w.values + w.spread),
 		values: w.values > 0,
 		matrix: expr.Type() == parser.ValueTypeMatrix,
 		labels: w.labels,
@@ -142,7 +143,8 @@ func toBytes(n float64) int64 { return int64(min(n, math.MaxInt64/4)) }
 type walk struct {
 	steps     float64 // the most steps of a series
 	fixed     float64 // bytes
-	values    float64 // bytes of the series that one series may give
+	values    float64 // bytes of the series that one series may give with each step
+	spread    float64 // bytes of the series that one series may give at all steps
 	operators bool    // points are operands of something
 	labels    growth
 	reads     float64 // the most points in the windows of a subquery
@@ -174,6 +176,9 @@ func (l level) Visit(node parser.Node, _ []parser.Node) (parser.Visitor, error) 
 		l.growth = l.around(labelsOf(n), 1)
 		if len(n.Args) == 0 {
 			l.walk.fixed += l.more
+		}
+		if n.Func.Name == "histogram_quantiles" { // a series for each quantile
+			l.walk.spread += float64(len(n.Args)) * (l.steps*pointBytes + seriesBytes)
 		}
 		if len(n.Args) == 0 || n.Args[len(n.Args)-1].Type() != parser.ValueTypeMatrix {
 			l.walk.operators = true

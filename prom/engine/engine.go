@@ -28,6 +28,8 @@ const subqueryStep = time.Minute
 // Options adjust an Engine. Storage and Queries are required.
 type Options struct {
 	Storage scan.Storage
+	// Exemplars has the exemplars; nil: there are none.
+	Exemplars Exemplars
 	// Queries admits the queries, together with those of other languages.
 	Queries *admission.Queries
 	// Memory is asked whether the server is short of memory; nil: it never is.
@@ -43,12 +45,14 @@ type Options struct {
 type Limits struct {
 	// Lookback is how old the latest sample of a series may be. 0: DefaultLookback.
 	Lookback time.Duration
+	// Experimental allows the functions and modifiers that Prometheus has only with
+	// a feature flag.
+	Experimental bool
 }
 
 // Engine runs PromQL over one storage.
 type Engine struct {
 	opt      Options
-	parser   parser.Parser
 	limits   atomic.Pointer[Limits]
 	machines sync.Pool // of *machine
 }
@@ -59,7 +63,7 @@ func New(opt Options) *Engine {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	disableTracing()
-	e := &Engine{opt: opt, parser: parser.NewParser(parser.Options{})}
+	e := &Engine{opt: opt}
 	e.SetLimits(opt.Limits)
 	return e
 }
@@ -68,6 +72,23 @@ func New(opt Options) *Engine {
 func (e *Engine) SetLimits(l Limits) {
 	l.Lookback = cmp.Or(max(0, l.Lookback), DefaultLookback)
 	e.limits.Store(&l)
+}
+
+// What is in the language: without flags of Prometheus, and with all of them.
+var (
+	standard     = parser.NewParser(parser.Options{ExperimentalDurationExpr: true})
+	experimental = parser.NewParser(parser.Options{
+		ExperimentalDurationExpr: true, EnableExperimentalFunctions: true,
+		EnableExtendedRangeSelectors: true, EnableBinopFillModifiers: true,
+	})
+)
+
+// syntax returns the parser of queries that start now.
+func (e *Engine) syntax() parser.Parser {
+	if e.Limits().Experimental {
+		return experimental
+	}
+	return standard
 }
 
 // Limits returns the present limits.
@@ -137,6 +158,9 @@ func (e *Engine) Run(ctx context.Context, req *Request, sink Sink) (out *Outcome
 		if err != nil {
 			return err
 		}
+		if expr, err = resolve(expr, req); err != nil {
+			return err
+		}
 		out, err = r.evaluate(req, expr, sink)
 		return err
 	})
@@ -160,7 +184,7 @@ func (e *Engine) Selectors(texts []string) (sets [][]*labels.Matcher, err error)
 			return nil, err
 		}
 	}
-	if sets, err = e.parser.ParseMetricSelectors(texts); err != nil {
+	if sets, err = e.syntax().ParseMetricSelectors(texts); err != nil {
 		return nil, &Error{BadData, err}
 	}
 	return sets, nil

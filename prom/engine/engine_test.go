@@ -328,7 +328,7 @@ func TestSubqueryReads(t *testing.T) {
 // Windows of a series that have too many points end the evaluation, whichever way they
 // come from.
 func TestLongWindows(t *testing.T) {
-	e := newEngine(t, admission.Limits{}, nil, seriesOf(3, 100)+"h __histogram__=\"x\",value=1 600\n")
+	e := newEngine(t, admission.Limits{}, nil, seriesOf(3, 100)+"h __histogram__=\"x\",value=1 600\nwide __histogram__=\""+strings.Repeat("x", 8000)+"\",value=1 600\n")
 	for text, want := range map[string]float64{ // samples, and in how many windows they are
 		"rate(m[10m])":                      79 * 11,
 		"rate(m[10m] @ 900)":                0,
@@ -337,8 +337,10 @@ func TestLongWindows(t *testing.T) {
 		"quantile_over_time(0.5, m[10m])":   79 * 11 * 50,
 		"quantile_over_time(1, (-m)[10m:])": 71 * 10 * 50,
 		"m":                                 0,
-		"rate(h[10m])":                      1 * 11 * 10,
-		"sum_over_time(h[10m])":             1 * 11 * 100,
+		"rate(h[10m])":                      1 * 11 * (10 + 1./8),
+		"sum_over_time(h[10m])":             1 * 11 * (100 + 2),
+		"rate(wide[10m])":                   1 * 11 * (10 + 1000),
+		"avg_over_time(wide[10m])":          1 * 11 * (100 + 16000), // a histogram weighs by its buckets
 	} {
 		req := request(text, 80)
 		req.Start, req.Stats = req.Start.Add(600*time.Second), true
@@ -472,9 +474,11 @@ func TestContextStaysFlat(t *testing.T) {
 func TestSlices(t *testing.T) {
 	memory := admission.NewMemory(1 << 30)
 	e := newEngine(t, admission.Limits{MemoryBytes: 1 << 30}, memory, seriesOf(9, 30))
+	e.SetLimits(Limits{Experimental: true})
 	for _, text := range []string{
 		`count_values("v", m)`, `count_values by (i) ("v", m % 7)`, `count_values("v", m @ start())`, `count_values("v", m @ end() + m)`,
 		`sum(count_values("v", m)) or m{i="00002"}`, `count_values("v", max_over_time(m[5m:1m] @ start()))`, `max(count_values("v", m % 3))`,
+		`count_values("v", sum_over_time(m[range()/2]) + step() + range() + start() + end())`,
 	} {
 		for _, steps := range []int{2, sliceSteps, sliceSteps + 1, 29} {
 			req := request(text, steps)
@@ -531,5 +535,68 @@ func TestSlices(t *testing.T) {
 	}
 	if _, err := e.Run(t.Context(), request(`count_values("v", m + time())`, 300), &table{}); !errors.Is(err, admission.ErrMemory) {
 		t.Error(err)
+	}
+}
+
+// Durations that are computed equal durations that are written, for whatever evaluates
+// them, and the bounds hold for them.
+func TestDurations(t *testing.T) {
+	memory := admission.NewMemory(1 << 30)
+	e := newEngine(t, admission.Limits{MemoryBytes: 32 << 20}, memory, seriesOf(9, 60))
+	for text, plain := range map[string]string{ // of 29 steps: a step is 1m, the range 28m
+		"rate(m[2m+1m])":                               "rate(m[3m])",
+		"rate(m[step()*4])":                            "rate(m[4m])",
+		"m offset (range()/4)":                         "m offset 7m",
+		"m offset -step()":                             "m offset -1m",
+		"sum(avg_over_time(m[range()/7] offset (1m)))": "sum(avg_over_time(m[4m] offset 1m))",
+		"max_over_time(rate(m[2*step()])[min_of(range(), 5m):max_of(step()/2, 10s)] offset (2m-1m))": "max_over_time(rate(m[2m])[5m:30s] offset 1m)",
+		`count_values("v", sum_over_time(m[range()/2]))`:                                             `count_values("v", sum_over_time(m[14m]))`,
+		"rate(m[range()]) / rate(m[step() * 3])":                                                     "rate(m[28m]) / rate(m[3m])",
+		"absent_over_time(nosuch[range()])":                                                          "absent_over_time(nosuch[28m])",
+	} {
+		for _, stats := range []bool{false, true} { // with them Prometheus' engine evaluates all
+			var got, want table
+			for text, v := range map[string]*table{text: &got, plain: &want} {
+				req := request(text, 29)
+				req.Stats = stats
+				if _, err := e.Run(t.Context(), req, v); err != nil {
+					t.Errorf("%s: %v", text, err)
+				}
+			}
+			if got.text.String() != want.text.String() {
+				t.Errorf("%s: %s\n%s: %s", text, &got.text, plain, &want.text)
+			}
+		}
+	}
+	for text, want := range map[string]string{
+		"rate(m[step()-1m])":        "7:16: duration must be greater than 0",
+		"m offset (1m/(1m-step()))": "division by zero",
+		"limitk(1, m)":              "limitk() is experimental",
+		"max_over_time(vector(1)[100*365d:step()*0.0001])":                      "memory",
+		"sum_over_time(sum_over_time(vector(1)[range()*60:1s])[range()*60:1s])": "the windows of a series have",
+		"max_over_time((m)[100*365d:step()*0.001])":                             "memory",
+	} {
+		if _, err := e.Run(t.Context(), request(text, 29), &table{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if memory.Used() != 0 {
+		t.Errorf("%d bytes stay charged", memory.Used())
+	}
+}
+
+// Each quantile of histogram_quantiles is a series, which is charged.
+func TestQuantilesMemory(t *testing.T) {
+	var points strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&points, "h,i=%d,le=1 value=1 60\nh,i=%d,le=+Inf value=2 60\n", i, i)
+	}
+	e := newEngine(t, admission.Limits{MemoryBytes: 1200 << 10}, nil, points.String())
+	e.SetLimits(Limits{Experimental: true})
+	for n, fits := range map[int]bool{3: true, 10: false} {
+		_, err := e.Run(t.Context(), request(`histogram_quantiles(h, "q"`+strings.Repeat(", 0.5", n)+`)`, 5), &table{})
+		if fits != (err == nil || !errors.Is(err, admission.ErrMemory)) {
+			t.Errorf("%d quantiles: %v", n, err)
+		}
 	}
 }

@@ -110,10 +110,11 @@ func (e *Engine) LabelValues(ctx context.Context, l *Lookup, name string) ([]str
 }
 
 // Metadata returns what senders said about metrics, sorted by metric: about one, or
-// about all if metric is "". 0 is no limit.
-func (e *Engine) Metadata(ctx context.Context, access *Access, metric string, limit int) (entries []metadata.Entry, err error) {
+// about all if metric is "". Limits are of the metrics and of the entries of each; 0 is no
+// limit.
+func (e *Engine) Metadata(ctx context.Context, access *Access, metric string, limit, perMetric int) (entries []metadata.Entry, err error) {
 	err = e.admit(ctx, access, func() string { return "metadata " + strconv.Quote(metric) }, func(r *run) error {
-		entries, err = metadata.Read(r.ctx, e.opt.Storage, access.DB, access.RP, metadata.ReadOptions{Metric: metric, Limit: limit, Charge: r.keep})
+		entries, err = metadata.Read(r.ctx, e.opt.Storage, access.DB, access.RP, metadata.ReadOptions{Metric: metric, Limit: limit, PerMetric: perMetric, Charge: r.keep})
 		if r.lacks(err) {
 			return nil
 		}

@@ -31,7 +31,7 @@ func (e *Engine) machine(expr parser.Expr) *machine {
 	}
 	m, _ := e.machines.Get().(*machine)
 	if m == nil || m.samples != samples {
-		m = &machine{Parser: e.parser, samples: samples}
+		m = &machine{Parser: standard, samples: samples}
 		m.engine = promql.NewEngine(promql.EngineOpts{
 			Logger: e.opt.Logger, Parser: m, MaxSamples: samples,
 			Timeout:                  math.MaxInt64, // the context has the time limit

@@ -2,9 +2,13 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"tsdbd/model/scan"
+	"tsdbd/prom/queryable"
 )
 
 // Series is a series with its samples.
@@ -59,4 +63,26 @@ func (r *run) read(s *Selection, warn func(string), each func(Series) error) err
 		}
 	}
 	return set.Err()
+}
+
+// SharedRowsError refuses to delete a metric whose rows have other metrics too.
+type SharedRowsError = queryable.SharedRowsError
+
+// Deletes returns the requests that delete the rows of the series that selectors choose,
+// between two times, both inclusive. An error is an *Error; the storage may find a
+// *SharedRowsError.
+func (e *Engine) Deletes(access *Access, texts []string, start, end time.Time) (requests []scan.DeleteRequest, err error) {
+	sets, err := e.Selectors(texts)
+	if err != nil {
+		return nil, err
+	}
+	src := queryable.Source{Storage: e.opt.Storage, DB: access.DB, RP: access.RP}
+	for _, matchers := range sets {
+		req, err := src.Delete(start.UnixMilli(), end.UnixMilli(), matchers)
+		if err != nil {
+			return nil, &Error{BadData, err}
+		}
+		requests = append(requests, req)
+	}
+	return requests, nil
 }

@@ -30,6 +30,7 @@ type run struct {
 	// watched says that watch runs.
 	watched bool
 	failed  error // of the sink
+	syntax  parser.Parser
 }
 
 // admit runs f as a query.
@@ -41,7 +42,7 @@ func (e *Engine) admit(ctx context.Context, access *Access, text func() string, 
 		return &Error{Unavailable, err}
 	}
 	defer task.End()
-	r := &run{Engine: e, ctx: ctx, task: task, access: access, turn: access.Turn}
+	r := &run{Engine: e, ctx: ctx, task: task, access: access, turn: access.Turn, syntax: e.syntax()}
 	if r.turn == nil {
 		r.turn = new(admission.Turn)
 	}
@@ -72,11 +73,21 @@ func (r *run) parse(text string) (parser.Expr, error) {
 	if err := r.keep(regexMemory * budget.Bytes()); err != nil {
 		return nil, err
 	}
-	expr, err := r.parser.ParseExpr(text)
+	expr, err := r.syntax.ParseExpr(text)
 	if err != nil {
 		return nil, &Error{BadData, err}
 	}
 	return expr, nil
+}
+
+// tree returns the expression of a request that was parsed before. An evaluation changes
+// its tree.
+func (r *run) tree(req *Request) (parser.Expr, error) {
+	expr, err := r.syntax.ParseExpr(req.Expr)
+	if err != nil {
+		return nil, &Error{BadData, err}
+	}
+	return resolve(expr, req)
 }
 
 // evaluate computes an expression and hands its value out.
@@ -107,8 +118,8 @@ func (r *run) evaluate(req *Request, expr parser.Expr, sink Sink) (*Outcome, err
 		return out, err
 	}
 	_ = r.keep(held - r.claim.Held()) // giving back cannot fail
-	if expr, err = r.parser.ParseExpr(req.Expr); err != nil {
-		return nil, &Error{BadData, err}
+	if expr, err = r.tree(req); err != nil {
+		return nil, err
 	}
 	return r.sliced(req, expr, sink, max(1, int(float64(steps)*sliceReads/long.reads)))
 }

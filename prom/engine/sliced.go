@@ -31,11 +31,10 @@ func (r *run) sliced(req *Request, expr parser.Expr, sink Sink, size int) (*Outc
 				return nil, err
 			}
 			var err error
-			if expr, err = r.parser.ParseExpr(req.Expr); err != nil {
-				return nil, &Error{BadData, err}
+			if expr, err = r.tree(req); err != nil {
+				return nil, err
 			}
 		}
-		pin(expr, req)
 		part := *req
 		part.StepStats = false
 		part.Start = req.Start.Add(time.Duration(first) * req.step())
@@ -70,9 +69,9 @@ func (r *run) sliced(req *Request, expr parser.Expr, sink Sink, size int) (*Outc
 // sorts returns what Prometheus' engine says about sort in a range query. It does not say
 // so of a single step, which a slice may be.
 func (r *run) sorts(req *Request) (notes annotations.Annotations, err error) {
-	expr, err := r.parser.ParseExpr(req.Expr)
+	expr, err := r.tree(req)
 	if err != nil {
-		return nil, &Error{BadData, err}
+		return nil, err
 	}
 	if expr, err = promql.PreprocessExpr(expr, req.Start, req.End, req.Step); err != nil {
 		return nil, err
@@ -93,25 +92,6 @@ func addSorts(node parser.Node, to *annotations.Annotations) {
 	if call, ok := node.(*parser.Call); ok && strings.HasPrefix(call.Func.Name, "sort") {
 		to.Add(annotations.NewSortInRangeQueryWarning(call.PosRange))
 	}
-}
-
-// pin replaces the modifiers @ start() and @ end() by the times of the whole query.
-func pin(expr parser.Expr, req *Request) {
-	times := map[parser.ItemType]int64{parser.START: req.Start.UnixMilli(), parser.END: req.End.UnixMilli()}
-	at := func(bound *parser.ItemType, timestamp **int64) {
-		if t, ok := times[*bound]; ok {
-			*bound, *timestamp = 0, &t
-		}
-	}
-	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
-		switch n := node.(type) {
-		case *parser.VectorSelector:
-			at(&n.StartOrEnd, &n.Timestamp)
-		case *parser.SubqueryExpr:
-			at(&n.StartOrEnd, &n.Timestamp)
-		}
-		return nil
-	})
 }
 
 // gathered is a matrix that grows with each slice.

@@ -58,7 +58,9 @@ func (q *querier) Select(ctx context.Context, sorted bool, hints *storage.Select
 	if set, ok := q.source.parts.of(matchers); ok {
 		return &seriesSet{SeriesSet: set, source: q.source}
 	}
-	return &seriesSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), source: q.source, windows: windowsOf(hints), histogram: histogramReads(hints)}
+	set := &seriesSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), source: q.source, windows: windowsOf(hints)}
+	set.histogram, set.letter = histogramReads(hints)
+	return set
 }
 
 // windowsOf returns how often a function may read a sample of a range selector, and 0 if
@@ -77,10 +79,11 @@ type seriesSet struct {
 	storage.SeriesSet
 	source  *source
 	windows float64 // in which a sample is read
-	// histogram is as how many samples one of histograms counts.
-	histogram float64
-	block     []series // is filled and then replaced
-	err       error
+	// histogram is as how many samples a histogram counts, and letter a letter of its text.
+	histogram, letter float64
+
+	block []series // is filled and then replaced
+	err   error
 }
 
 // blockSeries is how many series are allocated at once.
@@ -135,27 +138,32 @@ func (s *series) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	return i
 }
 
-// histogramReads returns how many floats a function reads in the time of a histogram.
-func histogramReads(hints *storage.SelectHints) float64 {
+// histogramReads returns how many floats a function reads in the time of a histogram, and
+// how many for each letter of its text. Buckets take a letter or more: 9,000 small
+// counts 12,000. Adding up 9,000 buckets takes 20 to 100 us, a float 4 ns.
+func histogramReads(hints *storage.SelectHints) (histogram, letter float64) {
 	if hints != nil && (hints.Func == "sum_over_time" || hints.Func == "avg_over_time") {
-		return 100 // it adds up the buckets
+		return 100, 2 // it adds up the buckets
 	}
-	return 10
+	return 10, 1. / 8 // it compares some of them at most, unless a counter is reset all the time
 }
 
 // fits returns an error if the engine would read the windows of a series for too long.
 func (s *seriesSet) fits(it chunkenc.Iterator) error {
-	counted, ok := it.(interface{ Samples() (int, bool, error) })
+	counted, ok := it.(interface {
+		Samples() (int, int64, error)
+	})
 	if !ok {
 		return nil
 	}
-	n, histograms, err := counted.Samples()
+	n, letters, err := counted.Samples()
 	if err != nil {
 		return err
 	}
 	reads := float64(n) * s.windows
-	if histograms {
+	if letters > 0 {
 		reads *= s.histogram
+		reads += float64(letters) * s.letter * s.windows
 	}
 	if limit := s.source.reads; reads > limit {
 		return &longWindows{reads: reads, limit: limit}

@@ -9,5 +9,7 @@
 // wrong is left out, and the first of them is reported with its number. Exemplars are
 // passed over.
 //
+// Writer writes samples in this form.
+//
 // The package does no input and output. Its functions are safe for concurrent use.
 package exposition

@@ -55,7 +55,7 @@ func TestRead(t *testing.T) {
 	f(`a:b_total{x="1" , y = "2",} 1e3 5`, "a:b_total,_=a:b_total,x=1,y=2 1000 @5")
 	f("a NaN 1\na +Inf 2\na -Inf 3\na Inf 4\na nan 5", "a,_=a NaN @1", "a,_=a +Inf @2", "a,_=a -Inf @3", "a,_=a +Inf @4", "a,_=a NaN @5")
 	f(`a{x="\"q\" {,} = # 0",y="a\\n"} 1`, `a,_=a,x="q"\ {\,}\ \=\ #\ 0,y=a\n 1 @7`)
-	f(`a{x="one\ntwo"} 1`, `refused 1: tag "x" of "a" contains a control character`) // line protocol cannot express it
+	f(`a{x="one\ntwo"} 1`, `refused 1: tag "x" of "a" contains a newline`) // line protocol cannot express it
 	f(`{"my.metric","the label"="x",b="y"} 1`, `my.metric,_=my.metric,b=y,the\ label=x 1 @7`)
 	f(`{a="x","m"} 1`, "m,_=m,a=x 1 @7")
 	f(`h_bucket{le="1"} 3 9 # {trace="a"} 0.5 8`, "h_bucket,_=h_bucket,le=1 3 @9")

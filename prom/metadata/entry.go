@@ -56,6 +56,9 @@ func Append(b *point.Builder, e *Entry, at int64) error {
 	if err := b.Series(Measurement, model.Tags{{Key: metricTag, Value: e.Metric}}); err != nil {
 		return err
 	}
+	if !utf8.ValidString(e.Metric) {
+		return fmt.Errorf("name of metric %q is not valid UTF-8", e.Metric)
+	}
 	texts := []string{e.Type, e.Help, e.Unit}
 	for i, text := range texts {
 		switch {

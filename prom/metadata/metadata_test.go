@@ -65,6 +65,22 @@ func TestRead(t *testing.T) {
 	if _, err := Read(context.Background(), store, "none", "", ReadOptions{}); !errors.Is(err, meta.ErrDatabaseNotFound) {
 		t.Errorf("no database: %v", err)
 	}
+
+	// The rows of two hours count, wherever they are.
+	lines := func(series string, rows ...string) {
+		t.Helper()
+		for _, r := range rows {
+			help, at, _ := strings.Cut(r, " ")
+			store.Write(t, "db", "autogen", "s", fmt.Sprintf(`__metadata__,metric=%s type="gauge",help="%s" %s`, series, help, at))
+		}
+	}
+	lines("several", "gone 80000", "edge 86400", "one 90000", "two 90030", "one 93600")
+	lines("several,more=x", "three 93000", "two 93030", "gone 86000")
+	lines("week", "before 345590", "after 345610") // shards begin between them
+	f(ReadOptions{Metric: "several"}, "several|gauge|one|", "several|gauge|two|", "several|gauge|three|", "several|gauge|edge|")
+	f(ReadOptions{Metric: "several", PerMetric: 2}, "several|gauge|one|", "several|gauge|two|")
+	f(ReadOptions{Metric: "week"}, "week|gauge|after|", "week|gauge|before|")
+	f(ReadOptions{Limit: 3, PerMetric: 1}, odd, old, "several|gauge|one|")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := Read(ctx, store, "db", "autogen", ReadOptions{}); !errors.Is(err, context.Canceled) {
@@ -92,7 +108,8 @@ func TestAppend(t *testing.T) {
 		}
 	}
 	f(Entry{Metric: "up", Type: "gauge", Help: "Two\nlines.", Unit: ""}, `__metadata__,metric=up`)
-	f(Entry{Metric: "a\nb", Type: "gauge"}, `tag "metric" of "__metadata__" contains a control character`)
+	f(Entry{Metric: "a\nb", Type: "gauge"}, `tag "metric" of "__metadata__" contains a newline`)
+	f(Entry{Metric: "a\xff", Type: "gauge"}, `name of metric "a\xff" is not valid UTF-8`)
 	f(Entry{Metric: "up", Type: "gauge", Help: "\xff"}, `help of metric "up" is not valid UTF-8`)
 	f(Entry{Metric: "up", Type: "gauge", Help: strings.Repeat("x", maxText+1)}, `help of metric "up" is longer than 65536 bytes`)
 	f(Entry{Metric: "up", Type: "gauge", Unit: "\xff"}, `unit of metric "up" is not valid UTF-8`)
@@ -123,6 +140,7 @@ func TestRecent(t *testing.T) {
 	write(now, up)
 	f(fresh(now, 1, "a", up), 0)
 	f(fresh(now, 1, "a", changed, up, other), 2)
+	f(fresh(now, 1, "a", changed, other, changed, other), 2)
 	f(fresh(now, 2, "a", up), 1)
 	f(fresh(now, 1, "b", up), 1)
 	f(fresh(now.Add(time.Hour-1), 1, "a", up), 0)

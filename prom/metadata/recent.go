@@ -23,18 +23,23 @@ type Recent struct {
 }
 
 // Fresh returns the entries that were not written in the hour of now to a retention
-// policy of a database. It keeps the order, and uses the memory of the slice.
+// policy of a database, each of them once. It keeps the order, and uses the memory of the slice.
 func (r *Recent) Fresh(entries []Entry, database uint32, rp string, now time.Time) []Entry {
 	fresh := entries[:0]
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turn(now)
+	given := make(map[uint64]struct{})
 	for i := range entries {
 		key := r.key(&entries[i], database, rp)
 		if _, ok := r.mu.young[key]; ok {
 			continue
 		}
-		if _, ok := r.mu.old[key]; !ok {
+		if _, ok := r.mu.old[key]; ok {
+			continue
+		}
+		if _, ok := given[key]; !ok {
+			given[key] = struct{}{}
 			fresh = append(fresh, entries[i])
 		}
 	}

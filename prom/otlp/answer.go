@@ -12,7 +12,7 @@ import (
 type Result struct {
 	Points    int // data points of the request
 	Rejected  int // those that were not stored, or not completely
-	Exemplars int // exemplars, which are never stored
+	Exemplars int // exemplars of the request; those that can be stored are in Exemplars of Rows
 
 	reasons []reason
 	others  int // rejected data points with other reasons

@@ -20,7 +20,7 @@
 //   - What is wrong with a data point, a metric or a scope costs only its own data
 //     points. Bytes that are not a request cost the whole request.
 //   - Delta temporality is rejected.
-//   - Exemplars are counted and not stored.
+//   - Exemplars go to the series of their data point, those of a histogram to a bucket.
 //
 // Memory is bounded: rows are charged before they are made (prom.Rows), because a
 // request can repeat long labels of its resource for every data point.

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -165,10 +166,13 @@ func (r *reader) value(m member) error {
 			r.dst[at+i] = byte(n&0x7f) | 0x80
 		}
 		r.dst[at+reserved-1] &= 0x7f
-	case kindText, kindBytes:
+	case kindText, kindBytes, kindHex:
 		s, err := r.string()
 		if err == nil && m.kind == kindBytes {
 			s, err = r.base64(s)
+		}
+		if m.kind == kindHex {
+			s = decodeHex(s)
 		}
 		if err != nil {
 			return err
@@ -351,6 +355,15 @@ func (r *reader) base64(s []byte) ([]byte, error) {
 		}
 	}
 	return nil, r.fail("is not base64")
+}
+
+// decodeHex decodes an id. What is not hexadecimal is none.
+func decodeHex(s []byte) []byte {
+	b, err := hex.AppendDecode(nil, s)
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 // skip moves behind a value.

@@ -37,7 +37,7 @@ type point struct {
 	attributes  attributes
 	start, time uint64 // ns since the epoch
 	stale       bool
-	exemplars   int
+	exemplars   [][]byte // messages
 
 	value           float64 // of a gauge or sum
 	hasValue        bool
@@ -65,7 +65,7 @@ func (p *point) startMs() int64 { return int64(p.start / 1e6) }
 func (p *point) read(kind int, b []byte) error {
 	p.attributes.reset()
 	*p = point{
-		attributes: p.attributes, counts: p.counts[:0], bounds: p.bounds[:0], quantiles: p.quantiles[:0],
+		attributes: p.attributes, exemplars: p.exemplars[:0], counts: p.counts[:0], bounds: p.bounds[:0], quantiles: p.quantiles[:0],
 		positive: buckets{counts: p.positive.counts[:0]}, minus: buckets{counts: p.minus.counts[:0]},
 	}
 	f := fields{of: pointTypes[kind], rest: b}
@@ -94,6 +94,15 @@ var pointTypes = map[int]string{
 	exponential: "ExponentialHistogramDataPoint", summary: "SummaryDataPoint",
 }
 
+// maxExemplars bounds the exemplars of a data point.
+const maxExemplars = 1000
+
+func (p *point) addExemplar(b []byte) {
+	if len(p.exemplars) < maxExemplars {
+		p.exemplars = append(p.exemplars, b)
+	}
+}
+
 func (p *point) readNumber(f *fields) error {
 	switch f.Field {
 	case 2:
@@ -103,7 +112,7 @@ func (p *point) readNumber(f *fields) error {
 	case 4:
 		p.value, p.hasValue = f.double(), true
 	case 5:
-		p.exemplars++
+		p.addExemplar(f.message())
 	case 6:
 		p.value, p.hasValue = float64(int64(f.fixed())), true
 	case 7:
@@ -129,7 +138,7 @@ func (p *point) readHistogram(f *fields) error {
 	case 7:
 		p.bounds = f.appendFixed(p.bounds)
 	case 8:
-		p.exemplars++
+		p.addExemplar(f.message())
 	case 9:
 		return p.attributes.add(f.message())
 	case 10:
@@ -161,7 +170,7 @@ func (p *point) readExponential(f *fields) error {
 	case 10:
 		p.flags(f)
 	case 11:
-		p.exemplars++
+		p.addExemplar(f.message())
 	case 14:
 		p.zeroThreshold = f.double()
 	}
@@ -268,7 +277,10 @@ func (t *translation) emit(m *metric) (bad, err error) {
 	p := &t.point
 	switch m.kind {
 	case gauge, sum:
-		return nil, t.add(m.family, model.Tag{}, p.sample(p.value))
+		if err := t.add(m.family, model.Tag{}, p.sample(p.value)); err != nil {
+			return nil, err
+		}
+		return nil, t.addAllExemplars()
 	case histogram:
 		return nil, t.emitHistogram(m)
 	case summary:
@@ -279,7 +291,10 @@ func (t *translation) emit(m *metric) (bad, err error) {
 		return bad, nil
 	}
 	t.histograms[0] = prom.Histogram{Time: p.ms(), Start: p.startMs(), Int: h}
-	return nil, t.addSeries(m.family, model.Tag{}, nil, t.histograms[:])
+	if err := t.addSeries(m.family, model.Tag{}, nil, t.histograms[:]); err != nil {
+		return nil, err
+	}
+	return nil, t.addAllExemplars()
 }
 
 // sample returns a sample of the data point.
@@ -290,7 +305,8 @@ func (p *point) sample(v float64) prom.Sample {
 	return prom.Sample{Value: v, Time: p.ms(), Start: p.startMs()}
 }
 
-// emitHistogram adds the sum, the count and the cumulative buckets of a histogram.
+// emitHistogram adds the sum, the count and the cumulative buckets of a histogram. An
+// exemplar is one of the bucket that it fell into.
 func (t *translation) emitHistogram(m *metric) error {
 	p := &t.point
 	if p.hasSum {
@@ -301,16 +317,30 @@ func (t *translation) emitHistogram(m *metric) error {
 	if err := t.add(m.family+"_count", model.Tag{}, p.sample(float64(p.count))); err != nil {
 		return err
 	}
-	name, total := m.family+"_bucket", uint64(0)
+	examples, err := p.readExemplars()
+	if err != nil {
+		return err
+	}
+	if p.stale {
+		examples = nil
+	}
+	name, total, below := m.family+"_bucket", uint64(0), math.Inf(-1)
 	for i, bits := range p.bounds {
 		total += p.counts[i]
 		if bound := math.Float64frombits(bits); !math.IsInf(bound, 1) { // the bucket below is the same
 			if err := t.add(name, model.Tag{Key: "le", Value: t.number(bound)}, p.sample(float64(total))); err != nil {
 				return err
 			}
+			if err := t.addExemplars(examples, below, bound); err != nil {
+				return err
+			}
+			below = bound
 		}
 	}
-	return t.add(name, model.Tag{Key: "le", Value: "+Inf"}, p.sample(float64(p.count)))
+	if err := t.add(name, model.Tag{Key: "le", Value: "+Inf"}, p.sample(float64(p.count))); err != nil {
+		return err
+	}
+	return t.addExemplars(examples, below, math.Inf(1))
 }
 
 // emitSummary adds the sum, the count and the quantiles of a summary.

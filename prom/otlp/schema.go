@@ -8,6 +8,7 @@ type kind uint8
 const (
 	kindText     kind = iota
 	kindBytes         // base64 in JSON
+	kindHex           // bytes, hexadecimal in JSON
 	kindBool          // varint
 	kindVarint        // integers of 32 and 64 bits
 	kindZigzag        // sint32
@@ -131,7 +132,14 @@ var schema = map[string]map[string]member{
 		"quantile": {1, kindDouble, false, ""},
 		"value":    {2, kindDouble, false, ""},
 	},
-	"Exemplar": {}, // is counted only
+	"Exemplar": {
+		"timeUnixNano":       {2, kindFixed, false, ""},
+		"asDouble":           {3, kindDouble, false, ""},
+		"spanId":             {4, kindHex, false, ""},
+		"traceId":            {5, kindHex, false, ""},
+		"asInt":              {6, kindFixed, false, ""},
+		"filteredAttributes": {7, kindMessage, true, "KeyValue"},
+	},
 	"KeyValue": {
 		"key":   {1, kindText, false, ""},
 		"value": {2, kindMessage, false, "AnyValue"},

@@ -61,13 +61,22 @@ func free(int) error { return nil }
 func translate(body []byte, opt Options) (lines []string, result Result, err error) {
 	var batch points.Batch
 	var metadata []string
+	into := &prom.Rows{Builder: points.NewBuilder(points.NewTable(1), &batch)}
 	result, err = Request(context.Background(), body, opt, Sink{
-		Rows: &prom.Rows{Builder: points.NewBuilder(points.NewTable(1), &batch)},
+		Rows: into,
 		Metadata: func(m Metadata) error {
 			metadata = append(metadata, fmt.Sprintf("%s is a %s, unit %q, help %q", m.Metric, m.Type, m.Unit, m.Help))
 			return nil
 		},
 	})
+	for _, e := range into.Exemplars {
+		name, tags := model.ParseSeriesKey(e.Series, nil)
+		text := ""
+		for k, v := range prom.ExemplarLabels(&e) {
+			text += fmt.Sprintf(" %s=%q", k, v)
+		}
+		metadata = append(metadata, fmt.Sprintf("exemplar of %s%s: %v @%d%s", name, tags[1:], e.Value, e.Time, text))
+	}
 	return append(rows(&batch), metadata...), result, err
 }
 

@@ -397,7 +397,7 @@ func (t *translation) dataPoint(m *metric, b []byte) error {
 		return err
 	}
 	t.result.Points++
-	t.result.Exemplars += p.exemplars
+	t.result.Exemplars += len(p.exemplars)
 	t.sink.Rows.Refused, t.sink.Rows.Reason = 0, ""
 	bad := t.refused
 	if bad == nil {

@@ -63,12 +63,16 @@ func (it *iterator) read() bool {
 	return true
 }
 
-// Samples returns the number of samples, and whether some are histograms.
-func (it *iterator) Samples() (n int, histograms bool, err error) {
+// Samples returns the number of samples, and the letters of the texts of those that are
+// histograms. A bucket takes one letter or more.
+func (it *iterator) Samples() (n int, letters int64, err error) {
 	if it.batch == nil && !it.read() {
-		return 0, false, it.err
+		return 0, 0, it.err
 	}
-	return len(it.times), len(it.histograms) > 0, nil
+	for _, text := range it.histograms {
+		letters += int64(len(text))
+	}
+	return len(it.times), letters, nil
 }
 
 // Next moves to the next sample.
@@ -95,6 +99,20 @@ func (it *iterator) Seek(t sampleTime) chunkenc.ValueType {
 		it.at += sort.Search(len(it.times)-it.at, func(k int) bool { return it.times[it.at+k] >= t })
 	}
 	return it.kind()
+}
+
+// Last moves to the last sample.
+func (it *iterator) Last() chunkenc.ValueType {
+	if it.batch == nil && !it.read() {
+		return chunkenc.ValNone
+	}
+	for it.at = len(it.times) - 1; it.at >= 0; it.at-- {
+		if len(it.histograms) == 0 || it.histograms[it.at] == "" || it.parse(it.histograms[it.at], &it.current) {
+			return it.kind()
+		}
+	}
+	it.at = len(it.times)
+	return chunkenc.ValNone
 }
 
 // kind returns what the sample is. It passes over texts that are no histogram.

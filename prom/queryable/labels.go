@@ -27,12 +27,12 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 			if err := one.narrow(ctx, t, &p); err != nil {
 				return err
 			}
-			values, err := first(p, t.measurement, name, hints)
+			values, err := first(p, t.measurement, tagKey(name), hints)
 			if err != nil {
 				return err
 			}
 			for _, v := range values {
-				if err := texts.Add(v); err != nil {
+				if err := texts.Add(prom.Text(v)); err != nil {
 					return err
 				}
 			}
@@ -102,7 +102,8 @@ func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 				}
 			}
 			for _, key := range keys {
-				if !texts.Wants(key) {
+				name := prom.Text(key)
+				if !texts.Wants(name) {
 					continue
 				}
 				one, err := p.shard.FirstTagValues(t.measurement, key, p.ids, 1)
@@ -112,7 +113,7 @@ func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 				if len(one) == 0 {
 					continue
 				}
-				if err := texts.Add(key); err != nil {
+				if err := texts.Add(name); err != nil {
 					return err
 				}
 			}

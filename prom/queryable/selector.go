@@ -4,6 +4,7 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -28,6 +29,9 @@ func (q *querier) selector(matchers []*labels.Matcher) (selector, error) {
 	}
 	for _, m := range matchers {
 		if m.Name == prom.NameLabel {
+			if text := prom.Text(m.Value); text != m.Value && (m.Type == labels.MatchEqual || m.Type == labels.MatchNotEqual) {
+				m = labels.MustNewMatcher(m.Type, m.Name, text)
+			}
 			s.names = append(s.names, m)
 			continue
 		}
@@ -48,27 +52,25 @@ func (q *querier) selector(matchers []*labels.Matcher) (selector, error) {
 // predicate returns a matcher as storage has it; nil if it selects every series. A
 // label that a series lacks is empty for both.
 func (q *querier) predicate(m *labels.Matcher) (*model.TagExpr, error) {
-	e := &model.TagExpr{Key: m.Name, Value: m.Value}
-	switch m.Type {
-	case labels.MatchEqual:
-		e.Op = model.TagEqual
-		return e, nil
-	case labels.MatchNotEqual:
-		e.Op = model.TagNotEqual
-		return e, nil
-	}
-	negative := m.Type == labels.MatchNotRegexp
+	e := &model.TagExpr{Key: tagKey(m.Name), Value: m.Value}
+	negative := m.Type == labels.MatchNotRegexp || m.Type == labels.MatchNotEqual
 	op := func(positive, otherwise model.TagOp) model.TagOp {
 		if negative {
 			return otherwise
 		}
 		return positive
 	}
-	e.Value = ""
 	set := m.SetMatches()
+	if m.Type == labels.MatchEqual || m.Type == labels.MatchNotEqual {
+		if set = spellings([]string{m.Value}); len(set) == 1 {
+			e.Op = op(model.TagEqual, model.TagNotEqual)
+			return e, nil
+		}
+	}
+	e.Value = ""
 	switch {
 	case len(set) > 0:
-		e.Op, e.Values = op(model.TagIn, model.TagNotIn), slices.Compact(slices.Sorted(slices.Values(set)))
+		e.Op, e.Values = op(model.TagIn, model.TagNotIn), slices.Compact(slices.Sorted(slices.Values(spellings(set))))
 		return e, nil
 	case m.Value == ".*" && !negative:
 		return nil, nil
@@ -101,6 +103,25 @@ func (s *selector) name(name string) bool {
 	return true
 }
 
+// spellings returns texts together with the names in storage, or values there, that
+// prom.Text turns into one of them.
+func spellings(texts []string) []string {
+	for _, text := range texts {
+		if raw, ok := prom.Raw(text); ok {
+			texts = append(slices.Clip(texts), raw)
+		}
+	}
+	return texts
+}
+
+// tagKey returns the key of the tag of a label.
+func tagKey(label string) string {
+	if raw, ok := prom.Raw(label); ok {
+		return raw
+	}
+	return label
+}
+
 // exactNames returns the names that a selector may find, and false if it does not
 // list them.
 func (s *selector) exactNames() ([]string, bool) {
@@ -117,11 +138,11 @@ func (s *selector) exactNames() ([]string, bool) {
 	return nil, false
 }
 
-// prefix returns what all names that a selector finds begin with.
+// prefix returns what all names that a selector finds begin with, as storage has them.
 func (s *selector) prefix() string {
 	prefix := ""
 	for _, m := range s.names {
-		if p := m.Prefix(); m.Type == labels.MatchRegexp && len(p) > len(prefix) {
+		if p, _, _ := strings.Cut(m.Prefix(), `\`); m.Type == labels.MatchRegexp && len(p) > len(prefix) {
 			prefix = p
 		}
 	}

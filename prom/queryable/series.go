@@ -143,18 +143,23 @@ func (s *selection) add(t *table) error {
 // remote write stores, is left out.
 func appendLabels(b *labels.ScratchBuilder, name string, tags model.Tags) labels.Labels {
 	b.Reset()
-	named := false
+	named, sorted := false, true
 	for _, t := range tags {
 		if !named && t.Key >= prom.NameLabel {
 			b.Add(prom.NameLabel, name)
 			named = true
 		}
 		if t.Key != prom.NameLabel {
-			b.Add(t.Key, t.Value)
+			key := prom.Text(t.Key)
+			sorted = sorted && len(key) == len(t.Key)
+			b.Add(key, prom.Text(t.Value))
 		}
 	}
 	if !named {
 		b.Add(prom.NameLabel, name)
+	}
+	if !sorted {
+		b.Sort()
 	}
 	return b.Labels()
 }

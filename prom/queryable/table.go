@@ -135,7 +135,7 @@ func (q *querier) measurements(ctx context.Context, shards []scan.Shard, s selec
 	if names, ok := s.exactNames(); ok {
 		// Names are looked up, so that one of very many measurements is found at once.
 		var all []string
-		for _, name := range names {
+		for _, name := range spellings(names) {
 			for measurement := range prom.Splits(name) {
 				all = append(all, measurement)
 			}
@@ -219,7 +219,7 @@ func (s *selector) fields(measurement string, fields []column.Field) (out []fiel
 func (t *table) metric(f field) int {
 	m := metric{field: f.key, name: prom.MetricName(t.measurement, f.key)}
 	if f.role != valueRole {
-		m = metric{field: prom.ValueField, name: t.measurement}
+		m = metric{field: prom.ValueField, name: prom.MetricName(t.measurement, prom.ValueField)}
 	}
 	i, ok := t.places[m]
 	if t.places == nil {

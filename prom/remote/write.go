@@ -3,6 +3,7 @@ package remote
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -27,7 +28,7 @@ const (
 // message.
 type Written struct {
 	Samples, Histograms int // rows of the batch
-	Exemplars           int // that the request has; none is stored
+	Exemplars           int // that the request has; those that can be stored are in Exemplars of rows
 	Metadata            []metadata.Entry
 }
 
@@ -40,6 +41,9 @@ type writer struct {
 	labels     model.Tags
 	samples    []prom.Sample
 	histograms []prom.Histogram
+	exemplar   model.Tags // labels of an exemplar
+	// label appends what the field 1 of an exemplar has to labels.
+	label func(labels model.Tags, m *proto.Member) (model.Tags, error)
 }
 
 // errLabels refuses a series.
@@ -92,10 +96,48 @@ func (w *writer) add(rest proto.Message, of numbers, start int64, refused error)
 				}
 			}
 		case m.Field == of.exemplars:
-			w.written.Exemplars++
+			if err := w.addExemplar(m.Data, refused); err != nil {
+				return err
+			}
 		}
 	}
 }
+
+// addExemplar reads an Exemplar message of any version.
+func (w *writer) addExemplar(b proto.Message, refused error) error {
+	w.written.Exemplars++
+	w.exemplar = w.exemplar[:0]
+	var value float64
+	var ms int64
+	var bad error
+	var m proto.Member
+	for {
+		more, err := b.Next(&m)
+		switch {
+		case err != nil:
+			return err
+		case !more:
+			if refused != nil {
+				return nil
+			}
+			if bad == nil {
+				_, err = w.rows.Exemplar(w.labels, w.exemplar, ms, value)
+				return err
+			}
+			w.blame(bad)
+			return nil
+		case m.Field == 1 && bad == nil && len(w.exemplar) < maxExemplarLabels:
+			w.exemplar, bad = w.label(w.exemplar, &m)
+		case m.Field == 2:
+			value = math.Float64frombits(m.Num)
+		case m.Field == 3:
+			ms = int64(m.Num)
+		}
+	}
+}
+
+// maxExemplarLabels is more labels than an exemplar may have, so that it is refused.
+const maxExemplarLabels = 256
 
 // addSamples puts the decoded samples into the batch.
 func (w *writer) addSamples(refused error) error {
@@ -148,6 +190,7 @@ func (w *writer) blame(err error) {
 // request. What of a good request cannot be stored is in Refused and Reason of rows.
 func Write(b []byte, rows *prom.Rows) (Written, error) {
 	w := writer{rows: rows}
+	w.label = func(labels model.Tags, m *proto.Member) (model.Tags, error) { return appendLabel(labels, m.Data) }
 	rest := proto.Message(b)
 	var m proto.Member
 	for {

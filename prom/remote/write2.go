@@ -80,6 +80,7 @@ type writer2 struct {
 func Write2(b []byte, rows *prom.Rows) (Written, error) {
 	rows.Credit = len(b)
 	w := writer2{writer: writer{rows: rows}}
+	w.label = w.exemplarLabel
 	rest, err := w.symbols.gather(b)
 	if err != nil {
 		return Written{}, err
@@ -104,8 +105,7 @@ func Write2(b []byte, rows *prom.Rows) (Written, error) {
 
 // timeSeries reads a TimeSeries message of version 2.0.
 func (w *writer2) timeSeries(b proto.Message) error {
-	w.labels = w.labels[:0]
-	refs := refReader{w: w}
+	refs := refReader{w: w, tags: w.labels[:0]}
 	var about metadataRefs
 	var start int64
 	var m proto.Member
@@ -119,6 +119,7 @@ func (w *writer2) timeSeries(b proto.Message) error {
 		}
 		switch {
 		case !more:
+			w.labels = refs.tags
 			refused := refs.end()
 			if described && refused == nil {
 				if err := w.describe(refs.metric, about); err != nil {
@@ -182,9 +183,27 @@ func (w *writer2) describe(metric string, refs metadataRefs) error {
 	return nil
 }
 
-// refReader turns the references of a series into labels.
+// exemplarLabel reads references of an exemplar.
+func (w *writer2) exemplarLabel(labels model.Tags, m *proto.Member) (model.Tags, error) {
+	r := refReader{w: w, tags: labels}
+	if err := r.read(m); err != nil {
+		return labels, err
+	}
+	if r.refused == nil && r.count%2 == 1 {
+		r.refused = errOddReferences
+	}
+	if r.refused != nil {
+		r.refused = fmt.Errorf("exemplar: %w", r.refused)
+	}
+	return r.tags, r.refused
+}
+
+var errOddReferences = errors.New("an odd number of references is no list of labels")
+
+// refReader turns references into labels.
 type refReader struct {
 	w       *writer2
+	tags    model.Tags
 	count   int
 	name    string // of the label whose value comes next
 	metric  string
@@ -223,14 +242,14 @@ func (r *refReader) add(ref uint64) {
 		}
 		return
 	}
-	if len(r.w.labels) == maxLabels {
+	if len(r.tags) == maxLabels {
 		r.refused = errLabels
 		return
 	}
 	if r.name == prom.NameLabel {
 		r.metric = s
 	}
-	r.w.labels = append(r.w.labels, model.Tag{Key: r.name, Value: s})
+	r.tags = append(r.tags, model.Tag{Key: r.name, Value: s})
 }
 
 // end returns why the series cannot be stored, or nil.
@@ -239,7 +258,7 @@ func (r *refReader) end() error {
 	case r.refused != nil:
 		return r.refused
 	case r.count%2 == 1:
-		return errors.New("an odd number of references is no list of labels")
+		return errOddReferences
 	case r.metric == "":
 		return errors.New("there is no label " + prom.NameLabel)
 	}

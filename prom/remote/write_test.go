@@ -220,7 +220,7 @@ func TestWrite2(t *testing.T) {
 	refused("duplicate", func(r *request2) build {
 		return r.labels("__name__", "up", "job", "b", "job", "a").bytes(2, sample(1, 1, 0))
 	}, `refused 1: duplicate tag "job"`)
-	refused("not UTF-8", func(r *request2) build { return r.labels("__name__", "up", "job", "\xff").bytes(2, sample(1, 1, 0)) }, `refused 1: tag "job" of "up" is not valid UTF-8`)
+	refused("not UTF-8", func(r *request2) build { return r.labels("__name__", "up", "job", "\xff").bytes(2, sample(1, 1, 0)) }, `refused 1: label "job" is not valid UTF-8`)
 	refused("time", func(r *request2) build { return up(r).bytes(2, sample(1, math.MaxInt64, 0)) },
 		fmt.Sprintf("refused 1: time outside range %d - %d", model.MinTime, model.MaxTime))
 	refused("histogram", func(r *request2) build { return up(r).bytes(3, anyHistogram(1).number(1, 99)) },

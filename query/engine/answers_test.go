@@ -46,6 +46,10 @@ e,h=z,i=f v=59,k=5i 98
 e,h=x,i=g v=69,k=6i 98
 e,h=y,i=h v=47,k=7i 98
 e,h=z,i=i v=64,k=8i 98
+zw v=5 1500003000
+zw v=6 1500038000
+zw v=7 1500050000
+far v=3 9223372036
 s,h=a s="x" 1
 s,h=b s="x" 1
 s,h=c s="w" 1
@@ -113,6 +117,31 @@ func TestSelectAnswers(t *testing.T) {
 		{"SELECT v FROM t WHERE (b & true) = false", "t: 10 5; 20 3; 20 7; 90 9;"},
 		{"SELECT v FROM t WHERE (true & b) = false", "t: 10 5; 20 3; 20 7; 90 9;"},
 		{"SELECT v FROM (SELECT v, b FROM t) WHERE b = false", "t: 10 5; 20 3; 20 7; 90 9;"},
+		// A name that nothing has is not false.
+		{"SELECT v FROM t WHERE b = NULL", ""},
+		{"SELECT v FROM t WHERE b != NULL", ""},
+		{"SELECT v FROM t WHERE NULL = b", ""},
+		{"SELECT v FROM t WHERE false = nope", ""},
+		{"SELECT v FROM (SELECT v, b FROM t) WHERE b != nope", ""},
+		{"SELECT v FROM t WHERE (b = nope) = false", "t: 10 1; 10 5; 20 3; 20 7; 90 9;"},
+		{"SELECT v FROM t WHERE b = nope OR v > 8", "t: 90 9;"},
+		// No tag differs from itself, though one that is missing equals none.
+		{"SELECT w FROM d WHERE h != h", ""},
+		{"SELECT w FROM d WHERE h = h", ""},
+		{"SELECT v FROM t WHERE nope != nope", ""},
+		{"SELECT v FROM t WHERE h != nope AND v > 8", "t: 90 9;"},
+		// SLIMIT and SOFFSET cut the groups of their own statement.
+		{"SELECT count(v) FROM (SELECT v FROM t GROUP BY h) SLIMIT 1", "t: 0 5;"},
+		{"SELECT sum(x) FROM (SELECT max(v) AS x FROM t GROUP BY h) SLIMIT 1", "t: 0 16;"},
+		{"SELECT count(v) FROM (SELECT v FROM t GROUP BY h) SLIMIT 1 SOFFSET 1", ""},
+		{"SELECT max(v) FROM (SELECT v FROM t GROUP BY h) GROUP BY h SLIMIT 1", "t{h=a}: 90 9;"},
+		{"SELECT max(v) FROM (SELECT v FROM t GROUP BY h) GROUP BY h SLIMIT 1 SOFFSET 1", "t{h=b}: 20 7;"},
+		{"SELECT v FROM (SELECT v FROM t GROUP BY h) GROUP BY h ORDER BY time DESC SLIMIT 1", "t{h=a}: 90 9; 20 3; 10 1;"},
+		{"SELECT max(v) FROM (SELECT v FROM t GROUP BY h SLIMIT 1) GROUP BY h SLIMIT 2", "t{h=a}: 90 9;"},
+		// Rows of a subquery may lie before and after the windows that a zone has in the range.
+		{"SELECT max(m) FROM (SELECT mean(v) AS m FROM zw WHERE time >= 1500046200s AND time < 1500062400s GROUP BY time(1d)) WHERE time >= 1500046200s AND time < 1500062400s GROUP BY time(1h) fill(none) tz('Europe/Berlin')", "zw: 1.4999904e+09 7;"},
+		{"SELECT count(f) FROM (SELECT holt_winters(first(v), 2, 2) AS f FROM zw WHERE time >= 1500000000s AND time <= 1500050000s GROUP BY time(5h)) WHERE time >= 1500000000s AND time < 1500050000s GROUP BY time(1h) fill(none) tz('Europe/Berlin')", "zw: 1.500048e+09 1; 1.500066e+09 1;"},
+		{"SELECT max(v) FROM far WHERE time > 9000000000s AND time < 9223372036001ms GROUP BY time(1h) fill(none) tz('UTC')", "far: 9.2233692e+09 3;"},
 		// Math functions of constants are constants.
 		{"SELECT mean(v) * pow(10, -3) FROM t", "t: 0 0.005;"},
 		{"SELECT v / sqrt(4) FROM t WHERE v > 5", "t: 20 3.5; 90 4.5;"},

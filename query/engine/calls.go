@@ -39,9 +39,12 @@ func (r *levelRun) newCall(c *plan.Call) *call {
 }
 
 // layout gives the level the operators that its select list needs.
-func (r *levelRun) layout() {
+func (r *levelRun) layout() error {
 	l := r.l
 	for _, lc := range l.Calls {
+		if err := r.x.Check(); err != nil {
+			return err
+		}
 		c := r.newCall(lc)
 		r.calls = append(r.calls, c)
 		if c.Type != model.Unknown {
@@ -51,6 +54,7 @@ func (r *levelRun) layout() {
 	if len(l.Calls) == 0 && slices.ContainsFunc(l.Refs, func(r influxql.VarRef) bool { return r.Type != influxql.Unknown }) {
 		r.operators = []operator{&reader{refs: l.Refs, rng: l.Range, ties: rowset.AsInfluxRows, limit: l.Wanted(), pieces: true}}
 	}
+	return nil
 }
 
 // place gives a call, or the aggregate under it, to an operator: a folder, or a
@@ -66,12 +70,13 @@ func (r *levelRun) place(c *call) {
 		if c.Alone {
 			refs = append(refs, l.Refs...)
 		}
-		c.reader = r.reader(c)
+		rd := r.reader(c)
 		for _, ref := range refs {
 			var i int
-			c.reader.refs, i = expr.AddRef(c.reader.refs, ref)
+			rd.refs, i = expr.Place(rd.refs, rd.refAt, ref)
 			c.columns = append(c.columns, i)
 		}
+		c.reader = rd
 		return
 	}
 	p := r.folder(c).Plan
@@ -111,28 +116,36 @@ func tagArgs(e *influxql.Call) (tags []influxql.VarRef) {
 
 // folder returns the folder for a call.
 func (r *levelRun) folder(c *call) *folder {
-	for _, o := range r.operators {
-		if f, ok := o.(*folder); ok && f.Range == c.Range {
-			return f
-		}
+	f := r.folders[c.Range]
+	if f == nil {
+		f = &folder{Plan: &partial.Plan{Range: c.Range, Windows: &r.l.Windows}}
+		r.folders[c.Range] = f
+		r.operators = append(r.operators, f)
 	}
-	f := &folder{Plan: &partial.Plan{Range: c.Range, Windows: &r.l.Windows}}
-	r.operators = append(r.operators, f)
 	return f
+}
+
+// readerKey tells the readers of calls apart. Rows that only another field has would
+// change InfluxDB's order, so that a reader may be of one field.
+type readerKey struct {
+	rng    model.TimeRange
+	ties   rowset.Ties
+	ofTags bool
+	of     influxql.VarRef // none if ties is BySeries
 }
 
 // reader returns the reader for a call.
 func (r *levelRun) reader(c *call) *reader {
-	ofTags := c.Ref.Type == influxql.Tag
-	for _, o := range r.operators {
-		rd, ok := o.(*reader)
-		// Rows that only another field has would change InfluxDB's order.
-		if ok && rd.rng == c.Range && rd.ties == c.ties() && rd.ofTags == ofTags && (rd.ties == rowset.BySeries || rd.refs[0] == c.Ref) {
-			return rd
-		}
+	key := readerKey{rng: c.Range, ties: c.ties(), ofTags: c.Ref.Type == influxql.Tag}
+	if key.ties != rowset.BySeries {
+		key.of = c.Ref
 	}
-	rd := &reader{rng: c.Range, ties: c.ties(), ofTags: ofTags}
-	r.operators = append(r.operators, rd)
+	rd := r.readers[key]
+	if rd == nil {
+		rd = &reader{rng: key.rng, ties: key.ties, ofTags: key.ofTags, refAt: map[influxql.VarRef]int{}}
+		r.readers[key] = rd
+		r.operators = append(r.operators, rd)
+	}
 	return rd
 }
 
@@ -145,6 +158,9 @@ func (r *levelRun) emitCalls(g int32, out *seriesOut) error {
 	for i, c := range r.calls {
 		if c.Type == model.Unknown {
 			continue
+		}
+		if err := r.x.Check(); err != nil {
+			return err
 		}
 		begin := r.x.prof.start()
 		cl, err := r.cells(c, g, l.Wanted())

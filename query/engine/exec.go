@@ -29,6 +29,9 @@ func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
 	if opt.streamRows == 0 {
 		opt.streamRows = 1 << 20
 	}
+	if opt.partNames == 0 {
+		opt.partNames = partNames
+	}
 	if opt.MemoryBytes == 0 {
 		opt.MemoryBytes = read.DefaultMemoryBytes
 	}
@@ -41,8 +44,7 @@ func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
 	}
 	x.stop = x.Stopper()
 	x.planner = &plan.Planner{
-		Ctx: ctx, Storage: storage, Now: opt.Now, MaxBuckets: opt.MaxSelectBuckets, Keep: x.Keep, Warn: opt.Warn,
-		Views: map[[2]string]scan.View{},
+		Ctx: ctx, Storage: storage, Now: opt.Now, MaxBuckets: opt.MaxSelectBuckets, Keep: x.Keep, KeepUnits: x.KeepUnits, Warn: opt.Warn,
 	}
 	return x
 }
@@ -53,7 +55,7 @@ func (x *exec) plan(stmt *influxql.SelectStatement) (*levelRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLevelRun(x, l), nil
+	return newLevelRun(x, l)
 }
 
 func (x *exec) release() {

@@ -14,6 +14,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/read"
+	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
 
@@ -55,7 +56,7 @@ func (r *levelRun) openAll() error {
 	if r.l.Range.Empty() {
 		return nil
 	}
-	return r.open()
+	return r.open(r.l.Names)
 }
 
 // costs appends InfluxDB's lines for each aggregate of the level, or for the fields
@@ -78,7 +79,10 @@ func (r *levelRun) costs(parts [][]string) ([][]string, error) {
 	for _, ref := range l.Refs {
 		aux, keys = append(aux, ref.String()), append(keys, ref.Val)
 	}
-	part := func(expr string, fields []string) error {
+	part := func(expression string, fields []string) error {
+		if err := r.x.Check(); err != nil {
+			return err
+		}
 		var shards, series uint64
 		var cost scan.Cost
 		for _, u := range r.units {
@@ -96,7 +100,7 @@ func (r *levelRun) costs(parts [][]string) ([][]string, error) {
 		if shards == 0 {
 			return nil
 		}
-		lines := []string{"EXPRESSION: " + expr}
+		lines := []string{"EXPRESSION: " + expression}
 		if len(aux) > 0 {
 			lines = append(lines, "AUXILIARY FIELDS: "+strings.Join(aux, ", "))
 		}
@@ -268,7 +272,7 @@ func (rd *reader) describe(to *planNode) *planNode {
 		n.text += " for " + rd.r.callsOf(func(c *call) bool { return c.reader == rd })
 	}
 	rd.r.describeSources(n)
-	if !rd.pieces || len(rd.r.groups.Names) > 1 || len(l.Sources) > 1 || l.HasSubs() {
+	if !rd.pieces || len(rd.r.groups.Names) > 1 || rd.r.sources > 1 || l.HasSubs() {
 		if groups := len(rd.r.groups.Names); groups > 1 {
 			n.add("groups in batches of up to %d", batchSize(groups))
 		}
@@ -292,9 +296,10 @@ func (rd *reader) describe(to *planNode) *planNode {
 // callsOf lists the innermost calls that an operator answers.
 func (r *levelRun) callsOf(answers func(c *call) bool) string {
 	var names []string
+	places := map[string]int{}
 	for _, c := range r.calls {
-		if c = c.innermost(); answers(c) && !slices.Contains(names, c.Key) {
-			names = append(names, c.Key)
+		if c = c.innermost(); answers(c) {
+			names, _ = expr.Place(names, places, c.Key)
 		}
 	}
 	return strings.Join(names, ", ")

@@ -12,7 +12,6 @@ import (
 	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/engine/rowset"
-	"tsdbd/query/window"
 )
 
 // folder is the operator that folds rows into partial aggregates. One walk over the
@@ -39,6 +38,7 @@ type task struct {
 // open implements operator.
 func (f *folder) open(r *levelRun) error {
 	f.r, f.Did = r, r.x.prof.open(f)
+	f.Table, f.subs, f.member = nil, nil, nil
 	bounds := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
 	for _, u := range r.units {
 		if b, ok := u.Shard.TimeBounds(nil); ok {
@@ -130,9 +130,6 @@ func (f *folder) fold() error {
 // take implements operator.
 func (f *folder) take(g int32, rs *rowset.Set) error {
 	defer f.r.x.prof.operator(f, f.r.x.prof.start())
-	if f.Windows.Loc != nil && len(f.Starts) == 0 {
-		return window.ErrTooMany
-	}
 	// The first rows have the first place, in the level's direction.
 	if f.frames++; f.r.l.Asc {
 		f.subs.Order = f.frames << 32
@@ -303,7 +300,7 @@ func (f *folder) enough(upTo int64) bool {
 		if l.Fill.Skips() || met < len(seen) {
 			return false
 		}
-		if start := l.Windows.Start(p.Range.Min); start != model.MinTime {
+		if start := l.Windows.Start(p.Range.Min); !l.Open && start != model.MinTime {
 			first = start
 		}
 		if upTo < first || (upTo-first+1)/l.Windows.Every < int64(n) {

@@ -294,7 +294,8 @@ func seriesTexts(list []*result.Series) []string {
 	return out
 }
 
-// TestBucketsWithoutLowerBound: max-select-buckets keeps that many windows.
+// TestBucketsWithoutLowerBound: max-select-buckets keeps that many windows, of which
+// none before the first value is filled.
 func TestBucketsWithoutLowerBound(t *testing.T) {
 	m := limitsStore(t)
 	for bound, want := range map[string]int{"<": 5, "<=": 6} {
@@ -304,6 +305,15 @@ func TestBucketsWithoutLowerBound(t *testing.T) {
 		}
 		if got := res[0].Series[0].Rows; got != want {
 			t.Errorf("%s: %d windows, want %d", bound, got, want)
+		}
+	}
+	for _, order := range []string{"", " ORDER BY time DESC"} {
+		res, err := collectSelect(t.Context(), m, "SELECT count(v) FROM m WHERE time < 1500000180s GROUP BY time(1m)"+order, Options{MaxSelectBuckets: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := res[0].Series[0].Rows; got != 3 {
+			t.Errorf("%d windows%s, want 3", got, order)
 		}
 	}
 }

@@ -17,7 +17,8 @@ import (
 // this order: open, run, take for all rows of subqueries, then read for each batch
 // of groups.
 type operator interface {
-	// open chooses how to run. It reads no rows.
+	// open chooses how to run for the units and groups of the level. It reads no rows.
+	// An operator is opened again for other units.
 	open(r *levelRun) error
 	// wants returns the columns of subqueries that take expects, and their times.
 	wants() ([]influxql.VarRef, model.TimeRange)
@@ -36,13 +37,16 @@ type operator interface {
 type levelRun struct {
 	x         *exec
 	l         *plan.Level
-	subs      []*levelRun // as level.sources; nil for measurements
-	calls     []*call     // as level.calls
-	operators []operator  // none if the level has nothing to read
-	bare      []int       // place in refs of fields that are no more than that, or -1
+	subs      []*levelRun                 // as level.sources; nil for measurements
+	calls     []*call                     // as level.calls
+	operators []operator                  // none if the level has nothing to read
+	folders   map[model.TimeRange]*folder // of operators, by what calls ask for
+	readers   map[readerKey]*reader
+	bare      []int // place in refs of fields that are no more than that, or -1
 
-	groups *read.GroupTable // nil: the level is not open
-	units  []*read.Unit
+	groups  *read.GroupTable // nil: the level is not open
+	units   []*read.Unit
+	sources int // measurements and subqueries that are open
 
 	did     levelProfile // of EXPLAIN ANALYZE
 	out     seriesOut    // of the present group
@@ -50,22 +54,27 @@ type levelRun struct {
 }
 
 // newLevelRun lays out the operators of a level and of its subqueries.
-func newLevelRun(x *exec, l *plan.Level) *levelRun {
-	r := &levelRun{x: x, l: l, subs: make([]*levelRun, len(l.Sources))}
+func newLevelRun(x *exec, l *plan.Level) (*levelRun, error) {
+	r := &levelRun{
+		x: x, l: l, subs: make([]*levelRun, len(l.Sources)),
+		folders: map[model.TimeRange]*folder{}, readers: map[readerKey]*reader{},
+	}
 	for i, src := range l.Sources {
 		if src.Subquery != nil {
-			r.subs[i] = newLevelRun(x, src.Subquery)
+			var err error
+			if r.subs[i], err = newLevelRun(x, src.Subquery); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for _, f := range l.Fields {
 		at := -1
 		if ref, ok := f.(*influxql.VarRef); ok {
-			at = slices.Index(l.Refs, *ref)
+			at = l.RefAt[*ref]
 		}
 		r.bare = append(r.bare, at)
 	}
-	r.layout()
-	return r
+	return r, r.layout()
 }
 
 // run executes the level and passes its rows to emit, series by series and each in
@@ -80,7 +89,37 @@ func (r *levelRun) run(emit func(*frame) error) error {
 		defer done()
 		emit = counted
 	}
-	if err := r.open(); err != nil {
+	for _, names := range r.parts() {
+		if err := r.part(names, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partNames is how many measurements a level reads at once. Their groups come before
+// those of the next ones, so that very many take no more memory.
+const partNames = 256
+
+// parts cuts the measurements of the level into parts, in the order of output. The groups
+// of subqueries have no order, and EXPLAIN ANALYZE shows one run of the operators.
+func (r *levelRun) parts() [][]string {
+	names := r.l.Names
+	if len(names) <= r.x.opt.partNames || r.l.HasSubs() || r.x.prof != nil {
+		return [][]string{names}
+	}
+	parts := slices.Collect(slices.Chunk(names, r.x.opt.partNames))
+	if !r.l.Asc {
+		slices.Reverse(parts)
+	}
+	return parts
+}
+
+// part executes the level for some measurements.
+func (r *levelRun) part(names []string, emit func(*frame) error) error {
+	x := r.x
+	used, mark := x.Used.Load(), x.OpenUnits()
+	if err := r.open(names); err != nil {
 		return err
 	}
 	for _, o := range r.operators {
@@ -91,7 +130,7 @@ func (r *levelRun) run(emit func(*frame) error) error {
 	if err := r.subqueries(); err != nil {
 		return err
 	}
-	for _, batch := range batches(r.groups.Order(l.Asc)) {
+	for _, batch := range batches(r.order()) {
 		before := x.Used.Load()
 		for _, o := range r.operators {
 			if err := o.read(batch); err != nil {
@@ -110,21 +149,44 @@ func (r *levelRun) run(emit func(*frame) error) error {
 		}
 		x.Used.Store(before)
 	}
+	x.Used.Store(used)
+	x.CloseUnits(mark)
 	return nil
 }
 
-// open selects the series of a level and opens its operators.
-func (r *levelRun) open() (err error) {
+// between returns the names that lie between the first and the last of part. Both are
+// sorted.
+func between(names, part []string) []string {
+	if len(part) == 0 {
+		return nil
+	}
+	lo, _ := slices.BinarySearch(names, part[0])
+	hi, ok := slices.BinarySearch(names, part[len(part)-1])
+	if ok {
+		hi++
+	}
+	return names[lo:hi]
+}
+
+// open selects the series that a level has in the named measurements and opens its
+// operators.
+func (r *levelRun) open(names []string) (err error) {
 	l := r.l
 	r.groups = &read.GroupTable{}
-	sel := read.Selection{Where: l.Where, Keys: l.Dims, Range: l.Read, Limit: l.SLimit, Offset: l.SOffset}
+	sel := read.Selection{Where: l.Where, Keys: l.Dims, Range: l.Read}
+	if !l.HasSubs() { // else order cuts the groups
+		sel.Limit, sel.Offset = l.SLimit, l.SOffset
+	}
 	for _, src := range l.Sources {
 		if src.Subquery != nil {
 			sel.Sources = append(sel.Sources, nil)
-		} else {
-			sel.Sources = append(sel.Sources, &src.Measurement)
+			continue
+		}
+		for _, name := range between(src.Names, names) {
+			sel.Sources = append(sel.Sources, src.Measurement(name))
 		}
 	}
+	r.sources = len(sel.Sources)
 	if r.units, err = r.x.Units(r.groups, sel); err != nil {
 		return err
 	}
@@ -134,6 +196,34 @@ func (r *levelRun) open() (err error) {
 		}
 	}
 	return nil
+}
+
+// order returns the groups in the order of output. The groups of each name that rows of
+// subqueries have are cut to SLIMIT and SOFFSET.
+func (r *levelRun) order() []int32 {
+	l := r.l
+	all := r.groups.Order(l.Asc)
+	if !l.HasSubs() || l.SLimit == 0 && l.SOffset == 0 {
+		return all
+	}
+	if !l.Asc {
+		all = r.groups.Order(true)
+	}
+	var kept []int32
+	n := 0 // of the groups of the name
+	for i, g := range all {
+		if i > 0 && r.groups.Names[g] != r.groups.Names[all[i-1]] {
+			n = 0
+		}
+		if n >= l.SOffset && n-l.SOffset < l.SLimit {
+			kept = append(kept, g)
+		}
+		n++
+	}
+	if !l.Asc {
+		slices.Reverse(kept)
+	}
+	return kept
 }
 
 // batches cuts the groups into runs that are read together: few, so that each
@@ -152,12 +242,13 @@ func batchSize(groups int) int { return max(256, groups/32) }
 // operators.
 func (r *levelRun) subqueries() error {
 	var refs []influxql.VarRef
+	places := map[influxql.VarRef]int{}
 	columns := make([][]int, len(r.operators)) // of refs, by operator
 	for i, o := range r.operators {
 		wanted, _ := o.wants()
 		columns[i] = make([]int, len(wanted))
 		for k := range wanted {
-			refs, columns[i][k] = expr.AddRef(refs, wanted[k])
+			refs, columns[i][k] = expr.Place(refs, places, wanted[k])
 		}
 	}
 	return r.eachSub(refs, func(g int32, rs *rowset.Set) error {

@@ -35,6 +35,7 @@ type Options struct {
 	// Tests make these small. 0 is the default.
 	streamRows int64 // rows of one output series in a slice on its way out, about
 	workRows   int   // rows an operator works on between two looks at the context
+	partNames  int   // measurements that a level reads at once
 
 	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
 	Into func(ctx context.Context, b *result.IntoBatch) error

@@ -64,7 +64,7 @@ func statePlan(t testing.TB, m *scantest.Store, q string) (*levelRun, *folder) {
 	if len(r.operators) != 1 {
 		t.Fatalf("%s has %d operators", q, len(r.operators))
 	}
-	if err := r.open(); err != nil {
+	if err := r.open(r.l.Names); err != nil {
 		t.Fatal(q, err)
 	}
 	f := r.operators[0].(*folder)
@@ -244,15 +244,18 @@ func writeSeries(b *strings.Builder, list []*result.Series) {
 	}
 }
 
-// goldenStates are two statements over the points of docs/formats/partial.md.
+// goldenStates are two statements over the points of docs/formats/partial.md, and one
+// over integers.
 func goldenStates(t testing.TB) []byte {
 	m := scantest.New()
 	m.Create("d", "autogen")
 	m.Write(t, "d", "", "s", "m,h=a v=1.5,s=\"on\" 60\nm,h=a v=2,s=\"on\" 61\nm,h=b v=-0.5,s=\"off\" 130")
+	m.Write(t, "d", "", "s", "n i=9223372036854775807i,k=-1i,u=18446744073709551615u 60\nn i=1i,k=-1i,u=1u 61")
 	var all []byte
 	for _, q := range []string{
 		"SELECT count(v::float), sum(v::float), first(v::float), mode(s::string) FROM m WHERE time < 1h GROUP BY time(1m), h",
 		"SELECT top(v::float, h::tag, 2), s::string FROM m",
+		"SELECT mean(i::integer), sum(k::integer), sum(u::unsigned) FROM n",
 	} {
 		all = append(all, encodedStates(t, m, q)...)
 	}
@@ -261,7 +264,7 @@ func goldenStates(t testing.TB) []byte {
 
 // TestStatesGolden: encoded states have the bytes that they always had.
 func TestStatesGolden(t *testing.T) {
-	path := filepath.Join("testdata", "partial-v1.golden")
+	path := filepath.Join("testdata", "partial-v2.golden")
 	want, err := os.ReadFile(path)
 	if *update && errors.Is(err, os.ErrNotExist) {
 		want, err = goldenStates(t), os.WriteFile(path, goldenStates(t), 0o644)
@@ -299,7 +302,7 @@ func TestStatesRefused(t *testing.T) {
 	}{
 		{nil, "corrupt: partial states: checksum"},
 		{good[:len(good)-1], "corrupt: partial states: checksum"},
-		{seal(newer), "partial states have version 2, this server reads version 1"},
+		{seal(newer), "partial states have version 3, this server reads version 2"},
 		{encodedStates(t, one, stateQueries[1]), "partial states belong to another statement"},
 		{seal(good[:len(good)-5]), "corrupt at offset"},
 		{seal(append(bytes.Clone(good[:len(good)-4]), 0)), "bytes left over"},

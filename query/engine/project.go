@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
@@ -75,8 +73,8 @@ func (r *levelRun) project(n int, cols, table []column.Vector, call func(*influx
 		return table
 	}
 	lookup := func(ref *influxql.VarRef) expr.Operand {
-		i := slices.Index(l.Refs, *ref)
-		if i < 0 || cols == nil || cols[i].Type == model.Unknown {
+		i, ok := l.RefAt[*ref]
+		if !ok || cols == nil || cols[i].Type == model.Unknown {
 			return expr.Null()
 		}
 		return expr.Operand{Vector: cols[i]}

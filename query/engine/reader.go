@@ -15,7 +15,8 @@ import (
 // and in order of time. Several calls may share a reader, which reads their rows
 // once.
 type reader struct {
-	refs   []influxql.VarRef // columns of the rows, each once
+	refs   []influxql.VarRef       // columns of the rows, each once
+	refAt  map[influxql.VarRef]int // places of refs, for calls
 	rng    model.TimeRange
 	ties   rowset.Ties
 	limit  int  // first rows wanted of each group, 0: all
@@ -70,7 +71,7 @@ func (rd *reader) request(rng model.TimeRange, ties rowset.Ties, want func(int32
 // read implements operator.
 func (rd *reader) read(batch []int32) error {
 	l, t := rd.r.l, rd.r.groups
-	if rd.alone = rd.pieces && len(batch) == 1 && len(l.Sources) == 1 && l.Sources[0].Subquery == nil; rd.alone {
+	if rd.alone = rd.pieces && len(batch) == 1 && rd.r.sources == 1 && !l.HasSubs(); rd.alone {
 		return nil
 	}
 	defer rd.r.x.prof.operator(rd, rd.r.x.prof.start())

@@ -26,28 +26,33 @@ type subColumn struct {
 // mapSub resolves references against a subquery: its columns by name, the tags
 // that top and bottom carry along, then the keys it groups by.
 func mapSub(sub *plan.Level, refs []influxql.VarRef, anyTag bool) []subColumn {
-	var columns []string
+	at, n := map[string]int{}, 0 // places of the columns; of equal names the first
+	add := func(name string) {
+		if _, ok := at[name]; !ok {
+			at[name] = n
+		}
+		n++
+	}
 	for _, f := range sub.Statement.Fields {
-		columns = append(columns, f.Name())
+		add(f.Name())
 		for _, a := range function.TopArgs(f.Expr) {
-			columns = append(columns, a.(*influxql.VarRef).Val)
+			add(a.(*influxql.VarRef).Val)
+		}
+	}
+	own := map[string]bool{}
+	for _, d := range sub.Statement.Dimensions {
+		if ref, ok := d.Expr.(*influxql.VarRef); ok {
+			own[ref.Val] = true
 		}
 	}
 	out := make([]subColumn, len(refs))
 	for i := range refs {
 		name := refs[i].Val
-		out[i] = subColumn{field: slices.Index(columns, name), tag: -1, typ: expr.FieldType(refs[i].Type)}
-		if out[i].field >= 0 {
-			continue
-		}
-		own := anyTag
-		for _, d := range sub.Statement.Dimensions {
-			if ref, ok := d.Expr.(*influxql.VarRef); ok && ref.Val == name {
-				own = true
-			}
-		}
-		if own {
-			out[i].tag = slices.Index(sub.Dims, name)
+		out[i] = subColumn{field: -1, tag: -1, typ: expr.FieldType(refs[i].Type)}
+		if k, ok := at[name]; ok {
+			out[i].field = k
+		} else if k, ok := slices.BinarySearch(sub.Dims, name); ok && (anyTag || own[name]) {
+			out[i].tag = k
 		}
 	}
 	return out
@@ -80,9 +85,10 @@ func (r *levelRun) eachSub(refs []influxql.VarRef, f func(g int32, rs *rowset.Se
 			cols[i].as = len(l.Calls) == 0
 		}
 		var condRefs []influxql.VarRef
+		condAt := map[influxql.VarRef]int{}
 		influxql.WalkFunc(l.Where, func(n influxql.Node) {
 			if ref, ok := n.(*influxql.VarRef); ok {
-				condRefs = append(condRefs, *ref)
+				condRefs, _ = expr.Place(condRefs, condAt, *ref)
 			}
 		})
 		condCols := mapSub(sub, condRefs, true)
@@ -103,19 +109,19 @@ func (r *levelRun) eachSub(refs []influxql.VarRef, f func(g int32, rs *rowset.Se
 			}
 			if l.Where != nil {
 				ev := expr.Evaluator{Rows: n, Sets: sets, Lookup: func(ref *influxql.VarRef) expr.Operand {
-					for i := range condRefs {
-						if condRefs[i] == *ref {
-							if c := &condCols[i]; c.field < 0 {
-								s := ""
-								if c.tag >= 0 {
-									s = fr.tuple[c.tag]
-								}
-								return expr.Operand{Constant: true, Vector: column.Vector{Type: model.String, Strings: []string{s}}}
-							}
-							return expr.Operand{Vector: condCols[i].vector(fr, n)}
-						}
+					i, ok := condAt[*ref]
+					if !ok {
+						return expr.Null()
 					}
-					return expr.Null()
+					c := &condCols[i]
+					if c.field >= 0 {
+						return expr.Operand{Vector: c.vector(fr, n)}
+					}
+					s := ""
+					if c.tag >= 0 {
+						s = fr.tuple[c.tag]
+					}
+					return expr.Operand{Constant: true, Vector: column.Vector{Type: model.String, Strings: []string{s}}}
 				}}
 				rows, all := ev.SelectRows(l.Where, nil)
 				if !all {

@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/window"
 )
 
 // Condition is a WHERE clause without its time comparisons.
@@ -25,14 +26,14 @@ type Condition struct {
 }
 
 // SplitTime takes the time comparisons out of a WHERE clause (nil: no
-// clause). now() is now; literal times without a zone are read in loc (nil:
-// UTC). The errors are InfluxDB's texts. The clause is not changed.
+// clause). now() is now, and now('-2mo') two months of the calendar in loc before it;
+// literal times without a zone are read in loc (nil: UTC). The errors are InfluxDB's texts. The clause is not changed.
 func SplitTime(where influxql.Expr, now time.Time, loc *time.Location) (Condition, error) {
 	c := Condition{Range: model.AllTime}
 	if where == nil {
 		return c, nil
 	}
-	expr, tr, joined, err := splitTime(where, &influxql.NowValuer{Now: now, Location: loc})
+	expr, tr, joined, err := splitTime(where, &nowValuer{influxql.NowValuer{Now: now, Location: loc}})
 	if err != nil {
 		return c, err
 	}
@@ -67,6 +68,28 @@ func SplitTime(where influxql.Expr, now time.Time, loc *time.Location) (Conditio
 		}
 	}
 	return c, nil
+}
+
+// nowValuer also knows now() with months, the form that package syntax gives to now() - 2mo.
+type nowValuer struct{ influxql.NowValuer }
+
+func (v *nowValuer) Call(name string, args []any) (any, bool) {
+	if name != "now" || len(args) != 1 {
+		return v.NowValuer.Call(name, args)
+	}
+	text, _ := args[0].(string)
+	months := window.CalendarMonths(strings.TrimLeft(text, "+-"))
+	if strings.HasPrefix(text, "-") {
+		months = -months
+	}
+	if months == 0 {
+		return nil, false
+	}
+	loc := v.Location
+	if loc == nil {
+		loc = time.UTC
+	}
+	return window.AddMonths(v.Now.In(loc), months), true
 }
 
 // splitTime does the work of influxql.ConditionExpr, which reduces at every AND
@@ -278,11 +301,12 @@ func MatchesSource(m *influxql.Measurement, name string) bool {
 	return m.Name == name
 }
 
-// AddRef returns the place of a reference in refs, where it is added if it
-// is new.
-func AddRef(refs []influxql.VarRef, ref influxql.VarRef) ([]influxql.VarRef, int) {
-	if i := slices.Index(refs, ref); i >= 0 {
-		return refs, i
+// Place returns the place of v in list, where it is added if it is missing. places
+// holds the place of each element of list: a statement has as many as there are fields.
+func Place[T comparable](list []T, places map[T]int, v T) ([]T, int) {
+	if i, ok := places[v]; ok {
+		return list, i
 	}
-	return append(refs, ref), len(refs)
+	places[v] = len(list)
+	return append(list, v), len(list)
 }

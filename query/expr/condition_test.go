@@ -29,6 +29,8 @@ func TestSplitTime(t *testing.T) {
 		{"v > 1 OR time > 4", 5, model.MaxTime, true, false, "v > 1"},
 		{"5 < time", 6, model.MaxTime, true, false, ""},
 		{"time > now() - 10s", 990e9 + 1, model.MaxTime, true, false, ""},
+		{"time > now('+1mo') - 1000s", 31*86400e9 + 1, model.MaxTime, true, false, ""},
+		{"time >= now('-1y') - 1000s", -365 * 86400e9, model.MaxTime, true, false, ""},
 		{"time < 9223372036854775807", model.MinTime, model.MaxTime, false, true, ""},
 		{"time > 9223372036854775807", model.MaxTime, model.MinTime, true, true, ""},
 		{"time < -9223372036854775808", model.MaxTime, model.MinTime, true, true, ""},
@@ -57,6 +59,7 @@ func TestSplitTime(t *testing.T) {
 		}
 	}
 	for where, want := range map[string]string{
+		"time > now('x')": "invalid operation: time and *influxql.Call are not compatible",
 		"time != 5":       "invalid time comparison operator: !=",
 		"time > 'junk'":   "invalid operation: time and *influxql.StringLiteral are not compatible",
 		"time > v":        "invalid operation: time and *influxql.VarRef are not compatible",
@@ -70,6 +73,16 @@ func TestSplitTime(t *testing.T) {
 		if _, err := SplitTime(e, now, nil); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v", where, err)
 		}
+	}
+	// Months are those of the query's zone.
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := influxql.ParseExpr("time >= now('-1mo')")
+	got, err := SplitTime(e, time.Date(2024, 3, 31, 22, 30, 0, 0, time.UTC), berlin) // April in Berlin, after the clocks moved
+	if want := time.Date(2024, 2, 29, 23, 30, 0, 0, time.UTC).UnixNano(); err != nil || got.Range.Min != want {
+		t.Errorf("got %v, %v", time.Unix(0, got.Range.Min).UTC(), err)
 	}
 }
 

@@ -131,6 +131,9 @@ func (ev *Evaluator) Eval(e influxql.Expr) Operand {
 		}
 		a, b := ev.Lookup(l), ev.Lookup(r)
 		if !IsFieldRef(l) && !IsFieldRef(r) && (e.Op == influxql.EQ || e.Op == influxql.NEQ) {
+			if e.Op == influxql.NEQ && l.Val == r.Val {
+				return incomparable(e.Op) // also of a series that lacks the tag
+			}
 			return sameTags(e.Op, a, b)
 		}
 		return ev.binary(e.Op, nullIfTagMissing(l, a, r), nullIfTagMissing(r, b, l))
@@ -158,6 +161,9 @@ func (ev *Evaluator) binary(op influxql.Token, a, b Operand) Operand {
 	case at == model.Boolean || bt == model.Boolean:
 		if (at != model.Boolean && at != model.Unknown) || (bt != model.Boolean && bt != model.Unknown) {
 			return mixedBool(op)
+		}
+		if IsComparison(op) && at != bt { // with a name that nothing has
+			return incomparable(op)
 		}
 		v, ok := boolOp(op, a, b, n)
 		if !ok {

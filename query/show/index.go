@@ -282,7 +282,7 @@ func splitValue(where influxql.Expr) (rest, ofValue influxql.Expr) {
 			restR, valueR := splitValue(e.RHS)
 			return expr.JoinExpr(e.Op, restL, restR), expr.JoinExpr(e.Op, valueL, valueR)
 		}
-		if c, ok := metaComparison(e); ok && c.Key == "value" {
+		if c, ok := metaComparison(e); ok && c.Key == "value" || comparesNumber(e, "value") {
 			return nil, e
 		}
 	}
@@ -298,8 +298,21 @@ func valueHolds(e influxql.Expr, text string) bool {
 	case influxql.OR:
 		return valueHolds(b.LHS, text) || valueHolds(b.RHS, text)
 	}
-	c, _ := metaComparison(b)
-	return admits(c, text)
+	c, ok := metaComparison(b)
+	return ok && admits(c, text)
+}
+
+// comparesNumber reports whether e is key = 1 or key != 1, which no text satisfies.
+func comparesNumber(e *influxql.BinaryExpr, key string) bool {
+	ref, ok := e.LHS.(*influxql.VarRef)
+	if !ok || ref.Val != key || e.Op != influxql.EQ && e.Op != influxql.NEQ {
+		return false
+	}
+	switch e.RHS.(type) {
+	case *influxql.IntegerLiteral, *influxql.UnsignedLiteral, *influxql.NumberLiteral, *influxql.BooleanLiteral:
+		return true
+	}
+	return false
 }
 
 // firstTagValues returns the first values of a shard, limit of them if that

@@ -15,6 +15,7 @@ import (
 //
 //	x [NOT] BETWEEN a AND b  (x >= a AND x <= b), (x < a OR x > b)
 //	time(1mo), time(1q, 4d)  time(744h, '1mo'), time(2232h, '1q 4d')
+//	now() - 1mo, now() + 1y  now('-1mo'), now('+1y')
 //
 // and cuts out those that become part of the statement after it (cut). Of a set,
 // x IN (a, b), it makes x = list(a, b), where list is a name that the text does
@@ -74,6 +75,8 @@ func rewriteClauses(text string, tokens []token, list string) rewriting {
 			i = c.having(i, selects[len(selects)-1].query)
 		case t.is("time") && i > 0 && (tokens[i-1].tok == influxql.BY || tokens[i-1].tok == influxql.COMMA):
 			c.calendar(i)
+		case t.is("now"):
+			c.nowMonths(i)
 		case t.is("fill") && len(selects) > 0 && selects[len(selects)-1].depth == depth:
 			i = c.fillBack(i, selects[len(selects)-1].query)
 		}
@@ -115,17 +118,17 @@ func (c *clauses) at(i int) token {
 // a NOT stands between; first is -1 if there is no reference.
 func (c *clauses) subject(i int) (first int, negated bool) {
 	i--
-	if c.at(i).is("NOT") && c.at(i-1).tok == influxql.IDENT || c.at(i).is("NOT") && c.at(i-2).tok == influxql.DOUBLECOLON {
+	if c.at(i).is("NOT") && c.at(i-1).named() || c.at(i).is("NOT") && c.at(i-2).tok == influxql.DOUBLECOLON {
 		negated = true
 		i--
 	}
 	if c.at(i-1).tok == influxql.DOUBLECOLON {
 		i -= 2 // the type of a cast
 	}
-	if c.at(i).tok != influxql.IDENT {
+	if !c.at(i).named() {
 		return -1, negated
 	}
-	for c.at(i-1).tok == influxql.DOT && c.at(i-2).tok == influxql.IDENT {
+	for c.at(i-1).tok == influxql.DOT && c.at(i-2).named() {
 		i -= 2
 	}
 	switch before := c.at(i - 1).tok; before {
@@ -207,8 +210,8 @@ func (c *clauses) between(i int) int {
 		end--
 	}
 	name := c.text[c.at(first).start:c.at(end).end]
-	low := c.text[c.at(i+1).start:c.at(and-1).end]
-	high := c.text[c.at(and+1).start:c.at(next-1).end]
+	low := rewriteClauses(c.text, c.tokens[i+1:and], c.list).text
+	high := rewriteClauses(c.text, c.tokens[and+1:next], c.list).text
 	text := "(" + name + " >= " + low + " AND " + name + " <= " + high + ")"
 	if negated {
 		text = "(" + name + " < " + low + " OR " + name + " > " + high + ")"
@@ -260,6 +263,23 @@ func (c *clauses) calendar(i int) {
 	}
 	nominal := influxql.FormatDuration(time.Duration(months) * window.MonthLength)
 	c.replace(length.start, c.at(end).start, nominal+", '"+text+"'")
+	c.rewrote = true
+}
+
+// nowMonths rewrites now() - 1mo, i being the place of now.
+func (c *clauses) nowMonths(i int) {
+	if c.at(i+1).tok != influxql.LPAREN || c.at(i+2).tok != influxql.RPAREN {
+		return
+	}
+	sign, months := c.at(i+3), c.at(i+4)
+	if sign.tok != influxql.ADD && sign.tok != influxql.SUB {
+		return
+	}
+	text := strings.ToLower(months.text)
+	if window.CalendarMonths(text) == 0 {
+		return
+	}
+	c.replace(c.at(i+2).start, months.end, "'"+sign.text+text+"')")
 	c.rewrote = true
 }
 

@@ -42,11 +42,13 @@ type conditional interface{ condition() influxql.Expr }
 // Parse reads InfluxQL, with params for its bound parameters. What InfluxDB's
 // grammar accepts means the same here: only a text that it refuses is looked
 // at for statements and clauses of our own (docs/influxql.md). The error is the
-// grammar's when there is nothing of them in it.
+// grammar's when there is nothing of them in it. Names and strings in quotes have all
+// their bytes, of which InfluxDB keeps only those of UTF-8.
 func Parse(text string, params map[string]any) (*influxql.Query, error) {
 	if _, err := CheckRegexes(text, params); err != nil {
 		return nil, err
 	}
+	text, params = bindBytes(text, params)
 	q, err := parseInfluxQL(text, params)
 	if err == nil {
 		return q, nil

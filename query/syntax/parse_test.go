@@ -182,6 +182,12 @@ func TestClauses(t *testing.T) {
 		{"SELECT mean(v) FROM m GROUP BY time(1mo, 40d)", same("SELECT mean(v) FROM m GROUP BY time(1mo, 40d)")},
 		{"CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1mo) END", "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(31d, '1mo') END"},
 
+		{"SELECT v FROM m WHERE time > NOW( ) - 1MO AND time < now() + 2y - 1h", "SELECT v FROM m WHERE time > now('-1mo') AND time < now('+2y') - 1h"},
+		{"SELECT v FROM m WHERE time BETWEEN now() - 1q AND now() - 1mo + 2d", "SELECT v FROM m WHERE (time >= now('-1q') AND time <= now('-1mo') + 2d)"},
+		{"SELECT v FROM m WHERE time > now() - 1d - 1mo", same("SELECT v FROM m WHERE time > now() - 1d - 1mo")},
+		{"SELECT v FROM m WHERE time > now() * 1mo", same("SELECT v FROM m WHERE time > now() * 1mo")},
+		{"DELETE FROM m WHERE time < now() - 1y", "DELETE FROM m WHERE time < now('-1y')"},
+
 		{"SELECT mean(v) FROM m WHERE time > 0 GROUP BY time(1h) fill(previous, 1d) LIMIT 3", "SELECT mean(v) FROM m WHERE time > 0 GROUP BY time(1h) fill(previous) LIMIT 3"},
 		{"SELECT mean(v) FROM m GROUP BY time(1h) fill(linear, 1d)", same("SELECT mean(v) FROM m GROUP BY time(1h) fill(linear, 1d)")},
 		{"CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO o FROM m GROUP BY time(1h) fill(previous, 1d) END", "error: HAVING and fill(previous, duration) are not supported in continuous queries"},
@@ -216,7 +222,7 @@ func TestClauses(t *testing.T) {
 		"SELECT v FROM m WHERE h IN ('a', /b/) AND \"x y\"::float NOT IN (1, -2.5, true) OR NOT NOT IN ('i0', 'i1') OR i0 IN (1) OR \"i1\" IN (2)",
 		"SHOW MEASUREMENTS WHERE h NOT IN ('a')", "EXPLAIN SELECT v FROM m WHERE h IN ('a')", "DROP SERIES WHERE h IN ('a')",
 		"CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO o FROM m WHERE h NOT IN ('a', 'b') GROUP BY time(1h) END",
-		"SELECT mean(v) FROM m WHERE h IN ('a', 'b') GROUP BY time(1mo) HAVING mean(v) > 1",
+		"SELECT mean(v) FROM m WHERE h IN ('a', 'b') AND time > now() - 1mo GROUP BY time(1mo) HAVING mean(v) > 1",
 	} {
 		once := parsedText(text)
 		if twice := parsedText(once); once != twice || strings.HasPrefix(once, "error") {

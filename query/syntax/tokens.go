@@ -17,6 +17,9 @@ type token struct {
 // is reports whether the token is a word, written in any case and unquoted.
 func (t token) is(word string) bool { return strings.EqualFold(t.text, word) }
 
+// named reports whether the token may be a name.
+func (t token) named() bool { return t.tok == influxql.IDENT || t.tok == influxql.BOUNDPARAM }
+
 // operand reports whether an expression may end with the token: a slash after
 // it divides, elsewhere one begins a regular expression.
 func (t token) operand() bool {

@@ -365,19 +365,15 @@ func (r *rewriter) call(name, field string, inside bool) (influxql.Expr, error) 
 		return over("last", stored(name)), nil
 	case name == "mean" && !inside && has("count") && (has("sum") || has("mean")) &&
 		(r.st.Fill == influxql.NullFill || r.st.Fill == influxql.NoFill || r.st.Fill == influxql.PreviousFill):
-		var sum *influxql.VarRef
-		if has("sum") {
-			sum = stored("sum")
-		} else {
-			both := func(f string) string {
-				return fmt.Sprintf(f, influxql.QuoteIdent("mean_"+field), influxql.QuoteIdent("count_"+field))
-			}
-			quoted := influxql.QuoteIdent(field)
-			sum = column("sum", both("%s * %s"), "mean("+quoted+") * count("+quoted+")")
+		// The sums of windows are added as floats, which do not wrap.
+		quoted := influxql.QuoteIdent(field)
+		target, source := influxql.QuoteIdent("sum_"+field)+" * 1.0", "sum("+quoted+") * 1.0"
+		if !has("sum") {
+			target = influxql.QuoteIdent("mean_"+field) + " * " + influxql.QuoteIdent("count_"+field)
+			source = "mean(" + quoted + ") * count(" + quoted + ")"
 		}
-		// An unsigned sum cannot be divided by a count, which is an integer.
-		float := &influxql.BinaryExpr{Op: influxql.MUL, LHS: over("sum", sum), RHS: &influxql.NumberLiteral{Val: 1}}
-		return &influxql.ParenExpr{Expr: &influxql.BinaryExpr{Op: influxql.DIV, LHS: float, RHS: over("sum", stored("count"))}}, nil
+		total := over("sum", column("total", target, source))
+		return &influxql.ParenExpr{Expr: &influxql.BinaryExpr{Op: influxql.DIV, LHS: total, RHS: over("sum", stored("count"))}}, nil
 	}
 	return nil, errNo
 }

@@ -31,6 +31,14 @@ func CalendarMonths(text string) int {
 	return 0
 }
 
+// AddMonths returns t some months later, at the same time of its zone. Of a month that is too
+// short for the day it is the last day.
+func AddMonths(t time.Time, months int) time.Time {
+	year, month, day := t.Date()
+	last := time.Date(year, month+time.Month(months)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+	return t.AddDate(0, months, min(day, last)-day)
+}
+
 // SetCalendar makes w the windows of a text such as "1mo", or "1mo 4d" for
 // months that begin on the fifth. GROUP BY carries it as time()'s second
 // argument, where InfluxDB's grammar takes any text and its planner none, so

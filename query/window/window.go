@@ -86,8 +86,7 @@ func (w *Windows) zoned(t int64) int64 {
 	at := time.Unix(0, t).In(w.Loc)
 	_, seconds := at.Zone()
 	off := int64(seconds) * int64(time.Second)
-	wall := t + off - FloorMod(t+off-w.Shift, w.Every)
-	start := wall - off
+	start := t - FloorMod(FloorMod(t, w.Every)+off-w.Shift, w.Every) // t+off-w.Shift might overflow
 	if start <= model.MinTime || start > t {
 		return model.MinTime
 	}
@@ -103,7 +102,7 @@ func (w *Windows) zoned(t int64) int64 {
 			return start + by // the same time before the clock was moved back
 		}
 		return start
-	case by > 0 && by < w.Every && wall >= moved+off-by:
+	case by > 0 && by < w.Every && start >= moved-by:
 		return moved
 	}
 	return w.zoned(moved - 1)
@@ -191,6 +190,39 @@ func (w *Windows) Prev(start int64) int64 {
 		return start - w.Every
 	}
 	return w.Start(start - 1)
+}
+
+// ordinals is the number of ordinals of a stretch of Every. More windows do not begin in
+// it: only where a clock is moved there are shorter ones.
+const ordinals = 4
+
+// Ordinal returns a number for the window that starts at start, which grows from window to
+// window, and more steeply than the number of windows.
+func (w *Windows) Ordinal(start int64) int64 {
+	stretch := FloorDiv(start, w.Every)
+	rank := int64(0)
+	for s := w.Prev(start); s < start && FloorDiv(s, w.Every) == stretch; s = w.Prev(start) {
+		start = s
+		rank++
+	}
+	return stretch*min(ordinals, w.Every) + rank
+}
+
+// OfOrdinal returns the start of the window that has an ordinal.
+func (w *Windows) OfOrdinal(n int64) int64 {
+	stretch, rank := FloorDiv(n, min(ordinals, w.Every)), FloorMod(n, min(ordinals, w.Every))
+	begin := int64(model.MinTime)
+	if stretch > FloorDiv(model.MinTime, w.Every) {
+		begin = stretch * w.Every
+	}
+	start := w.Start(begin)
+	if start < begin {
+		start = w.Next(start)
+	}
+	for range rank {
+		start = w.Next(start)
+	}
+	return start
 }
 
 // ResultTime is the time shown for a window that starts at start.

@@ -117,3 +117,66 @@ func TestDivided(t *testing.T) {
 		t.Error("the bounds of time")
 	}
 }
+
+// TestOrdinal: ordinals grow with the windows, and say where they begin, also where clocks
+// are moved and at the ends of time.
+func TestOrdinal(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testseed.Of(t), 3))
+	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Kathmandu", "America/St_Johns"}
+	lengths := []int64{1, 3, 7e6, 7e9, 60e9, 1800e9, 2700e9, 3600e9, 5400e9, 7200e9, 86400e9, 7 * 86400e9, 36 * 3600e9}
+	for i := range 2000 {
+		loc, err := time.LoadLocation(zones[rnd.IntN(len(zones))])
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := Windows{Every: lengths[rnd.IntN(len(lengths))], Loc: loc}
+		w.Shift = rnd.Int64N(2*w.Every+1) - w.Every
+		if i%5 == 0 {
+			w.SetCalendar([]string{"1mo", "1q", "1y", "1mo 4d"}[rnd.IntN(4)])
+		}
+		at := []int64{rnd.Int64(), -rnd.Int64(), 1.5e18 + rnd.Int64N(1e18), model.MaxTime - rnd.Int64N(1e12), model.MinTime + w.Every + rnd.Int64N(1e12)}[rnd.IntN(5)]
+		if _, moved := time.Unix(0, at).In(loc).ZoneBounds(); i%2 == 0 && !moved.IsZero() && moved.Unix() < model.MaxTime/1e9 {
+			at = moved.UnixNano() - rnd.Int64N(3*w.Every+1)
+		}
+		start := w.Start(at)
+		if start == model.MinTime {
+			continue
+		}
+		for last := int64(0); start < model.MaxTime; start = w.Next(start) {
+			n := w.Ordinal(start)
+			if got := w.OfOrdinal(n); got != start {
+				t.Fatalf("%+v: window %d has the ordinal %d, which is of %d", w, start, n, got)
+			}
+			if last != 0 && n <= last {
+				t.Fatalf("%+v: window %d has the ordinal %d after %d", w, start, n, last)
+			}
+			if last = n; rnd.IntN(6) == 0 {
+				break
+			}
+		}
+	}
+}
+
+func TestAddMonths(t *testing.T) {
+	const form = "2006-01-02T15:04"
+	for _, c := range []struct {
+		from   string
+		months int
+		want   string
+	}{
+		{"2023-03-15T10:00", -1, "2023-02-15T10:00"},
+		{"2023-03-31T10:00", -1, "2023-02-28T10:00"},
+		{"2024-03-31T10:00", -1, "2024-02-29T10:00"},
+		{"2024-02-29T10:00", 12, "2025-02-28T10:00"},
+		{"2023-12-31T23:59", 2, "2024-02-29T23:59"},
+		{"2023-01-31T00:00", -3, "2022-10-31T00:00"},
+	} {
+		from, err := time.Parse(form, c.from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := AddMonths(from, c.months).Format(form); got != c.want {
+			t.Errorf("%s and %d months: got %s, want %s", c.from, c.months, got, c.want)
+		}
+	}
+}

@@ -99,7 +99,7 @@ func (h *harness) crash(keep float64) {
 
 func (h *harness) execute(ctx context.Context, db string, q *influxql.Query, rows func(*result.Series) error) error {
 	var failed error
-	err := h.executor.Execute(ctx, q, query.ExecuteOptions{Database: db, ChunkSize: 7, SourceOnly: !h.tiers}, func(r *result.Result) error {
+	err := h.executor.Execute(ctx, q, query.ExecuteOptions{Database: db, ChunkSize: 7, SourceOnly: !h.tiers, Hints: true}, func(r *result.Result) error {
 		failed = errors.Join(failed, r.Err)
 		for _, m := range r.Messages {
 			h.notes = append(h.notes, m.Text)

@@ -207,7 +207,7 @@ func TestPoints(t *testing.T) {
 	f("without a measurement", input.Point{Fields: one})
 	f("without fields", input.Point{Measurement: "m"})
 	f("time outside range", input.Point{Measurement: "m", Fields: one, Time: math.MaxInt64})
-	f("control character", input.Point{Measurement: "m\nx", Fields: one})
+	f("contains a newline", input.Point{Measurement: "m\nx", Fields: one})
 	f("begins as a comment", input.Point{Measurement: "#m", Fields: one})
 	f("duplicate tag", input.Point{Measurement: "m", Tags: model.Tags{{Key: "a", Value: "1"}, {Key: "a", Value: "2"}}, Fields: one})
 	f("not a number", input.Point{Measurement: "m", Fields: []input.Field{{Key: "v", Value: math.NaN()}}})

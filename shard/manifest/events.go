@@ -16,9 +16,9 @@ type Events struct {
 // Events returns the events that m names.
 func (m *Manifest) Events() Events { return Events{m.Tombstones, moves.NewList(m.Moves)} }
 
-// With returns the events with one more tombstone or move. One that they have is not added
-// again: a manifest may have it before the log comes to it.
-func (e Events) With(t *Tombstone, m *moves.Move) Events {
+// With returns the events with one more tombstone, or the moves of an entry. Those that
+// they have are not added again: a manifest may have them before the log comes to them.
+func (e Events) With(t *Tombstone, entry ...*moves.Move) Events {
 	if t != nil {
 		at := len(e.Tombstones)
 		for at > 0 && e.Tombstones[at-1].Sequence > t.Sequence {
@@ -26,9 +26,7 @@ func (e Events) With(t *Tombstone, m *moves.Move) Events {
 		}
 		e.Tombstones = slices.Insert(slices.Clone(e.Tombstones), at, t)
 	}
-	if m != nil {
-		e.Moves = e.Moves.With(m)
-	}
+	e.Moves = e.Moves.With(entry...)
 	return e
 }
 

@@ -63,6 +63,23 @@ type Manifest struct {
 	Removed *roaring.Bitmap `json:"-"`
 }
 
+// Known is what somebody else remembers of a manifest that was on disk. No manifest had
+// edition 0: then nothing is known.
+type Known struct {
+	Edition, Flushed uint64
+}
+
+// Known returns what is to be remembered of the manifest.
+func (m *Manifest) Known() Known { return Known{m.Edition, m.Flushed} }
+
+// Check returns an error if the manifest is older than the known one.
+func (k Known) Check(m *Manifest) error {
+	if m.Edition >= k.Edition {
+		return nil
+	}
+	return fmt.Errorf("the manifest of shard %d is older than the ledger says: it has edition %d and entries of the log up to %d, edition %d had those up to %d", m.Shard, m.Edition, m.Flushed, k.Edition, k.Flushed)
+}
+
 // File names an immutable file. The checksum is the content hash that its writer
 // reported: tsm.Info.Checksum, tsi.FileInfo.Hash.
 type File struct {
@@ -221,8 +238,8 @@ func Decode(path string, b []byte) (*Manifest, error) {
 	if binio.Checksum(body) != binary.LittleEndian.Uint32(b[len(b)-4:]) {
 		return nil, binio.Corruptf(path, 0, "manifest checksum mismatch")
 	}
-	if v := binary.LittleEndian.Uint32(b[len(magic):]); v != version {
-		return nil, fmt.Errorf("open %s: manifest version %d is not known to this program (it knows %d)", path, v, version)
+	if err := binio.CheckVersion(path, "shard manifest", uint64(binary.LittleEndian.Uint32(b[len(magic):])), version); err != nil {
+		return nil, err
 	}
 	d := binio.NewDecoder(body[head:])
 	m := &Manifest{Shard: d.Uvarint()}

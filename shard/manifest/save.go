@@ -63,13 +63,13 @@ func Read(fsys vfs.FS, dir string) (*Manifest, error) {
 	return nil, first
 }
 
-// Adopt returns the bytes of a manifest, changed to belong to another data
-// directory. path is named in errors.
-func Adopt(path string, encoded []byte, lineage identity.Lineage) ([]byte, error) {
-	m, err := Decode(path, encoded)
+// Adopt writes both copies of a manifest, changed to belong to another data directory,
+// and returns it. encoded are its bytes.
+func Adopt(fsys vfs.FS, dir string, encoded []byte, lineage identity.Lineage) (*Manifest, error) {
+	m, err := Decode(dir+"/"+Name, encoded)
 	if err != nil {
 		return nil, err
 	}
 	m.Lineage = lineage
-	return m.Encode()
+	return m, m.Save(fsys, dir)
 }

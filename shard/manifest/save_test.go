@@ -90,21 +90,21 @@ func TestSaveAndAdopt(t *testing.T) {
 	if first.Err != nil || second.Err != nil || !bytes.Equal(first.Bytes, second.Bytes) || text(t, first.Manifest) != text(t, m) {
 		t.Errorf("saved as %+v and %+v", first, second)
 	}
-	b, err := Adopt(first.Path, first.Bytes, identity.Lineage{9})
+	adopted, err := Adopt(fsys, "/d", first.Bytes, identity.Lineage{9})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Decode("x", b)
-	if err != nil {
-		t.Fatal(err)
+	first, second = ReadCopy(fsys, "/d", Names[0]), ReadCopy(fsys, "/d", Names[1])
+	if first.Err != nil || second.Err != nil || !bytes.Equal(first.Bytes, second.Bytes) || text(t, first.Manifest) != text(t, adopted) {
+		t.Errorf("saved as %+v and %+v", first, second)
 	}
-	if got.Lineage != (identity.Lineage{9}) {
-		t.Errorf("lineage %v", got.Lineage)
+	if adopted.Lineage != (identity.Lineage{9}) {
+		t.Errorf("lineage %v", adopted.Lineage)
 	}
-	if got.Lineage = m.Lineage; text(t, got) != text(t, m) {
-		t.Errorf("adopted as\n%s\nwant\n%s", text(t, got), text(t, m))
+	if adopted.Lineage = m.Lineage; text(t, adopted) != text(t, m) {
+		t.Errorf("adopted as\n%s\nwant\n%s", text(t, adopted), text(t, m))
 	}
-	if b, err := Adopt("x", first.Bytes[1:], identity.Lineage{9}); b != nil || !errors.Is(err, binio.ErrCorrupt) {
+	if _, err := Adopt(fsys, "/d", first.Bytes[1:], identity.Lineage{9}); !errors.Is(err, binio.ErrCorrupt) {
 		t.Errorf("damage adopted: %v", err)
 	}
 }

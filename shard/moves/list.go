@@ -11,20 +11,31 @@ import (
 )
 
 // List is the moves that files or caches of a shard have not yet made of their rows,
-// in the order of their sequences. A nil List is empty.
+// in the order of their sequences, those of one entry in the order in which it has them. A
+// nil List is empty.
 type List struct {
 	moves    []*Move
+	blocks   blocks
 	involved *roaring.Bitmap  // in any of them
 	renames  map[string][]int // measurement -> places of the moves that rename a field of it
 }
 
-func newList(moves []*Move) *List {
+// newList returns a list of moves. It shares what it can with an old list.
+func newList(moves []*Move, old *List) *List {
 	if len(moves) == 0 {
 		return nil
 	}
-	l := &List{moves: moves, involved: roaring.New(), renames: map[string][]int{}}
+	l := &List{moves: moves, renames: map[string][]int{}}
+	common := 0
+	for common < len(moves) && common < old.Len() && moves[common] == old.moves[common] {
+		common++
+	}
+	if common > 0 {
+		l.blocks = old.blocks
+	}
+	l.blocks = l.blocks.with(moves, common)
+	l.involved = l.blocks.all()
 	for i, m := range moves {
-		l.involved.Or(m.Pairs.involved)
 		if m.Change.Fields() {
 			l.renames[m.Change.Measurement] = append(l.renames[m.Change.Measurement], i)
 		}
@@ -32,10 +43,10 @@ func newList(moves []*Move) *List {
 	return l
 }
 
-// NewList returns a list of moves, which it sorts.
+// NewList returns a list of moves, which it sorts. Those of a sequence keep their order.
 func NewList(moves []*Move) *List {
-	slices.SortFunc(moves, func(a, b *Move) int { return cmp.Compare(a.Sequence, b.Sequence) })
-	return newList(moves)
+	slices.SortStableFunc(moves, func(a, b *Move) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return newList(moves, nil)
 }
 
 // All returns the moves, which must not be changed.
@@ -57,13 +68,18 @@ func (l *List) Bytes() (n int64) {
 	return n
 }
 
-// With returns the list with one more move, or the same list if it has the move.
-func (l *List) With(m *Move) *List {
-	i := l.After(m.Sequence - 1)
-	if i < l.Len() && l.moves[i].Sequence == m.Sequence {
+// With returns the list with the moves of an entry, in their order, or the same list if
+// it has them.
+func (l *List) With(entry ...*Move) *List {
+	if len(entry) == 0 {
 		return l
 	}
-	return newList(slices.Insert(slices.Clone(l.All()), i, m))
+	sequence := entry[0].Sequence
+	i := l.After(sequence - 1)
+	if i < l.Len() && l.moves[i].Sequence == sequence {
+		return l
+	}
+	return newList(slices.Insert(slices.Clone(l.All()), i, entry...), l)
 }
 
 // From returns the list from the i-th move on.
@@ -71,7 +87,7 @@ func (l *List) From(i int) *List {
 	if i == 0 {
 		return l
 	}
-	return newList(l.All()[i:])
+	return newList(l.All()[i:], nil)
 }
 
 // Without returns the list as it is once the moves up to a sequence are made of all rows
@@ -95,7 +111,7 @@ func (l *List) Without(set *roaring.Bitmap, sequence uint64, nothingLeft bool) *
 		}
 		left = append(left, m)
 	}
-	return newList(append(left, l.All()[n:]...))
+	return newList(append(left, l.All()[n:]...), l)
 }
 
 // After returns the place of the first move above a sequence. Rows of a part that ends
@@ -147,14 +163,14 @@ func (l *List) Connected(dst []model.SeriesID, id model.SeriesID, until int, see
 		}
 		return true
 	}
-	for add(id); at < len(dst); at++ {
-		for _, m := range l.All()[:until] {
-			if id := dst[at]; m.Pairs.involved.Contains(uint32(id)) {
-				if to, ok := m.Pairs.To(id); ok {
-					add(to)
-				}
-				m.Pairs.From(id, add)
+	for add(id); at < len(dst) && until > 0; at++ {
+		id := dst[at]
+		for i := l.blocks.after(id, 0, until); i < until; i = l.blocks.after(id, i+1, until) {
+			m := l.moves[i]
+			if to, ok := m.Pairs.To(id); ok {
+				add(to)
 			}
+			m.Pairs.From(id, add)
 		}
 	}
 	return dst
@@ -173,14 +189,27 @@ type Place struct {
 // part, older parts first, the place of the first move that concerns it, see After.
 // measurement is that of the series.
 func (l *List) Places(id model.SeriesID, measurement string, until int, next []int, fn func(Place) bool) {
-	w := placing{l.All(), next, fn}
+	w := placing{l, next, fn}
 	w.walk(id, measurement, until, nil)
 }
 
 type placing struct {
-	moves []*Move
-	next  []int
-	fn    func(Place) bool
+	*List
+	next []int
+	fn   func(Place) bool
+}
+
+// concern returns the place behind the last of the moves [lo, hi) before which rows of a
+// series of a measurement had other names, or after which other series have them, lo if
+// there is none.
+func (l *List) concern(id model.SeriesID, measurement string, lo, hi int) int {
+	k := l.blocks.before(id, lo, hi)
+	if at := l.renames[measurement]; len(at) > 0 {
+		if n, _ := slices.BinarySearch(at, hi); n > 0 {
+			k = max(k, at[n-1]+1)
+		}
+	}
+	return k
 }
 
 // walk calls fn with the places of the rows that id has before the i-th move, and returns
@@ -190,9 +219,9 @@ func (w *placing) walk(id model.SeriesID, measurement string, i int, renames Ren
 		return true // no part is as old
 	}
 	// The latest move that concerns the series: parts behind it have the rows as id.
-	k := i
-	for k > w.next[0] && !w.moves[k-1].concerns(id, measurement) {
-		k--
+	k := w.next[0]
+	if i > k {
+		k = w.concern(id, measurement, k, i)
 	}
 	if k > w.next[0] {
 		m := w.moves[k-1]
@@ -222,9 +251,12 @@ func (w *placing) walk(id model.SeriesID, measurement string, i int, renames Ren
 // series that has them now last. key is that of id.
 func (l *List) Keys(id model.SeriesID, key string, fn func(id model.SeriesID, key string) error) error {
 	err := fn(id, key)
-	for _, m := range l.All() {
-		if to, ok := m.Pairs.To(id); ok && err == nil {
-			b, _ := m.Change.AppendKey(nil, key, nil)
+	for i := 0; i < l.Len() && err == nil; i++ {
+		if i = l.blocks.after(id, i, l.Len()); i == l.Len() {
+			break
+		}
+		if to, ok := l.moves[i].Pairs.To(id); ok {
+			b, _ := l.moves[i].Change.AppendKey(nil, key, nil)
 			id, key = to, string(b)
 			err = fn(id, key)
 		}
@@ -235,7 +267,10 @@ func (l *List) Keys(id model.SeriesID, key string, fn func(id model.SeriesID, ke
 // at returns the series that has the rows of id as of a sequence, and makes next the place
 // of the first move from there on.
 func (l *List) at(id model.SeriesID, next *int, sequence uint64) model.SeriesID {
-	for ; *next < len(l.moves) && l.moves[*next].Sequence < sequence; *next++ {
+	for until := l.After(sequence - 1); *next < until; *next++ {
+		if *next = l.blocks.after(id, *next, until); *next == until {
+			break
+		}
 		id = l.moves[*next].to(id)
 	}
 	return id
@@ -296,6 +331,18 @@ func (r Renames) Original(key string) string {
 		}
 	}
 	return key
+}
+
+// Originals returns fields by the keys under which rows have them.
+func (r Renames) Originals(fields []column.Field) []column.Field {
+	if len(r) == 0 {
+		return fields
+	}
+	fields = slices.Clone(fields)
+	for i := range fields {
+		fields[i].Key = r.Original(fields[i].Key)
+	}
+	return fields
 }
 
 // Current returns the present key of a field that rows have under key, "" if it is gone: a

@@ -80,12 +80,3 @@ func (m *Move) to(id model.SeriesID) model.SeriesID {
 	}
 	return id
 }
-
-// concerns reports whether rows of a series of a measurement had other names before the
-// move, or other series have them since.
-func (m *Move) concerns(id model.SeriesID, measurement string) bool {
-	if m.Change.Fields() {
-		return m.Change.Measurement == measurement
-	}
-	return m.Pairs.involved.Contains(uint32(id))
-}

@@ -13,10 +13,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/proc"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -411,4 +413,102 @@ func FuzzMove(f *testing.F) {
 			t.Fatalf("read again: %v", err)
 		}
 	})
+}
+
+// TestBlocks compares what blocks find with a look at all moves, in lists that grow and lose
+// moves at both ends.
+func TestBlocks(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 4))
+	var l *List
+	for sequence := uint64(1); sequence < 200; sequence++ {
+		l = l.With(&Move{Sequence: sequence, Pairs: pairsOf(t, randomPairs(r, 30))})
+		switch r.IntN(20) {
+		case 0:
+			l = l.From(r.IntN(l.Len()))
+		case 1:
+			l = l.Without(roaring.BitmapOf(1, 2, 3, 4, 5), sequence-uint64(r.IntN(20)), false)
+		}
+		id := model.SeriesID(r.IntN(32))
+		lo := r.IntN(l.Len() + 1)
+		hi := lo + r.IntN(l.Len()+1-lo)
+		involves := func(m *Move) bool { return m.Pairs.involved.Contains(uint32(id)) }
+		first, last := hi, lo
+		if i := slices.IndexFunc(l.moves[lo:hi], involves); i >= 0 {
+			first = lo + i
+		}
+		for i := hi; i > lo && last == lo; i-- {
+			if involves(l.moves[i-1]) {
+				last = i
+			}
+		}
+		if a, b := l.blocks.after(id, lo, hi), l.blocks.before(id, lo, hi); a != first || b != last {
+			t.Fatalf("%d moves, series %d in [%d, %d): %d and %d, want %d and %d", l.Len(), id, lo, hi, a, b, first, last)
+		}
+		all := roaring.New()
+		for _, m := range l.moves {
+			all.Or(m.Pairs.involved)
+		}
+		if !all.Equals(l.involved) {
+			t.Fatalf("%d moves involve %v, want %v", l.Len(), l.involved, all)
+		}
+	}
+}
+
+// chain returns so many moves of a measurement's series, each of which takes all of them on.
+func chain(moves, series int) *List {
+	var list []*Move
+	for i := range moves {
+		var b Builder
+		for k := range series {
+			b.Add(model.SeriesID(1+i*series+k), model.SeriesID(1+(i+1)*series+k))
+		}
+		p, err := b.Pairs()
+		if err != nil {
+			panic(err)
+		}
+		list = append(list, &Move{Sequence: uint64(i + 1), Change: model.Change{Measurement: "m", To: "m"}, Pairs: p})
+	}
+	return NewList(list)
+}
+
+// places returns the number of places of all series behind a chain, with a part at each end.
+func places(l *List, moves, series int) (n int) {
+	for k := range series {
+		l.Places(model.SeriesID(1+moves*series+k), "m", moves, []int{0, moves}, func(Place) bool { n++; return true })
+	}
+	return n
+}
+
+// TestPlacesAreLinear compares the CPU time of places behind chains of moves: eight times the
+// moves take eight times as long, and not sixty-four times.
+func TestPlacesAreLinear(t *testing.T) {
+	const series, few, many = 200, 64, 512
+	short, long := chain(few, series), chain(many, series)
+	took := func(l *List, moves int) time.Duration {
+		least := time.Duration(math.MaxInt64)
+		for range 5 {
+			start := proc.CPUTime()
+			if n := places(l, moves, series); n != (moves+2)*series {
+				t.Fatalf("%d places", n)
+			}
+			least = min(least, proc.CPUTime()-start)
+		}
+		return max(least, time.Microsecond)
+	}
+	took(short, few)
+	if a, b := took(short, few), took(long, many); b > 30*a {
+		t.Errorf("%d moves take %v of CPU, %d take %v", few, a, many, b)
+	}
+}
+
+// BenchmarkPlaces finds the rows of 2,000 series behind a chain of moves.
+func BenchmarkPlaces(b *testing.B) {
+	for _, moves := range []int{16, 32, 64, 120, 250, 1000} {
+		l := chain(moves, 2000)
+		b.Run(fmt.Sprint("moves=", moves), func(b *testing.B) {
+			for b.Loop() {
+				places(l, moves, 2000)
+			}
+		})
+	}
 }

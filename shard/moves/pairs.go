@@ -54,6 +54,15 @@ func (p *Pairs) Targets() *roaring.Bitmap {
 	return set
 }
 
+// Targets returns the set of the targets of moves. The caller owns it.
+func Targets(list []*Move) *roaring.Bitmap {
+	set := roaring.New()
+	for _, m := range list {
+		set.Or(m.Pairs.Targets())
+	}
+	return set
+}
+
 // To returns the target of a source.
 func (p *Pairs) To(from model.SeriesID) (model.SeriesID, bool) {
 	i := sort.Search(len(p.byFrom), func(i int) bool { return p.runs[p.byFrom[i]].from > uint32(from) }) - 1

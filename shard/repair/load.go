@@ -24,10 +24,10 @@ type Found struct {
 }
 
 // Load returns the manifest of a shard, given its two copies. If both copies are damaged,
-// or gone while there are TSM files, it fills m, which is empty, from these. flushed says
-// that the shard has had a manifest. A manifest of another shard or data directory is an
+// or gone while there are TSM files, it fills m, which is empty, from these. known is what
+// the ledger says of the shard's manifest; an older one is damage. A manifest of another shard or data directory is an
 // identity.ErrForeign, unless the other copy is sound.
-func Load(fsys vfs.FS, dir string, m *manifest.Manifest, flushed bool, best, other manifest.Copy, q *Quarantine) (found Found, err error) {
+func Load(fsys vfs.FS, dir string, m *manifest.Manifest, known manifest.Known, best, other manifest.Copy, q *Quarantine) (found Found, err error) {
 	found = Found{Manifest: m, Saved: best.Err == nil || other.Err == nil}
 	for _, err := range []error{best.Err, other.Err} {
 		if err != nil && !binio.Damaged(err) && !(errors.Is(err, identity.ErrForeign) && found.Saved) {
@@ -44,6 +44,11 @@ func Load(fsys vfs.FS, dir string, m *manifest.Manifest, flushed bool, best, oth
 			err = q.SetAside(path.Base(other.Path), other.Err, LossNone, fmt.Sprintf("The other copy of the manifest of shard %d was used: nothing is lost.", m.Shard))
 		}
 		found.Manifest, found.Stale = best.Manifest, !bytes.Equal(best.Bytes, other.Bytes)
+		if older := known.Check(best.Manifest); older != nil && err == nil {
+			effect := fmt.Sprintf("The directory of shard %d is an older copy. Points that were written since are missing from answers, and points that were deleted since and old names of moved series are back, but for what the log still has.", m.Shard)
+			found.Stale = true
+			err = q.Note(manifest.Name, older, LossNewest, effect)
+		}
 		return found, err
 	}
 	if gone(best) && gone(other) {
@@ -57,12 +62,12 @@ func Load(fsys vfs.FS, dir string, m *manifest.Manifest, flushed bool, best, oth
 			if err := errors.Join(fsys.MkdirAll(dir), fsys.SyncDir(path.Dir(dir))); err != nil {
 				return Found{}, err
 			}
-			if !flushed {
+			if known.Edition == 0 {
 				return found, nil
 			}
 			effect := fmt.Sprintf("The files of shard %d are gone. Its points are missing from answers, but for those that the log still has.", m.Shard)
 			found.Stale = true
-			return found, q.SetAside(manifest.Name, fmt.Errorf("the files of shard %d are gone: %w", m.Shard, best.Err), LossPoints, effect)
+			return found, q.Note(manifest.Name, fmt.Errorf("the files of shard %d are gone: %w", m.Shard, best.Err), LossPoints, effect)
 		}
 	}
 	effect := fmt.Sprintf("The manifest of shard %d was rebuilt from its TSM files. Tombstones and moves are lost: rows that were deleted and not yet merged away are back, and rows of renamed series that were not yet merged have their old names, unless the log still has the delete or move.", m.Shard)

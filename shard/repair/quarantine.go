@@ -30,6 +30,7 @@ const (
 	LossNone    Loss = "nothing"
 	LossPoints  Loss = "points"  // points are missing from answers
 	LossDeletes Loss = "deletes" // points that were deleted may be in answers
+	LossNewest  Loss = "newest"  // both: the files are an older copy
 )
 
 // lossPrefix begins the line of a reason file that names the loss.
@@ -114,7 +115,7 @@ func (q *Quarantine) read() (found []Quarantined, err error) {
 // it is there and what that means for the answers (effect). If the file does not
 // exist, SetAside writes only the text.
 func (q *Quarantine) SetAside(name string, why error, loss Loss, effect string) error {
-	return q.add(name, why, loss, effect, func(from, to string) error {
+	return q.add("moved to quarantine", name, why, loss, effect, func(from, to string) error {
 		if err := q.fs.Rename(from, to); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -122,9 +123,14 @@ func (q *Quarantine) SetAside(name string, why error, loss Loss, effect string) 
 	})
 }
 
+// Note is SetAside without a file to move: it writes only the text.
+func (q *Quarantine) Note(name string, why error, loss Loss, effect string) error {
+	return q.add("damage noted in quarantine", name, why, loss, effect, func(string, string) error { return nil })
+}
+
 // Copy is SetAside for a file that stays in use: it copies the file.
 func (q *Quarantine) Copy(name string, why error, effect string) error {
-	return q.add(name, why, LossNone, effect, func(from, to string) error {
+	return q.add("copied to quarantine", name, why, LossNone, effect, func(from, to string) error {
 		b, err := vfs.ReadFile(q.fs, from)
 		if err != nil {
 			return err
@@ -133,7 +139,8 @@ func (q *Quarantine) Copy(name string, why error, effect string) error {
 	})
 }
 
-func (q *Quarantine) add(name string, why error, loss Loss, effect string, put func(from, to string) error) error {
+// add logs what it has done as did.
+func (q *Quarantine) add(did, name string, why error, loss Loss, effect string, put func(from, to string) error) error {
 	from, in := q.dir+"/"+name, q.dir+"/"+QuarantineDir
 	to, err := q.freeName(in, path.Base(name))
 	if err == nil {
@@ -153,7 +160,7 @@ func (q *Quarantine) add(name string, why error, loss Loss, effect string, put f
 	if errors.As(why, &c) {
 		offset = c.Offset
 	}
-	q.logger.Error("moved to quarantine", "path", from, "offset", offset, "err", why, "quarantine", to, "effect", effect)
+	q.logger.Error(did, "path", from, "offset", offset, "err", why, "quarantine", to, "effect", effect)
 	return q.Read()
 }
 

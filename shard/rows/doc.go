@@ -1,2 +1,3 @@
-// Package rows has the chunks that cursors hand out of rows in memory.
+// Package rows has the chunks that cursors hand out of rows in memory, and charges readers
+// for texts.
 package rows

@@ -54,13 +54,16 @@ type newSeries struct {
 }
 
 // Bounds are the limits of each database; 0 is none. They do not change while writes
-// are under way.
-type Bounds struct{ MaxSeries, MaxValues int }
+// are under way. An index enforces MaxFields; the others need a Counter.
+type Bounds struct {
+	MaxSeries, MaxValues int
+	MaxFields            int // of a measurement, in a shard
+}
 
 // tagOf is a tag key of a measurement.
 type tagOf struct{ measurement, key string }
 
-// Limited reports whether there is a limit.
+// Limited reports whether there is a limit of series or of values.
 func (b *Bounds) Limited() bool { return b.MaxSeries > 0 || b.MaxValues > 0 }
 
 // New returns a Counter with bounds.

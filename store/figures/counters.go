@@ -14,6 +14,7 @@ type Counters struct {
 	Flushes, FlushFailures, FlushNanos               atomic.Int64
 	Compactions, CompactionFailures, CompactionNanos atomic.Int64
 	Deletes, Moves                                   atomic.Int64
+	Exemplars, OlderExemplars                        atomic.Int64
 
 	Files shard.Counters
 }
@@ -23,6 +24,7 @@ func (c *Counters) Figures() Figures {
 	f := Figures{
 		Points: c.Points.Load(), Values: c.Values.Load(), Dropped: c.Dropped.Load(), Over: c.Over.Load(),
 		Refused: c.Refused.Load(), Failed: c.Failed.Load(), Deletes: c.Deletes.Load(), Moves: c.Moves.Load(),
+		Exemplars: c.Exemplars.Load(), OlderExemplars: c.OlderExemplars.Load(),
 		Flushes: c.Flushes.Load(), FlushFailures: c.FlushFailures.Load(), FlushBytes: c.Files.FlushBytes.Load(),
 		FlushTime:   time.Duration(c.FlushNanos.Load()),
 		Compactions: c.Compactions.Load(), CompactionFailures: c.CompactionFailures.Load(),

@@ -21,6 +21,9 @@ type Figures struct {
 	// those that failed.
 	Points, Values, Dropped, Over, Refused, Failed int64
 	Deletes, Moves                                 int64
+	// Exemplars that were kept, and those left out because their series has later ones;
+	// those in memory, and their bytes.
+	Exemplars, OlderExemplars, ExemplarsHeld, ExemplarBytes int64
 
 	Flushes, FlushFailures, FlushBytes int64
 	FlushTime                          time.Duration

@@ -7,9 +7,12 @@ import (
 	"path"
 	"slices"
 
+	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
+	"tsdbd/series"
+	"tsdbd/shard/manifest"
 )
 
 // ErrOlderCatalog refuses to open a store with data that came after its catalog.
@@ -33,6 +36,64 @@ type Clearance struct {
 	Logger *slog.Logger
 	// SetAside moves a directory that nobody has dropped to quarantine.
 	SetAside func(name string, why error) error
+	// Skip makes the catalog give no number up to these, because directories have them.
+	Skip func(database uint32, shard uint64) error
+}
+
+// maxSkipped is the highest number of a directory that counts. A server never gives as
+// many.
+const maxSkipped = 1 << 31
+
+// stray returns an error if the directory of a database or shard that the catalog has never
+// given has data of this data directory: the catalog is older. Anything else is nobody's,
+// and does not keep the store from opening.
+func (c *Clearance) stray(dir string, database uint32, shard uint64) error {
+	ours, err := c.ours(dir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("open store: %w", err)
+	case ours:
+		return olderCatalog(dir)
+	case max(uint64(database), shard) >= maxSkipped:
+		return nil
+	}
+	if err := c.Skip(database, shard); err != nil && !vfs.IsFull(err) {
+		return err
+	}
+	return nil
+}
+
+// ours reports whether a directory, or one of a shard in it, has data of this data
+// directory. A name that is no directory has none.
+func (c *Clearance) ours(dir string) (bool, error) {
+	if st, err := c.FS.Stat(dir); err != nil || !st.IsDir() {
+		return false, err
+	}
+	names, err := c.FS.List(dir)
+	if err != nil {
+		return false, err
+	}
+	owner, err := series.ReadOwner(c.FS, path.Join(dir, "series"))
+	if err == nil && owner.Lineage == c.Catalog.Lineage {
+		return true, nil
+	}
+	errs := []error{err}
+	for _, at := range append(names, ".") {
+		if _, ok := Number(at, ShardPrefix); !ok && at != "." {
+			continue
+		}
+		m, err := manifest.Read(c.FS, path.Join(dir, at))
+		if err == nil && m.Lineage == c.Catalog.Lineage {
+			return true, nil
+		}
+		errs = append(errs, err)
+	}
+	for _, err := range errs {
+		if err != nil && !binio.Damaged(err) && !errors.Is(err, binio.ErrVersion) {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // Databases deals with directories of databases. names are those in the store's
@@ -53,13 +114,14 @@ func (c *Clearance) Databases(names []string) (removed meta.Dropped, err error) 
 			if c.Later {
 				continue
 			}
-			return removed, olderCatalog(dir)
-		}
-		if data.DatabaseByID(uint32(id)) != nil {
+			if err := c.stray(dir, uint32(min(id, maxSkipped)), 0); err != nil {
+				return removed, err
+			}
+		} else if data.DatabaseByID(uint32(id)) != nil {
 			continue
 		}
 		why := fmt.Errorf("the catalog does not name %s, and has no record of a drop", dir)
-		if slices.Contains(data.Dropped.Databases, uint32(id)) {
+		if id <= uint64(data.LastDatabaseID) && slices.Contains(data.Dropped.Databases, uint32(id)) {
 			why = NotOfDatabase(c.FS, dir, identity.Database{Lineage: data.Lineage, ID: uint32(id)})
 		}
 		if why != nil {
@@ -97,7 +159,9 @@ func (c *Clearance) Shards(dir string, names []string, wanted map[uint64]meta.Sh
 			if c.Later {
 				continue
 			}
-			return olderCatalog(at)
+			if err := c.stray(at, 0, id); err != nil {
+				return err
+			}
 		}
 		why := fmt.Errorf("the catalog does not name %s, and has no record of a drop", at)
 		if dropped[id] {

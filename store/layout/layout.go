@@ -125,6 +125,12 @@ func NotOfShard(fsys vfs.FS, dir string, lineage identity.Lineage, id uint64) er
 // ErrFilesGone is the reason of a database whose directory is missing or empty.
 var ErrFilesGone = errors.New("its files are gone")
 
+// HasShards reports whether the directory of a database may have points.
+func HasShards(fsys vfs.FS, dir string) bool {
+	names, err := fsys.List(dir)
+	return err != nil && !errors.Is(err, fs.ErrNotExist) || len(Numbers(names, ShardPrefix)) > 0
+}
+
 // CheckFiles returns an ErrFilesGone when the directory of a database, some of
 // whose shards had files, is missing or empty: a disk that is not mounted. New
 // points must not go beside it.

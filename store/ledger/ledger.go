@@ -1,6 +1,6 @@
 // Package ledger keeps what the next start of a store must find: which shards have
-// files, and how far the log goes. A directory that is missing as a whole, and a log
-// without its end, cannot tell their own loss. docs/formats/ledger.md describes the
+// files, how new these are, and how far the log goes. A directory that is missing as a
+// whole, an older copy of one, and a log without its end cannot tell their own loss. docs/formats/ledger.md describes the
 // file.
 //
 // File may be used by any number of goroutines.
@@ -20,31 +20,33 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
+	"tsdbd/shard/manifest"
 	"tsdbd/wal"
 )
 
 // Name is the name of the ledger in the catalog's directory.
 const Name = "ledger"
 
-// The ledger says what the next start must find: which shards have files, and
-// how far the log goes. It is a file of its own, because the catalog is too large
+// The ledger says what the next start must find: which shards have files and how new
+// they are, and how far the log goes. It is a file of its own, because the catalog is too large
 // to be written for every shard's first flush and the directories that it vouches
 // for may be missing as a whole.
 //
 //	header   | magic "TSDBDLED" 8 | version u32 | lineage 16 | crc u32 |
-//	record   | crc u32 | kind u8 | flags u8 | zeros u16 | a u64 | b u64 | c u64 |
+//	record   | crc u32 | kind u8 | flags u8 | zeros u16 | a u64 | b u64 | c u64 | d u64 |
 //
-//	kind 1   shard a of database b has files; c is 0
+//	kind 1   shard a of database b has files: a manifest of edition d, which has
+//	         flushed the log up to c. The last one of a shard counts.
 //	kind 2   the log has segment a, and entries up to b; those up to c are in
-//	         files of every shard. The last one counts.
+//	         files of every shard; d is 0. The last one counts.
 //
 // A record's crc covers what follows it and starts from the record's offset. What
 // the ledger lacks costs a warning and no data, so a damaged one is rewritten.
 const (
 	magic       = "TSDBDLED"
-	version     = 1
+	version     = 2
 	headerBytes = 32
-	recordBytes = 32
+	recordBytes = 40
 
 	kindShard = 1
 	kindLog   = 2
@@ -57,9 +59,15 @@ const (
 // Ledger is what a data directory's ledger says.
 type Ledger struct {
 	Lineage identity.Lineage
-	Shards  map[uint64]uint32 // shards that have files, and their databases
+	Shards  map[uint64]Shard // those that have files
 	Log     wal.Known
 	Relaxed bool // the log was not synced before writes were answered
+}
+
+// Shard is what a ledger says of a shard that has files.
+type Shard struct {
+	Database uint32
+	manifest.Known
 }
 
 // Read reads the ledger of the data directory dir and changes nothing.
@@ -78,10 +86,10 @@ func decode(name string, b []byte) (l *Ledger, whole bool, err error) {
 	if len(b) < headerBytes || string(b[:8]) != magic || binio.Checksum(b[:28]) != binary.LittleEndian.Uint32(b[28:]) {
 		return nil, false, binio.Corruptf(name, 0, "ledger: bad header")
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
-		return nil, false, fmt.Errorf("open %s: ledger version %d is not known to this program (it knows %d)", name, v, version)
+	if err := binio.CheckVersion(name, "ledger", uint64(binary.LittleEndian.Uint32(b[8:])), version); err != nil {
+		return nil, false, err
 	}
-	l = &Ledger{Shards: map[uint64]uint32{}}
+	l = &Ledger{Shards: map[uint64]Shard{}}
 	copy(l.Lineage[:], b[12:])
 	whole = true
 	for at := headerBytes; at < len(b); at += recordBytes {
@@ -93,12 +101,12 @@ func decode(name string, b []byte) (l *Ledger, whole bool, err error) {
 			whole = false
 			continue
 		}
-		x, y, z := binary.LittleEndian.Uint64(r[8:]), binary.LittleEndian.Uint64(r[16:]), binary.LittleEndian.Uint64(r[24:])
+		n := func(i int) uint64 { return binary.LittleEndian.Uint64(r[8+8*i:]) }
 		switch r[4] {
 		case kindShard:
-			l.Shards[x] = uint32(y)
+			l.Shards[n(0)] = Shard{uint32(n(1)), manifest.Known{Flushed: n(2), Edition: n(3)}}
 		case kindLog:
-			l.Log = wal.Known{Segment: x, Sequence: y, Covered: z, Open: r[5]&flagOpen != 0, Told: r[5]&flagTold != 0}
+			l.Log = wal.Known{Segment: n(0), Sequence: n(1), Covered: n(2), Open: r[5]&flagOpen != 0, Told: r[5]&flagTold != 0}
 			l.Relaxed = r[5]&flagRelaxed != 0
 		}
 	}
@@ -113,14 +121,40 @@ func (l *Ledger) header() []byte {
 }
 
 // appendRecord appends a record to dst, which stands at offset at of the file.
-func appendRecord(dst []byte, at int64, kind, flags byte, x, y, z uint64) []byte {
+func appendRecord(dst []byte, at int64, kind, flags byte, values ...uint64) []byte {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0, kind, flags, 0, 0)
-	dst = binary.LittleEndian.AppendUint64(dst, x)
-	dst = binary.LittleEndian.AppendUint64(dst, y)
-	dst = binary.LittleEndian.AppendUint64(dst, z)
+	for _, x := range values {
+		dst = binary.LittleEndian.AppendUint64(dst, x)
+	}
 	binary.LittleEndian.PutUint32(dst[start:], binio.ChecksumUpdate(uint32(at+int64(start)), dst[start+4:]))
 	return dst
+}
+
+func (l *Ledger) appendShard(dst []byte, at int64, id uint64) []byte {
+	s := l.Shards[id]
+	return appendRecord(dst, at, kindShard, 0, id, uint64(s.Database), s.Flushed, s.Edition)
+}
+
+// encode returns the bytes of a whole ledger.
+func (l *Ledger) encode() []byte {
+	b := l.header()
+	for _, id := range slices.Sorted(maps.Keys(l.Shards)) {
+		b = l.appendShard(b, 0, id)
+	}
+	return l.appendLog(b, 0)
+}
+
+// Create writes the ledger of the data directory dir.
+func (l *Ledger) Create(fsys vfs.FS, dir string) error {
+	in := path.Join(dir, "meta")
+	if err := fsys.MkdirAll(in); err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	if err := vfs.WriteFileAtomic(fsys, in, path.Join(in, Name), l.encode()); err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	return nil
 }
 
 func (l *Ledger) appendLog(dst []byte, at int64) []byte {
@@ -134,7 +168,7 @@ func (l *Ledger) appendLog(dst []byte, at int64) []byte {
 	if l.Relaxed {
 		flags |= flagRelaxed
 	}
-	return appendRecord(dst, at, kindLog, flags, l.Log.Segment, l.Log.Sequence, l.Log.Covered)
+	return appendRecord(dst, at, kindLog, flags, l.Log.Segment, l.Log.Sequence, l.Log.Covered, 0)
 }
 
 // File is the ledger of an open store.
@@ -146,10 +180,10 @@ type File struct {
 	mu struct {
 		sync.Mutex
 		Ledger
-		queued []uint64 // shards that are not in the file yet
-		dirty  bool     // so is Log
-		end    int64    // of the file; 0: it must be written as a whole
-		limit  int64    // above it the file is written as a whole
+		queued map[uint64]bool // shards of which the file says less
+		dirty  bool            // so it does of Log
+		end    int64           // of the file; 0: it must be written as a whole
+		limit  int64           // above it the file is written as a whole
 	}
 	unsure unsure
 }
@@ -158,9 +192,10 @@ type File struct {
 // directory is begun again: what it would say is then not known.
 func Open(fsys vfs.FS, dir string, lineage identity.Lineage, logger *slog.Logger) (*File, error) {
 	l := &File{fs: fsys, dir: path.Join(dir, "meta"), logger: logger}
-	l.mu.Ledger = Ledger{Lineage: lineage, Shards: map[uint64]uint32{}}
+	l.mu.queued = map[uint64]bool{}
+	l.mu.Ledger = Ledger{Lineage: lineage, Shards: map[uint64]Shard{}}
 	name := path.Join(l.dir, Name)
-	have, whole, err := Read(fsys, dir)
+	have, _, err := Read(fsys, dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return l, nil
@@ -174,19 +209,11 @@ func Open(fsys vfs.FS, dir string, lineage identity.Lineage, logger *slog.Logger
 		return l, fsys.Rename(name, name+".foreign")
 	}
 	l.mu.Ledger = *have
-	if whole {
-		info, err := fsys.Stat(name)
-		if err != nil {
-			return nil, fmt.Errorf("open ledger: %w", err)
-		}
-		l.mu.end = info.Size()
-		l.setLimit()
-	}
+	// A server that was killed may have left what is not durable: the first save writes
+	// the file as a whole.
+	l.mu.dirty = true
 	return l, nil
 }
-
-// setLimit allows the file as much again as it needs.
-func (l *File) setLimit() { l.mu.limit = headerBytes + 2*recordBytes*int64(len(l.mu.Shards)+2048) }
 
 // Prune forgets shards that the catalog no longer has.
 func (l *File) Prune(has map[uint64]bool) {
@@ -195,9 +222,9 @@ func (l *File) Prune(has map[uint64]bool) {
 	for id := range l.mu.Shards {
 		if !has[id] {
 			delete(l.mu.Shards, id)
+			delete(l.mu.queued, id)
 		}
 	}
-	l.setLimit()
 }
 
 // Log returns what the ledger says of the log, and whether it was synced before
@@ -208,22 +235,22 @@ func (l *File) Log() (known wal.Known, relaxed bool) {
 	return l.mu.Log, l.mu.Relaxed
 }
 
-// Has reports whether a shard is known to have files.
-func (l *File) Has(shard uint64) bool {
+// Known returns what the ledger knows of the manifest of a shard.
+func (l *File) Known(shard uint64) manifest.Known {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, ok := l.mu.Shards[shard]
-	return ok
+	return l.mu.Shards[shard].Known
 }
 
-// Add notes that a shard has files. The next SetLog makes it durable: that is in
-// time as long as the log has all that is in them.
-func (l *File) Add(shard uint64, database uint32) {
+// Add notes that a shard has files, and the manifest that names them, which must be
+// durable. The next SetLog makes the note durable: that is in time as long as the log has
+// all that has come to the files since the last one.
+func (l *File) Add(shard uint64, database uint32, known manifest.Known) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, ok := l.mu.Shards[shard]; !ok {
-		l.mu.Shards[shard] = database
-		l.mu.queued = append(l.mu.queued, shard)
+	if known.Edition > l.mu.Shards[shard].Edition {
+		l.mu.Shards[shard] = Shard{database, known}
+		l.mu.queued[shard] = true
 	}
 }
 
@@ -253,24 +280,21 @@ func (l *File) saveLocked() (err error) {
 			err = fmt.Errorf("write ledger %s: %w", name, err)
 			return
 		}
-		l.mu.queued, l.mu.dirty = nil, false
+		clear(l.mu.queued)
+		l.mu.dirty = false
 	}()
 	if l.mu.end == 0 || l.mu.end > l.mu.limit {
-		b := l.mu.header()
-		for _, id := range slices.Sorted(maps.Keys(l.mu.Shards)) {
-			b = appendRecord(b, 0, kindShard, 0, id, uint64(l.mu.Shards[id]), 0)
-		}
-		b = l.mu.appendLog(b, 0)
+		b := l.mu.encode()
 		if err := vfs.WriteFileAtomic(l.fs, l.dir, name, b); err != nil {
 			return err
 		}
 		l.mu.end = int64(len(b))
-		l.setLimit()
+		l.mu.limit = 2 * (l.mu.end + 2048*recordBytes)
 		return nil
 	}
 	var b []byte
-	for _, id := range l.mu.queued {
-		b = appendRecord(b, l.mu.end, kindShard, 0, id, uint64(l.mu.Shards[id]), 0)
+	for _, id := range slices.Sorted(maps.Keys(l.mu.queued)) {
+		b = l.mu.appendShard(b, l.mu.end, id)
 	}
 	if l.mu.dirty {
 		b = l.mu.appendLog(b, l.mu.end)

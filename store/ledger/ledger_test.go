@@ -17,6 +17,7 @@ import (
 	"tsdbd/internal/identity"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/shard/manifest"
 	"tsdbd/wal"
 )
 
@@ -34,7 +35,7 @@ func TestLedgerGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Add(7, 2)
+	l.Add(7, 2, manifest.Known{Edition: 3, Flushed: 150})
 	known := wal.Known{Segment: 5, Sequence: 300, Covered: 200, Open: true}
 	set := func(to wal.Known, relaxedTo bool) {
 		t.Helper()
@@ -43,11 +44,13 @@ func TestLedgerGolden(t *testing.T) {
 		}
 	}
 	set(known, true)
-	l.Add(8, 2)
+	l.Add(8, 2, manifest.Known{Edition: 1})
+	l.Add(7, 2, manifest.Known{Edition: 5, Flushed: 260})
+	l.Add(7, 2, manifest.Known{Edition: 4, Flushed: 250}) // is known already
 	known.Open, known.Told = false, true
 	set(known, false)
 	got := f.Content(ledgerPath)
-	const name = "testdata/ledger-v1.golden"
+	const name = "testdata/ledger-v2.golden"
 	if _, err := os.Stat(name); *update && errors.Is(err, fs.ErrNotExist) {
 		if err := os.WriteFile(name, got, 0o644); err != nil {
 			t.Fatal(err)
@@ -61,7 +64,7 @@ func TestLedgerGolden(t *testing.T) {
 		t.Errorf("the ledger's bytes changed:\n%x\nwant\n%x", got, want)
 	}
 	back, whole, err := decode("x", want)
-	if err != nil || !whole || back.Log != known || back.Relaxed || !maps.Equal(back.Shards, map[uint64]uint32{7: 2, 8: 2}) || back.Lineage != (identity.Lineage{1, 2, 3, 0xfe}) {
+	if err != nil || !whole || back.Log != known || back.Relaxed || !maps.Equal(back.Shards, map[uint64]Shard{7: {2, manifest.Known{Edition: 5, Flushed: 260}}, 8: {2, manifest.Known{Edition: 1}}}) || back.Lineage != (identity.Lineage{1, 2, 3, 0xfe}) {
 		t.Errorf("read as %+v, %v, %v", back, whole, err)
 	}
 	page, err := os.ReadFile("../../docs/formats/ledger.md")
@@ -102,7 +105,7 @@ func TestLedgerFaults(t *testing.T) {
 			return nil
 		})
 		for i := range uint64(4) {
-			l.Add(i+1, 1)
+			l.Add(i+1, 1, manifest.Known{Edition: i + 1})
 			_ = l.SetLog(func(k *wal.Known, _ *bool) { k.Segment = i + 1 })
 		}
 		f.SetHook(nil)

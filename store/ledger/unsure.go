@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"sync"
+
+	"tsdbd/shard/manifest"
 )
 
 // unsure has the shards whose manifests may not be durable, because a killed
@@ -16,14 +18,15 @@ type unsure struct {
 type unsureShard struct {
 	id       uint64
 	database uint32
+	known    manifest.Known
 }
 
-// AddUnsure notes a shard that the start has found with files that cover entries
-// which the log still has.
-func (l *File) AddUnsure(shard uint64, database uint32) {
+// AddUnsure notes a shard that the start has found with a manifest that the ledger may not
+// know.
+func (l *File) AddUnsure(shard uint64, database uint32, known manifest.Known) {
 	l.unsure.Lock()
 	defer l.unsure.Unlock()
-	l.unsure.shards = append(l.unsure.shards, unsureShard{shard, database})
+	l.unsure.shards = append(l.unsure.shards, unsureShard{shard, database, known})
 }
 
 // SyncNames makes the manifests of unsure shards durable (W3): a server that was
@@ -41,7 +44,7 @@ func (l *File) SyncNames(syncDir func(shard uint64, database uint32) error) erro
 		err := syncDir(sh.id, sh.database)
 		switch {
 		case err == nil:
-			l.Add(sh.id, sh.database)
+			l.Add(sh.id, sh.database, sh.known)
 		case !errors.Is(err, fs.ErrNotExist): // dropped since
 			return err
 		}

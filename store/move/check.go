@@ -27,7 +27,7 @@ func Check(c *model.Change) error {
 		}
 	}
 	if c.Fields() {
-		if reason := model.UnstorableName(c.RenameField.To); reason != "" {
+		if reason := model.UnstorableField(c.RenameField.To); reason != "" {
 			return fmt.Errorf("field %q of %q %s", c.RenameField.To, c.Measurement, reason)
 		}
 		if c.RenameField.To == "time" {
@@ -50,8 +50,11 @@ type names struct {
 	longest int // field key
 }
 
-func namesOf(shards []Shard, measurement string) (n names, err error) {
-	n.fields, n.tags = map[string][]model.FieldType{}, map[string]bool{}
+// add adds what some shards know.
+func (n *names) add(shards []Shard, measurement string) error {
+	if n.fields == nil {
+		n.fields, n.tags = map[string][]model.FieldType{}, map[string]bool{}
+	}
 	for _, sh := range shards {
 		for _, f := range sh.View.Fields(measurement) {
 			if !slices.Contains(n.fields[f.Key], f.Type) {
@@ -61,24 +64,27 @@ func namesOf(shards []Shard, measurement string) (n names, err error) {
 		}
 		keys, err := sh.View.TagKeys(measurement)
 		if err != nil {
-			return n, err
+			return err
 		}
 		for _, key := range keys {
 			n.tags[key] = true
 		}
 	}
-	return n, nil
+	return nil
 }
 
 // ErrNotFound says that there is nothing of the name that a change is about.
 var ErrNotFound = errors.New("not found")
 
-// checkNames returns why the change would make names ambiguous, or what it is about is
-// not there.
-func checkNames(c *model.Change, shards []Shard) (names, error) {
-	n, err := namesOf(shards, c.Measurement)
-	if err != nil {
-		return n, err
+// known is what is known of the measurements of a change.
+type known struct{ from, to names }
+
+// check returns why the change would make names ambiguous, or what it is about is not
+// there. It adds what some shards know of the names.
+func (k *known) check(c *model.Change, shards []Shard) error {
+	n := &k.from
+	if err := n.add(shards, c.Measurement); err != nil {
+		return err
 	}
 	isField := func(key string) error {
 		if n.fields[key] != nil {
@@ -88,38 +94,38 @@ func checkNames(c *model.Change, shards []Shard) (names, error) {
 	}
 	for _, t := range c.Set {
 		if err := isField(t.Key); err != nil {
-			return n, err
+			return err
 		}
 	}
 	switch {
 	case c.Fields():
 		switch from, to := c.RenameField.From, c.RenameField.To; {
 		case n.fields[from] == nil:
-			return n, fmt.Errorf("field %w: %s", ErrNotFound, from)
+			return fmt.Errorf("field %w: %s", ErrNotFound, from)
 		case n.fields[to] != nil:
-			return n, fmt.Errorf("measurement %q has a field %q already", c.Measurement, to)
+			return fmt.Errorf("measurement %q has a field %q already", c.Measurement, to)
 		case n.tags[to]:
-			return n, fmt.Errorf("%q is a tag of measurement %q and cannot be a field as well", to, c.Measurement)
+			return fmt.Errorf("%q is a tag of measurement %q and cannot be a field as well", to, c.Measurement)
 		}
 	case c.RenameTag != model.Rename{}:
 		if !n.tags[c.RenameTag.From] {
-			return n, fmt.Errorf("tag key %w: %s", ErrNotFound, c.RenameTag.From)
+			return fmt.Errorf("tag key %w: %s", ErrNotFound, c.RenameTag.From)
 		}
-		return n, isField(c.RenameTag.To)
+		return isField(c.RenameTag.To)
 	case c.To != c.Measurement:
-		return n, checkTarget(c, n, shards)
+		return k.checkTarget(c, shards)
 	}
-	return n, nil
+	return nil
 }
 
 // checkTarget compares the names of a measurement with those of the measurement that it
 // is to become part of.
-func checkTarget(c *model.Change, n names, shards []Shard) error {
+func (k *known) checkTarget(c *model.Change, shards []Shard) error {
+	n, to := &k.from, &k.to
 	if len(n.fields) == 0 {
 		return fmt.Errorf("measurement %w: %s", ErrNotFound, c.Measurement)
 	}
-	to, err := namesOf(shards, c.To)
-	if err != nil {
+	if err := to.add(shards, c.To); err != nil {
 		return err
 	}
 	ambiguous := func(fields map[string][]model.FieldType, of string, tags map[string]bool, in string) error {

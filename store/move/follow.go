@@ -13,36 +13,54 @@ import (
 	"tsdbd/wal/entry"
 )
 
-// Parts calls fn with the part of a logged move that concerns each of its shards. It
-// continues after an error.
-func Parts(sequence uint64, e *entry.Move, fn func(shard uint64, part *moves.Move) error) error {
-	m, err := moves.Decode(sequence, e.Change)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, at := range e.Shards {
-		set := roaring.New()
-		if err := set.UnmarshalBinary(at.Series); err != nil {
-			errs = append(errs, fmt.Errorf("read the series to move in shard %d: %w", at.Shard, err))
-			continue
-		}
-		part := *m
-		part.Pairs = m.Pairs.Only(set)
-		if err := fn(at.Shard, &part); err != nil {
-			errs = append(errs, fmt.Errorf("shard %d: %w", at.Shard, err))
-		}
-	}
-	return errors.Join(errs...)
+// Part is what a logged move does in one shard.
+type Part struct {
+	Shard uint64
+	Moves []*moves.Move // one after the other
 }
 
-// Claimed returns the targets of a move from the first claim on, none if there is no
+// Parts returns what a logged move does in each of its shards.
+func Parts(sequence uint64, e *entry.Move) (parts []Part, err error) {
+	at := map[uint64]int{} // in parts
+	for i := range e.Changes {
+		m, err := moves.Decode(sequence, e.Changes[i].Change)
+		if err != nil {
+			return nil, err
+		}
+		for _, sh := range e.Changes[i].Shards {
+			set, err := movedIn(sh)
+			if err != nil {
+				return nil, err
+			}
+			n, ok := at[sh.Shard]
+			if !ok {
+				n, at[sh.Shard] = len(parts), len(parts)
+				parts = append(parts, Part{Shard: sh.Shard})
+			}
+			moved := *m
+			moved.Pairs = m.Pairs.Only(set)
+			parts[n].Moves = append(parts[n].Moves, &moved)
+		}
+	}
+	return parts, nil
+}
+
+// movedIn returns the series that are moved in a shard.
+func movedIn(at entry.MovedShard) (*roaring.Bitmap, error) {
+	set := roaring.New()
+	if err := set.UnmarshalBinary(at.Series); err != nil {
+		return nil, fmt.Errorf("read the series to move in shard %d: %w", at.Shard, err)
+	}
+	return set, nil
+}
+
+// Claimed returns the targets of moves from the first claim on, none if there is no
 // claim.
-func Claimed(m *moves.Move, first model.SeriesID) []model.SeriesID {
+func Claimed(list []*moves.Move, first model.SeriesID) []model.SeriesID {
 	if first == 0 {
 		return nil
 	}
-	set := m.Pairs.Targets()
+	set := moves.Targets(list)
 	set.RemoveRange(0, uint64(first))
 	return idsOf(set)
 }
@@ -58,22 +76,39 @@ func idsOf(set *roaring.Bitmap) []model.SeriesID {
 // Targets calls restore with the ids and keys of the targets that a logged move gives to
 // series of the wanted shards, some at a time. The keys follow from those of the sources.
 func Targets(e *entry.Entry, wanted func(shard uint64) bool, file Series, restore func(ids []model.SeriesID, keys []string) error) error {
-	m, err := moves.Decode(e.Sequence, e.Move.Change)
-	if err != nil {
-		return err
-	}
-	set := roaring.New()
-	if err := Parts(e.Sequence, e.Move, func(shard uint64, part *moves.Move) error {
-		if wanted(shard) {
-			set.Or(part.Pairs.Sources())
+	for i := range e.Move.Changes {
+		c := &e.Move.Changes[i]
+		m, err := moves.Decode(e.Sequence, c.Change)
+		if err != nil {
+			return err
 		}
-		return nil
-	}); err != nil {
-		return err
+		sources := roaring.New()
+		for _, at := range c.Shards {
+			if wanted(at.Shard) {
+				set, err := movedIn(at)
+				if err != nil {
+					return err
+				}
+				sources.Or(set)
+			}
+		}
+		sources.And(m.Pairs.Sources())
+		err = targets(m, idsOf(sources), file, restore)
+		if errors.Is(err, series.ErrNotFound) {
+			return binio.Corruptf("", -1, "entry %d moves series that database %d does not have: %v", e.Sequence, e.Move.Database, err)
+		}
+		if err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// targets is Targets of some sources of one change.
+func targets(m *moves.Move, sources []model.SeriesID, file Series, restore func(ids []model.SeriesID, keys []string) error) error {
 	var key []byte
 	var tags model.Tags
-	for sources := idsOf(set); len(sources) > 0; {
+	for len(sources) > 0 {
 		n := min(len(sources), chunk)
 		ids, keys := make([]model.SeriesID, n), make([]string, n)
 		err := file.Keys(sources[:n], func(i int, source string) error {
@@ -82,9 +117,6 @@ func Targets(e *entry.Entry, wanted func(shard uint64) bool, file Series, restor
 			keys[i] = string(key)
 			return nil
 		})
-		if errors.Is(err, series.ErrNotFound) {
-			return binio.Corruptf("", -1, "entry %d moves series that database %d does not have: %v", e.Sequence, e.Move.Database, err)
-		}
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ func (r *Request) limits(out *Result) error {
 	if err != nil {
 		return err
 	}
+	out.values = brought
 	for key, values := range brought {
 		before, after := map[string]bool{}, values
 		for i, sh := range r.Shards {
@@ -33,9 +34,19 @@ func (r *Request) limits(out *Result) error {
 				return err
 			}
 		}
-		if len(after) > r.Bounds.MaxValues && len(after) > len(before) {
-			return fmt.Errorf("max-values-per-tag limit exceeded (%d/%d): measurement=%q tag=%q", len(after), r.Bounds.MaxValues, r.Change.To, key)
+		if len(after) > len(before) {
+			if err := r.limit(key, after); err != nil {
+				return err
+			}
 		}
+	}
+	return nil
+}
+
+// limit returns why a tag cannot have as many values, or nil.
+func (r *Request) limit(key string, values map[string]bool) error {
+	if len(values) > r.Bounds.MaxValues {
+		return fmt.Errorf("max-values-per-tag limit exceeded (%d/%d): measurement=%q tag=%q", len(values), r.Bounds.MaxValues, r.Change.To, key)
 	}
 	return nil
 }

@@ -30,17 +30,20 @@ const seriesBytes = 96
 
 // Each read of a moved series looks at all moves that wait for a merge of its shard.
 const (
-	// FlushAt is how many may wait for the flush that comes before the merge.
-	FlushAt = 256
+	// FlushAt is how many may wait for the flush that comes before the merge. From as many
+	// on the merge is due (plan.MovesDue).
+	FlushAt = 17
 	// maxWaiting is how many may wait in all.
 	maxWaiting = 1024
 )
 
 // Shard is a shard of the database, with the series that are to be moved in it, if any.
 type Shard struct {
-	View    *shard.View
-	Set     *roaring.Bitmap
-	waiting int // moves that it has not made yet
+	View     *shard.View
+	Set      *roaring.Bitmap
+	selected *roaring.Bitmap // what Set was made of
+	before   *shard.View     // of Recheck: as Make has seen the shard
+	waiting  int             // moves that it has not made yet
 }
 
 // Add adds a shard of the database. Of the series that were selected in it, if any, it
@@ -50,7 +53,7 @@ func (r *Request) Add(s *shard.Shard, selected *roaring.Bitmap) {
 	if v := s.View(); v != nil {
 		waiting, _ := s.Moves()
 		r.PairBytes -= waiting.Bytes()
-		sh := Shard{View: v, waiting: waiting.Len()}
+		sh := Shard{View: v, selected: selected, waiting: waiting.Len()}
 		if selected != nil {
 			sh.Set = v.AllSeries()
 			sh.Set.And(selected)
@@ -68,72 +71,96 @@ func (r *Request) Release() {
 
 // Request is what is to be moved.
 type Request struct {
-	Database uint32
-	Change   *model.Change
-	Shards   []Shard // all of the database
-	Series   Series
-	Bounds   cardinality.Bounds
+	Change *model.Change
+	Shards []Shard // all of the database
+	Series Series
+	Bounds cardinality.Bounds
+	// OnlyCopies are the shards in which no series may become one, with their policies.
+	OnlyCopies map[uint64]string
 	// Charge is called before memory is taken, with its bytes. Its error ends the work.
 	Charge func(bytes int64) error
 	// PairBytes is how much memory the pairs may take in all shards together.
 	PairBytes int64
+	// Claim gives ids to the keys of targets.
+	Claim func(keys []string, ids []model.SeriesID) error
 }
 
 // Result is a move that is allowed.
 type Result struct {
 	scan.Moved
-	Pairs *moves.Pairs
-	Entry *entry.Move       // for the log; nil: nothing is moved
-	sets  []*roaring.Bitmap // by shard: what is moved there; nil: the shard is not concerned
+	Pairs  *moves.Pairs
+	Change entry.MoveChange  // for the log; no shards: nothing is moved
+	sets   []*roaring.Bitmap // by shard: what is moved there; nil: the shard is not concerned
+	known  known
+	values map[string]map[string]bool // of tags of the target with a limit, behind the move
+	bytes  int64                      // of the pairs in all shards
 }
 
 // Make works the move out. New targets are claimed in the series file, also if it fails.
+// With an ErrNotFound it returns a result for Recheck that moves nothing.
 func (r *Request) Make(ctx context.Context) (out *Result, err error) {
 	defer vfs.CatchFault(&err)()
-	known, err := checkNames(r.Change, r.Shards)
-	if err != nil {
+	out = &Result{sets: make([]*roaring.Bitmap, len(r.Shards))}
+	if err := out.known.check(r.Change, r.Shards); err != nil {
+		return out, err
+	}
+	if err := r.mayWait(); err != nil {
 		return nil, err
 	}
-	for _, sh := range r.Shards {
-		if sh.waiting >= maxWaiting && sh.Set != nil && !sh.Set.IsEmpty() {
-			return nil, fmt.Errorf("%d moves wait for merges of shard %d, and at most %d may: repeat the statement later", sh.waiting, sh.View.ID(), maxWaiting)
-		}
-	}
-	out = &Result{sets: make([]*roaring.Bitmap, len(r.Shards))}
 	if r.Change.Fields() {
 		if err := r.field(ctx, out); err != nil {
 			return nil, err
 		}
 		return out, r.encode(out)
 	}
-	pairs, err := r.pairs(ctx, known)
-	if err != nil {
+	if err := r.pair(ctx, out); err != nil {
 		return nil, err
+	}
+	if err := r.keepsAggregates(out); err != nil {
+		return nil, err
+	}
+	out.Merged = r.merged(out)
+	if err := r.limits(out); err != nil {
+		return nil, err
+	}
+	return out, r.encode(out)
+}
+
+// mayWait returns an error if too many moves wait for merges of a shard.
+func (r *Request) mayWait() error {
+	for _, sh := range r.Shards {
+		if sh.waiting >= maxWaiting && sh.Set != nil && !sh.Set.IsEmpty() {
+			return fmt.Errorf("%d moves wait for merges of shard %d, and at most %d may: repeat the statement later", sh.waiting, sh.View.ID(), maxWaiting)
+		}
+	}
+	return nil
+}
+
+// pair gives targets to the selected series, and fills the result with them.
+func (r *Request) pair(ctx context.Context, out *Result) error {
+	pairs, err := r.pairs(ctx, out.known.from.longest)
+	if err != nil {
+		return err
 	}
 	if out.Pairs, err = r.ordered(pairs); err != nil {
-		return nil, err
+		return err
 	}
 	moved := out.Pairs.Sources()
-	bytes := int64(0)
 	for i, sh := range r.Shards {
 		if sh.Set == nil || !sh.Set.Intersects(moved) {
 			continue
 		}
 		set := roaring.And(sh.Set, moved)
 		out.sets[i] = set
-		if bytes += out.Pairs.Only(set).Bytes(); bytes > r.PairBytes {
-			return nil, fmt.Errorf("so many series cannot be moved at once: move fewer of them with WHERE, at least %d MiB of memory are needed and %d allowed", bytes>>20, r.PairBytes>>20)
+		if out.bytes += out.Pairs.Only(set).Bytes(); out.bytes > r.PairBytes {
+			return fmt.Errorf("so many series cannot be moved at once: move fewer of them with WHERE, at least %d MiB of memory are needed and %d allowed", out.bytes>>20, r.PairBytes>>20)
 		}
 		if err := r.Charge(int64(set.GetCardinality()) * seriesBytes); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	out.Series = out.Pairs.Len()
-	out.Merged = r.merged(out)
-	if err := r.limits(out); err != nil {
-		return nil, err
-	}
-	return out, r.encode(out)
+	return nil
 }
 
 // field fills the result of a rename of a field.
@@ -143,15 +170,13 @@ func (r *Request) field(ctx context.Context, out *Result) (err error) {
 	}
 	all := roaring.New()
 	for i, sh := range r.Shards {
-		for _, f := range sh.View.Fields(r.Change.Measurement) {
-			if f.Key == r.Change.RenameField.From {
-				set, err := sh.View.Select(ctx, r.Change.Measurement, nil)
-				if err != nil {
-					return err
-				}
-				all.Or(set)
-				out.sets[i] = roaring.New()
+		if hasField(sh.View, r.Change) {
+			set, err := sh.View.Select(ctx, r.Change.Measurement, nil)
+			if err != nil {
+				return err
 			}
+			all.Or(set)
+			out.sets[i] = roaring.New()
 		}
 	}
 	out.Series = int(all.GetCardinality())
@@ -166,7 +191,7 @@ const chunk = 4096
 
 // pairs returns the selected series that the change changes, ascending. Targets get ids
 // in the order of the ids of their sources: they lie side by side as these do.
-func (r *Request) pairs(ctx context.Context, known names) ([]pair, error) {
+func (r *Request) pairs(ctx context.Context, longest int) ([]pair, error) {
 	all := roaring.New()
 	for _, sh := range r.Shards {
 		if sh.Set != nil {
@@ -177,7 +202,7 @@ func (r *Request) pairs(ctx context.Context, known names) ([]pair, error) {
 		return nil, err
 	}
 	out := make([]pair, 0, all.GetCardinality())
-	m := mapper{Request: r, longest: known.longest}
+	m := mapper{Request: r, longest: longest}
 	ids := make([]model.SeriesID, 0, chunk)
 	it := all.Iterator()
 	for it.HasNext() {
@@ -236,7 +261,7 @@ func (m *mapper) chunk(dst []pair, ids []model.SeriesID) ([]pair, error) {
 		return nil, err
 	}
 	m.to = slices.Grow(m.to[:0], len(m.keys))[:len(m.keys)]
-	if err := m.Series.Claim(m.keys, m.to); err != nil {
+	if err := m.Claim(m.keys, m.to); err != nil {
 		return nil, err
 	}
 	for i, from := range m.from {
@@ -310,13 +335,16 @@ func (r *Request) merged(out *Result) int {
 	return out.Pairs.Len() - int(fresh.GetCardinality())
 }
 
-// encode sets the result's entry.
+// encode sets the result's change for the log.
 func (r *Request) encode(out *Result) error {
 	m := moves.Move{Change: *r.Change, Pairs: out.Pairs}
-	e := &entry.Move{Database: r.Database, Change: m.Append(nil)}
-	bytes := len(e.Change)
+	if out.Change.Change == nil { // else only the shards are others
+		out.Change.Change = m.Append(nil)
+	}
+	out.Change.Shards = nil
+	bytes := len(out.Change.Change)
 	for i, sh := range r.Shards {
-		if out.sets[i] == nil {
+		if out.sets[i] == nil || out.sets[i].IsEmpty() && !r.Change.Fields() {
 			continue
 		}
 		out.sets[i].RunOptimize()
@@ -324,14 +352,11 @@ func (r *Request) encode(out *Result) error {
 		if err != nil {
 			return fmt.Errorf("encode series set: %w", err)
 		}
-		e.Shards = append(e.Shards, entry.MovedShard{Shard: sh.View.ID(), Series: set})
+		out.Change.Shards = append(out.Change.Shards, entry.MovedShard{Shard: sh.View.ID(), Series: set})
 		bytes += len(set)
 	}
 	if bytes > MaxBytes {
 		return fmt.Errorf("so many series cannot be moved at once: move fewer of them with WHERE, their list takes %d bytes and at most %d are allowed", bytes, MaxBytes)
-	}
-	if len(e.Shards) > 0 {
-		out.Entry = e
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ type Shard interface {
 }
 
 // Router splits a batch by shard and drops what may not be stored. All fields above
-// Targets are required, except Refuse.
+// Targets are required, except ValidateKeys and Refuse.
 type Router[S Shard] struct {
 	Batch  *point.Batch
 	Policy *meta.RetentionPolicy
@@ -32,6 +32,11 @@ type Router[S Shard] struct {
 	// MakeGroups makes the shard groups that hold some times, and returns the policy with
 	// them.
 	MakeGroups func(times []int64) (*meta.RetentionPolicy, error)
+	// Reserve takes memory for what shards get to know of the batch, some layouts at a
+	// time. Its error ends Route.
+	Reserve func(bytes int64) error
+	// ValidateKeys drops rows whose series has a key that is not printable.
+	ValidateKeys bool
 	// Refuse returns why the rows of a series have no room, or "". nil: all have room.
 	Refuse func(sr *point.Series) string
 
@@ -42,6 +47,7 @@ type Router[S Shard] struct {
 	first   []*Layout            // layouts seen, the first few
 	checked map[layoutIn]*Layout // and the others
 	late    []int                // rows outside of the policy's times, by place in the batch
+	owed    int64                // bytes to reserve
 	again   bool                 // the second pass: all targets are known
 	taken   []point.Row          // of Pool
 }
@@ -81,6 +87,16 @@ type Layout struct {
 	stripAt int // position of the field "time", -1
 }
 
+// What a layout costs a shard until its rows are in files, about, and what it costs in
+// addition as the first of its measurement: its place in the index of the shard.
+const (
+	layoutBytes = 300
+	freshBytes  = 1700
+)
+
+// reserveBytes is for how much a Router asks at once.
+const reserveBytes = 256 << 10
+
 // Drop refuses one row for good.
 func (t *Tally) Drop(reason string) {
 	if t.Reason == "" {
@@ -89,8 +105,22 @@ func (t *Tally) Drop(reason string) {
 	t.Dropped++
 }
 
+// reserve reserves what is owed.
+func (r *Router[S]) reserve() error {
+	owed := r.owed
+	r.owed = 0
+	return r.Reserve(owed)
+}
+
 // Route fills Targets.
 func (r *Router[S]) Route() error {
+	if err := r.fill(); err != nil {
+		return err
+	}
+	return r.reserve()
+}
+
+func (r *Router[S]) fill() error {
 	if err := r.pass(); err != nil {
 		return err
 	}
@@ -140,6 +170,10 @@ func (r *Router[S]) pass() error {
 			}
 			cur, last = next, nil
 		}
+		if r.ValidateKeys && !model.ValidKey(row.Series.Key()) {
+			r.Drop(fmt.Sprintf("key contains invalid unicode: %q", row.Series.Key()))
+			continue
+		}
 		if r.Refuse != nil {
 			if reason := r.Refuse(row.Series); reason != "" {
 				r.Over++
@@ -149,6 +183,11 @@ func (r *Router[S]) pass() error {
 		}
 		if last == nil || last.Layout != row.Layout {
 			last = r.Check(row.Layout, cur)
+			if r.owed >= reserveBytes {
+				if err := r.reserve(); err != nil {
+					return err
+				}
+			}
 		}
 		if last.Use != last.Layout || last.strings || row.Series.ID() == 0 {
 			var ok bool
@@ -244,6 +283,9 @@ func (r *Router[S]) Check(l *point.Layout, target int) *Layout {
 		fresh, conflicts := r.Targets[target].Shard.CheckFields(c.Use)
 		c.Fresh = fresh
 		r.Fresh = r.Fresh || fresh
+		if r.owed += layoutBytes; fresh {
+			r.owed += freshBytes
+		}
 		if len(conflicts) > 0 {
 			c.Use, c.Reason = nil, conflicts[0].Reason(l.Measurement)
 		}

@@ -34,8 +34,11 @@ type Options struct {
 	// Lead. What the log has comes by LogOptions.Follow.
 	Follower bool
 
-	FlushBytes       int64         // a shard's cache is flushed above it; default 48 MiB
-	CacheBytes       int64         // hard mark of all caches, writes are refused above it; default 512 MiB
+	FlushBytes int64 // a shard's cache is flushed above it; default 48 MiB
+	CacheBytes int64 // hard mark of all caches, writes are refused above it; default 512 MiB
+	// Exemplars is how many exemplars the store keeps in memory, in all databases. They take
+	// an eighth of CacheBytes at most. 0: none are kept.
+	Exemplars        int
 	SeriesTableBytes int64         // memory of the series that parsers remember, in all databases; above it the largest table starts afresh; default 256 MiB
 	FlushIdle        time.Duration // a cache without writes for so long is flushed; default 10 min
 	LogBytes         int64         // above it the shards that pin the oldest segments are flushed; default 512 MiB
@@ -56,10 +59,15 @@ type Limits struct {
 	// bound. Either way they make way for flushes.
 	CompactBytesPerSecond int64
 
-	// What a database may hold; 0: no bound. Points of new series beyond it are
-	// dropped, and the writer is told.
-	MaxSeriesPerDatabase int
-	MaxValuesPerTag      int // of each tag key of each measurement
+	// What a database may hold; 0: no bound. Points of new series and fields beyond
+	// it are dropped, and the writer is told.
+	MaxSeriesPerDatabase    int
+	MaxValuesPerTag         int // of each tag key of each measurement
+	MaxFieldsPerMeasurement int // in each shard
+
+	// ValidateKeys drops points whose series has a character that is not printable in
+	// its measurement or tags, as InfluxDB's setting of this name does.
+	ValidateKeys bool
 }
 
 // SetDefaults gives options that are zero their defaults.
@@ -121,8 +129,9 @@ type Log interface {
 // LogOptions are what the store does for its log.
 type LogOptions struct {
 	// Apply is called for every entry that this store has appended, in order of
-	// sequence, once it is durable. The entry is the one that Append was called with.
-	Apply func(e *entry.Entry)
+	// sequence, once it is durable. The entry is the one that Append was called with. After
+	// an error the entry is not applied, in no part, and nothing that comes after it may be.
+	Apply func(e *entry.Entry) error
 	// Follow applies a durable entry that another node appended, or this one in an
 	// earlier leadership, in the same order. It is for the log of a store that was
 	// opened as a Follower and does not lead. An entry may come again after a restart: what

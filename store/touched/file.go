@@ -87,14 +87,14 @@ func decode(name string, b []byte) (map[uint64]*tier, identity.Lineage, error) {
 	if len(b) < headerBytes || string(b[:8]) != magic {
 		return nil, lineage, binio.Corruptf(name, 0, "bad header of touched windows")
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
-		return nil, lineage, fmt.Errorf("open %s: version %d of touched windows is not known to this program (it knows %d)", name, v, version)
-	}
 	copy(lineage[:], b[12:])
 	payload := b[headerBytes:]
 	if binary.LittleEndian.Uint64(b[28:]) != uint64(len(payload)) ||
 		binio.ChecksumUpdate(binio.Checksum(b[:crcOffset]), payload) != binary.LittleEndian.Uint32(b[crcOffset:]) {
 		return nil, lineage, binio.Corruptf(name, crcOffset, "touched windows: bad checksum or length")
+	}
+	if err := binio.CheckVersion(name, "file of touched windows", uint64(binary.LittleEndian.Uint32(b[8:])), version); err != nil {
+		return nil, lineage, err
 	}
 	d := binio.NewDecoder(payload)
 	tiers := map[uint64]*tier{}

@@ -2,6 +2,7 @@ package touched
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"maps"
 	"math"
@@ -423,6 +424,34 @@ func union(dst []Span, measurement string, a, b spans, before int64) []Span {
 		dst = append(dst, Span{measurement, sp.from, to})
 	}
 	return dst
+}
+
+// Expirable returns an error if a shard group must outlive its age: a window that begins
+// before its end is to be computed. The downsample could not get these rows any more.
+// Nothing may be written meanwhile.
+func (m *Marks) Expirable(c meta.DropShardGroup, data *meta.Data) error {
+	db := data.Database(c.Database)
+	policy, err := data.RetentionPolicy(c.Database, c.RetentionPolicy)
+	if db == nil || err != nil {
+		return err
+	}
+	i := slices.IndexFunc(policy.ShardGroups, func(g meta.ShardGroup) bool { return g.ID == c.ID })
+	if i < 0 {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range db.Downsamples {
+		t := m.tiers[d.ID]
+		if d.From != policy.Name || t == nil {
+			continue
+		}
+		end := policy.ShardGroups[i].End
+		if first := min(t.source.first(end), t.target.first(end)); first < end {
+			return fmt.Errorf("%w: from %s into %s, from %s on", meta.ErrDownsampleWaits, d.From, d.Into, time.Unix(0, first).UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
 }
 
 // Until returns the start of the earliest window of a measurement that is to be computed,

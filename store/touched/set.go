@@ -98,6 +98,17 @@ func (t *set) complete(w *meta.ComputedWindows, sequence uint64) {
 	}
 }
 
+// first returns the start of the earliest window of any measurement, end at most.
+func (t *set) first(end int64) int64 {
+	end = t.earliest("", end)
+	for _, s := range t.measurements {
+		if len(s) > 0 {
+			end = min(end, s[0].from)
+		}
+	}
+	return end
+}
+
 // earliest returns the start of the earliest window of a measurement, end at most.
 func (t *set) earliest(measurement string, end int64) int64 {
 	for _, s := range []spans{t.all, t.measurements[measurement]} {

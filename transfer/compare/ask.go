@@ -126,35 +126,59 @@ func fieldType(name string) model.FieldType {
 
 // ask counts the values of fields and adds them up.
 func (m *Measurement) ask(ctx context.Context, server Server, name Name, fields []typed, times model.TimeRange) error {
-	for len(fields) > 0 {
-		part := fields[:min(len(fields), fieldsPerQuery)]
-		fields = fields[len(part):]
-		var columns []string
-		for i, f := range part {
-			for n, c := range f.columns {
-				columns = append(columns, fmt.Sprintf("count(%s) AS %c%d", c, countNames[n], i))
-			}
-			if f.of.Numeric() {
-				columns = append(columns, fmt.Sprintf("sum(%s) AS s%d", influxql.QuoteIdent(f.key), i))
-			}
-		}
-		q := fmt.Sprintf("SELECT %s FROM %s", strings.Join(columns, ", "), source(name))
-		if times != model.AllTime {
-			q += fmt.Sprintf(" WHERE time >= %d AND time <= %d", times.Min, times.Max)
-		}
-		a, err := query(ctx, server, name.Database, q)
-		if err != nil {
+	for part := range slices.Chunk(fields, fieldsPerQuery) {
+		if err := m.askPart(ctx, server, name, part, times, true); err != nil {
 			return err
 		}
-		for _, s := range a {
-			for _, row := range s.Values {
-				if err := m.take(part, s.Columns, row); err != nil {
-					return err
-				}
+	}
+	return nil
+}
+
+// askPart sends one query. If the server cannot write a sum, the part is halved until the
+// field of that sum is alone, and is only counted.
+func (m *Measurement) askPart(ctx context.Context, server Server, name Name, part []typed, times model.TimeRange, sums bool) error {
+	var columns []string
+	for i, f := range part {
+		for n, c := range f.columns {
+			columns = append(columns, fmt.Sprintf("count(%s) AS %c%d", c, countNames[n], i))
+		}
+		if sums && f.of.Numeric() {
+			columns = append(columns, fmt.Sprintf("sum(%s) AS s%d", influxql.QuoteIdent(f.key), i))
+		}
+	}
+	q := fmt.Sprintf("SELECT %s FROM %s", strings.Join(columns, ", "), source(name))
+	if times != model.AllTime {
+		q += fmt.Sprintf(" WHERE time >= %d AND time <= %d", times.Min, times.Max)
+	}
+	a, err := query(ctx, server, name.Database, q)
+	switch {
+	case sums && unwritable(err) && len(part) > 1:
+		for half := range slices.Chunk(part, (len(part)+1)/2) {
+			if err := m.askPart(ctx, server, name, half, times, true); err != nil {
+				return err
+			}
+		}
+		return nil
+	case sums && unwritable(err):
+		return m.askPart(ctx, server, name, part, times, false)
+	case err != nil:
+		return err
+	}
+	for _, s := range a {
+		for _, row := range s.Values {
+			if err := m.take(part, s.Columns, row); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// unwritable reports that a server cannot write an answer, because a sum is infinite.
+// InfluxDB writes the error of its JSON encoder in place of the answer.
+func unwritable(err error) bool {
+	var syntax *json.SyntaxError
+	return errors.As(err, &syntax) || err != nil && strings.Contains(err.Error(), "unsupported value")
 }
 
 // countNames begin the names of the columns that count a field.

@@ -86,7 +86,7 @@ func (f *Field) sameSum(o *Field) bool {
 	}
 	x, y := f.sum(), o.sum()
 	if finite := func(x float64) bool { return x-x == 0 }; !finite(x) || !finite(y) {
-		return finite(x) == finite(y) // servers answer null
+		return true // in another order the sum of the same values may not overflow
 	}
 	if x == y {
 		return true

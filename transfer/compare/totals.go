@@ -6,7 +6,8 @@
 // answer. Differences compares two Totals, and Table prints both.
 //
 // Counts and sums of integers must be equal. Sums of floats may differ a little,
-// because servers add in different orders.
+// because servers add in different orders. A sum that is not finite equals every other: in
+// another order it may not overflow.
 package compare
 
 import (
@@ -106,6 +107,14 @@ func (t Totals) Of(n Name) *Measurement {
 		t[n] = m
 	}
 	return m
+}
+
+// Count returns the number of values of a field.
+func (t Totals) Count(n Name, key string) int64 {
+	if m := t[n]; m != nil && m.Fields[key] != nil {
+		return m.Fields[key].Count
+	}
+	return 0
 }
 
 // Names returns the measurements in order.

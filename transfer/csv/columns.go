@@ -103,7 +103,11 @@ func formatColumns(columns []column) string {
 	w := stdcsv.NewWriter(&b)
 	var parts []string
 	for _, c := range columns {
-		if c.kind != tagList && c.kind != fieldName {
+		switch c.kind {
+		case tagList, fieldName:
+		case guessed:
+			parts = append(parts, c.name)
+		default:
 			parts = append(parts, c.name+":"+c.kind.String())
 		}
 	}

@@ -12,7 +12,7 @@
 //   - A row becomes a line that can be stored, or a RowError that names its line and
 //     column. A row is never changed to make it fit.
 //   - The types of columns are known before the first row of a table becomes a line,
-//     and do not change afterwards.
+//     that of a column without values before its first value. They do not change afterwards.
 //   - A Reader of what a Writer has written returns the same points, bit for bit, and the
 //     databases that they belong to.
 //   - No input makes a Reader panic. Memory is bounded by the longest row, a sample

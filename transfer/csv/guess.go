@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,13 +22,13 @@ const (
 type sample struct {
 	cells                            int // that are not empty
 	dates, wholes, naturals, numbers int
-	booleans                         int
+	booleans, commas                 int // commas: numbers if a comma begins their fraction
 	long                             bool
 	values                           map[string]bool
-	time                             int64 // the first whole number that is not 0
+	largest                          float64 // number, without its sign
 }
 
-func (s *sample) add(cell []byte) {
+func (s *sample) add(cell []byte, comma bool) {
 	if len(s.values) <= tagValues {
 		s.values[string(cell)] = true
 	}
@@ -37,17 +38,21 @@ func (s *sample) add(cell []byte) {
 		return
 	}
 	s.cells++
-	if n, err := strconv.ParseInt(string(cell), 10, 64); err == nil {
+	if _, err := strconv.ParseInt(string(cell), 10, 64); err == nil {
 		s.wholes++
-		if s.time == 0 {
-			s.time = n
-		}
 	}
 	if _, err := strconv.ParseUint(string(cell), 10, 64); err == nil {
 		s.naturals++
 	}
-	if _, ok := parseFloat(cell); ok {
+	number := cell
+	if other, ok := pointed(cell); comma {
+		number = other // nil is none
+	} else if _, is := parseFloat(other); ok && is && bytes.IndexByte(cell, ',') >= 0 {
+		s.commas++
+	}
+	if f, ok := parseFloat(number); ok {
 		s.numbers++
+		s.largest = max(s.largest, math.Abs(f))
 	}
 	switch strings.ToLower(string(cell)) {
 	case "true", "false":
@@ -58,14 +63,12 @@ func (s *sample) add(cell []byte) {
 	}
 }
 
-// kind returns what a column with the sample is. A column without any value is a float,
-// which refuses texts.
+// kind returns what a column with the sample is, guessed for a column without any value.
 func (s *sample) kind(value bool) kind {
 	switch s.cells {
+	case 0:
+		return guessed
 	case s.wholes:
-		if s.cells == 0 {
-			return float
-		}
 		return integer
 	case s.naturals:
 		return unsigned
@@ -80,9 +83,10 @@ func (s *sample) kind(value bool) kind {
 	return tag
 }
 
-// unit returns the unit of times by the size of one of them.
+// unit returns the unit of times by the size of the largest. A column without any time
+// other than 0 has nanoseconds.
 func (s *sample) unit() int64 {
-	switch n := max(s.time, -s.time); {
+	switch n := s.largest; {
 	case n < 1e11 && n > 0:
 		return 1e9
 	case n < 1e14 && n > 0:
@@ -116,10 +120,14 @@ func (d *Reader) guess(t *table) error {
 		nameTime(t.columns, samples)
 	}
 	unit := ""
+	var commas []string
 	for i := range t.columns {
 		c, s := &t.columns[i], &samples[i]
 		if c.kind == guessed {
 			c.kind = s.kind(c.value)
+			if s.commas > 0 && s.commas+s.numbers == s.cells {
+				commas = append(commas, c.name)
+			}
 		}
 		if c.kind != timestamp || c.clock != (clock{}) {
 			continue
@@ -143,8 +151,41 @@ func (d *Reader) guess(t *table) error {
 	if d.opt.Report != nil && report != "" && report != d.reported {
 		d.reported = report
 		d.opt.Report(fmt.Sprintf("guessed from the first %d rows: %s", n, report))
+		if len(commas) > 0 {
+			d.opt.Report("numbers may have a decimal comma, which -decimal-comma reads: " + strings.Join(commas, ", "))
+		}
 	}
 	return nil
+}
+
+// settle gives the columns a type that had no value in the first rows, at their first value. A
+// number makes a float, because later ones may have a fraction.
+func (d *Reader) settle() {
+	t := d.table
+	if !t.open || len(d.rows.cells) != len(t.columns) {
+		return
+	}
+	t.open = false
+	for i := range t.columns {
+		c := &t.columns[i]
+		if c.kind != guessed {
+			continue
+		}
+		s := sample{values: map[string]bool{}}
+		if s.add(d.rows.cells[i], d.opt.DecimalComma); s.cells == 0 {
+			t.open = true
+			continue
+		}
+		switch k := s.kind(true); k {
+		case integer, unsigned:
+			c.kind = float
+		default:
+			c.kind = k
+		}
+		if d.opt.Report != nil {
+			d.opt.Report(fmt.Sprintf("guessed from line %d: column %s has the type %s", d.rows.line, c.name, c.kind))
+		}
+	}
 }
 
 // nameTime makes the column that has the time one: by its name, or else by its dates.
@@ -187,7 +228,7 @@ func (d *Reader) sample(t *table) (samples []sample, n int, err error) {
 		case err != nil:
 			return samples, n, nil // reading the rows themselves reports it
 		}
-		if _, is := annotation(s.cells[0]); is && t.annotated || t.answer && isAnswer(s.cells) {
+		if _, is := annotation(s.cells[0]); is && t.annotated || t.answer && d.isAnswer(s.cells) {
 			return samples, n, nil
 		}
 		if len(s.cells) != len(t.columns) || t.isHeader(s.cells) {
@@ -195,7 +236,7 @@ func (d *Reader) sample(t *table) (samples []sample, n int, err error) {
 		}
 		n++
 		for i, cell := range s.cells {
-			samples[i].add(cell)
+			samples[i].add(cell, d.opt.DecimalComma)
 		}
 	}
 	return samples, n, nil

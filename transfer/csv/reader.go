@@ -31,6 +31,9 @@ type Options struct {
 	// Separator is one byte, or "tab". The default is the most frequent one of comma,
 	// semicolon, and tab in the first line.
 	Separator string
+	// DecimalComma says that numbers have a comma before their fraction. A point in a number
+	// is refused then.
+	DecimalComma bool
 	// Report, if set, receives what was guessed about a table.
 	Report func(text string)
 	// Statement, if set, runs the statements in the comments of a Writer. Its error ends
@@ -173,6 +176,7 @@ func (d *Reader) Next(dst []byte) ([]byte, error) {
 		if d.table.failure {
 			return dst, fmt.Errorf("line %d: the input is the error of a query: %s", d.rows.line, bytes.Join(d.rows.cells, []byte{' '}))
 		}
+		d.settle()
 		line, reason := d.table.appendLine(dst, d.rows.cells, d.rows.quoted)
 		if reason != "" {
 			return dst, d.rows.refuse(reason)
@@ -230,7 +234,7 @@ func (d *Reader) open() (bool, error) {
 		t.head = append(append(append(d.placeComments(), d.notes.head...), d.rows.raw...), '\n')
 		d.notes = annotations{}
 		return true, d.complete(t)
-	case d.table == nil || d.table.answer && isAnswer(cells):
+	case d.table == nil || d.table.answer && d.isAnswer(cells):
 		t, header, err := d.plain(cells)
 		if err != nil {
 			return true, err
@@ -271,14 +275,20 @@ func (d *Reader) placeComments() []byte {
 // row, "" without such comments.
 func (d *Reader) Place() (database, policy string) { return d.database, d.policy }
 
-// isAnswer returns whether a row is a header of InfluxDB 1.x.
-func isAnswer(cells [][]byte) bool {
-	return len(cells) > 2 && string(cells[0]) == "name" && string(cells[1]) == "tags"
+// isAnswer returns whether a row is a header of InfluxDB 1.x. Its shell leaves the column tags
+// out of an answer without tags. A table with a name and a time of its own looks the same:
+// options that say what the name or the measurement is tell it apart.
+func (d *Reader) isAnswer(cells [][]byte) bool {
+	if len(cells) <= 2 || string(cells[0]) != "name" {
+		return false
+	}
+	plain := d.opt.Measurement != "" || slices.ContainsFunc(d.columns, func(c column) bool { return c.name == "name" })
+	return string(cells[1]) == "tags" || string(cells[1]) == "time" && !plain
 }
 
 // plain begins a table whose columns are named by a first row, or by the options.
 func (d *Reader) plain(cells [][]byte) (t *table, header bool, err error) {
-	t = &table{answer: isAnswer(cells)}
+	t = &table{answer: d.isAnswer(cells)}
 	given := map[string]kind{}
 	var missing []string
 	for _, c := range d.columns {
@@ -308,7 +318,7 @@ func (d *Reader) plain(cells [][]byte) (t *table, header bool, err error) {
 			c.kind = k
 		case t.answer && i == 0:
 			c.kind = measurement
-		case t.answer && i == 1:
+		case t.answer && i == 1 && c.name == "tags":
 			c.kind = tagList
 		}
 		t.columns = append(t.columns, c)

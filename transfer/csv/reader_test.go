@@ -171,7 +171,7 @@ time,m,t,f,i,u,b
 8: the row has 4 cells, and the table has 7 columns
 9: measurement "" is empty
 10: measurement "#m" begins as a comment
-11: tag "t" of "m" contains a control character
+11: tag "t" of "m" contains a newline
 13: column time: "2026-02-29T12:00:00Z" is not a time of RFC 3339
 14: column time: "9999-01-05T12:00:00Z" is out of the range of times
 15: column time: "1767614400" is not a time of RFC 3339
@@ -181,9 +181,52 @@ time,m,t,f,i,u,b
 m,t=a f=1,i=2i,u=3u,b=true 1767614400000000000
 `,
 		},
-		"a long row":        {opt: csv.Options{Columns: "time:time,v:float", Measurement: "m", TimeFormat: "s"}, in: "time,v\n1,1\n" + strings.Repeat("x", 5<<20) + "\n2,2\n", want: "m v=1 1000000000\n3: the row is longer than 4194304 bytes\nm v=2 2000000000\n"},
-		"nothing":           {},
-		"only a header":     {in: "time,v\n", opt: csv.Options{Measurement: "m"}, want: "guessed from the first 0 rows: -columns 'time:time,v:float' -time-format ns\n"},
+		"a long row":    {opt: csv.Options{Columns: "time:time,v:float", Measurement: "m", TimeFormat: "s"}, in: "time,v\n1,1\n" + strings.Repeat("x", 5<<20) + "\n2,2\n", want: "m v=1 1000000000\n3: the row is longer than 4194304 bytes\nm v=2 2000000000\n"},
+		"nothing":       {},
+		"only a header": {in: "time,v\n", opt: csv.Options{Measurement: "m"}, want: "guessed from the first 0 rows: -columns 'time:time,v' -time-format ns\n"},
+		"a decimal comma": {
+			in: "time;v;n;s;t\n1577836800,5;3,5;1;1,5,5;1.5\n1577836801;-1e3;2;2;2\n1577836802;1.5;3;x;3\n1577836803;1,2,3;3;x;3\n2020-01-01T00:00:00.5Z;4;4;4;4\n", opt: csv.Options{Measurement: "m", Columns: "time,v:float,n,s,t", DecimalComma: true, TimeFormat: "s"},
+			want: `guessed from the first 5 rows: -columns 'time:time,v:float,n:integer,s:tag,t:tag'
+m,s=1\,5\,5,t=1.5 v=3.5,n=1i 1577836800500000000
+m,s=2,t=2 v=-1000,n=2i 1577836801000000000
+4: column v: "1.5" is not a number with a decimal comma
+5: column v: "1,2,3" is not a number with a decimal comma
+6: column time: "2020-01-01T00:00:00.5Z" is not a number
+`,
+		},
+		"a decimal comma, guessed": {
+			in: "time;v\n1577836800,5;3,5\n1577836801;2\n", opt: csv.Options{Measurement: "m", DecimalComma: true},
+			want: "guessed from the first 2 rows: -columns 'time:time,v:float' -time-format s\nm v=3.5 1577836800500000000\nm v=2 1577836801000000000\n",
+		},
+		"a decimal comma and dates": {
+			in: "time;v\n2026-01-05T12:00:00.5Z;3,5\n2026-01-05T12:00:01,5Z;2\n", opt: csv.Options{Measurement: "m", DecimalComma: true},
+			want: "guessed from the first 2 rows: -columns 'time:time,v:float'\nm v=3.5 1767614400500000000\nm v=2 1767614401500000000\n",
+		},
+		"a decimal comma that nobody names": {
+			in: "time;v;w\n1577836800;3,5;1\n1577836801;2;1\n", opt: csv.Options{Measurement: "m"},
+			want: "guessed from the first 2 rows: -columns 'time:time,v:tag,w:integer' -time-format s\nnumbers may have a decimal comma, which -decimal-comma reads: v\n" +
+				"m,v=3\\,5 w=1i 1577836800000000000\nm,v=2 w=1i 1577836801000000000\n",
+		},
+		"the shell of 1.x without tags": {
+			in: "name,time,host,usage\ncpu,1767614400000000000,a,1.5\ncpu,1767614401000000000,b,2.5\n\nname,time,n\nmem,1767614400000000000,7\n",
+			want: `guessed from the first 2 rows: -columns 'name:measurement,time:time,host:tag,usage:float' -time-format ns
+cpu,host=a usage=1.5 1767614400000000000
+cpu,host=b usage=2.5 1767614401000000000
+guessed from the first 1 rows: -columns 'name:measurement,time:time,n:integer' -time-format ns
+mem n=7i 1767614400000000000
+`,
+		},
+		"a table with a name and a time": {
+			in: "name,time,v\na,1767614400,1\n", opt: csv.Options{Measurement: "m"},
+			want: "guessed from the first 1 rows: -columns 'name:tag,time:time,v:integer' -time-format s\nm,name=a v=1i 1767614400000000000\n",
+		},
+		"columns without values at first": {
+			in: "time,v,f,b,s,never\n" + strings.Repeat("1767614400,1,,,,\n", 1000) + "1767614401,1,5,,,\n1767614402,1,5.5,TRUE,,\n1767614403,1,x,1,y,\n1767614404,1,,,2,\n", opt: csv.Options{Measurement: "m"},
+			want: "guessed from the first 1000 rows: -columns 'time:time,v:integer,f,b,s,never' -time-format s\n" + strings.Repeat("m v=1i 1767614400000000000\n", 1000) +
+				"guessed from line 1002: column f has the type float\nm v=1i,f=5 1767614401000000000\n" +
+				"guessed from line 1003: column b has the type boolean\nm v=1i,f=5.5,b=true 1767614402000000000\n" +
+				"guessed from line 1004: column s has the type string\n1004: column f: \"x\" is not a number\nm v=1i,s=\"2\" 1767614404000000000\n",
+		},
 		"no measurement":    {in: "time,v\n1,2\n", want: "guessed from the first 1 rows: -columns 'time:time,v:integer' -time-format s\nline 1: no column has the measurement: name it with -measurement NAME or -columns COLUMN:measurement\n"},
 		"no time":           {in: "v\n2\n", opt: csv.Options{Measurement: "m"}, want: "guessed from the first 1 rows: -columns 'v:integer'\nline 1: no column has the time: name it with -columns COLUMN:time\n"},
 		"no field":          {in: "time,t\n2,x\n", opt: csv.Options{Measurement: "m", Columns: "t:tag"}, want: "guessed from the first 1 rows: -columns 'time:time,t:tag' -time-format s\nline 1: no column is a field: name one with -columns, for example COLUMN:float or COLUMN:string\n"},
@@ -206,6 +249,42 @@ m,t=a f=1,i=2i,u=3u,b=true 1767614400000000000
 				t.Errorf("got\n%.3000s\nwant\n%.3000s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestTimesOfNumbers guesses the unit of times by their size, however they are written.
+func TestTimesOfNumbers(t *testing.T) {
+	for _, c := range []struct{ times, format, want string }{
+		{"1577836800.5 1577836801", "s", "1577836800500000000 1577836801000000000"},
+		{"1577836800.5123456 1577836800.25", "s", "1577836800512345600 1577836800250000000"},
+		{"0.0 1577836800.5", "s", "0 1577836800500000000"},
+		{"-1577836800.5 -1", "s", "-1577836800500000000 -1000000000"},
+		{"1577836800 1577836801.5", "s", "1577836800000000000 1577836801500000000"},
+		{"1577836800500 1577836800500.25", "ms", "1577836800500000000 1577836800500250000"},
+		{"1577836800500.5 1577836800501", "ms", "1577836800500500000 1577836800501000000"},
+		{"1577836800500000.5 -1577836800500000", "us", "1577836800500000500 -1577836800500000000"},
+		{"1577836800500000001 -1577836800500000001", "ns", "1577836800500000001 -1577836800500000001"},
+		{"1.5778368005e9 1.577836801E+09", "s", "1577836800500000000 1577836801000000000"},
+		{"1.5778368005e12 15778368005e2", "ms", "1577836800500000000 1577836800500000000"},
+		{"1.577836800500000001e+18 1577836800500000001.0", "ns", "1577836800500000001 1577836800500000001"},
+		{"15778368005e-1 -15778368005000e-4", "s", "1577836800500000000 -1577836800500000000"},
+		{"0 0.0", "ns", "0 0"},
+	} {
+		in, want := "time,v\n", "guessed from the first 2 rows: -columns 'time:time,v:integer' -time-format "+c.format+"\n"
+		for _, at := range strings.Fields(c.times) {
+			in += at + ",1\n"
+		}
+		for _, at := range strings.Fields(c.want) {
+			want += "m v=1i " + at + "\n"
+		}
+		if got := read(t, in, csv.Options{Measurement: "m"}); got != want {
+			t.Errorf("times %s: got\n%s\nwant\n%s", c.times, got, want)
+		}
+	}
+	for _, at := range []string{"e9", "-e9", ".e9", "1e", "1e9e9", "1e31", "1e-31", "1e999999999", "--1e9", "0x1e9", "1_0", "1.5.5", "1e1.5", "inf", "nan", "9e18", "1e19"} {
+		if got := read(t, "time,v\n"+at+",1\n", csv.Options{Measurement: "m", Columns: "time:time,v:float", TimeFormat: "s"}); !strings.HasPrefix(got, "2: column time: ") {
+			t.Errorf("time %s: got %s", at, got)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ type table struct {
 	typed     bool // annotations name the measurement, so that no name of a column has a meaning
 	answer    bool // of InfluxDB 1.x
 	failure   bool // of a query, in place of its rows
+	open      bool // a column had no value yet
+	comma     bool // numbers have a decimal comma
 
 	// What all rows have.
 	measurement string
@@ -54,6 +56,7 @@ func (t *table) isHeader(cells [][]byte) bool {
 // complete guesses what is not known about a table and begins it.
 func (d *Reader) complete(t *table) error {
 	d.table = t
+	t.comma = d.opt.DecimalComma
 	if t.failure {
 		return nil
 	}
@@ -78,7 +81,8 @@ func (d *Reader) complete(t *table) error {
 	for i := range t.columns {
 		c := &t.columns[i]
 		count[c.kind]++
-		if c.kind >= float {
+		t.open = t.open || c.kind == guessed
+		if c.kind >= float || c.kind == guessed {
 			fields++
 			if c.value {
 				values++
@@ -124,7 +128,7 @@ func fieldPrefix(name string) ([]byte, string) {
 	if name == "time" {
 		return nil, "a field cannot have the name time"
 	}
-	if reason := model.UnstorableName(name); reason != "" {
+	if reason := model.UnstorableField(name); reason != "" {
 		return nil, fmt.Sprintf("the name of the field %s", reason)
 	}
 	return []byte(wire.FieldPrefix(name)), ""
@@ -168,6 +172,11 @@ func (t *table) appendLine(dst []byte, cells [][]byte, quoted []bool) (line []by
 			if len(cell) == 0 && at != nil {
 				continue
 			}
+			if t.comma && c.clock.unit > 0 && !isDate(cell) {
+				if cell, reason = decimal(cell); reason != "" {
+					return dst, fmt.Sprintf("column %s: %s", c.name, reason)
+				}
+			}
 			if now, reason = c.clock.read(cell); reason != "" {
 				return dst, fmt.Sprintf("column %s: %s", c.name, reason)
 			}
@@ -183,6 +192,11 @@ func (t *table) appendLine(dst []byte, cells [][]byte, quoted []bool) (line []by
 			}
 		}
 		dst = append(append(dst, ','), prefix...)
+		if c.kind == float && t.comma {
+			if cell, reason = decimal(cell); reason != "" {
+				return dst, fmt.Sprintf("column %s: %s", c.name, reason)
+			}
+		}
 		if c.kind == float && t.annotated {
 			if f, ok := readFloat(cell); ok {
 				dst = wire.AppendFloat(dst, f)

@@ -3,6 +3,7 @@ package csv
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +40,26 @@ func newClock(format string, zone *time.Location) (clock, error) {
 	}
 	return clock{layout: format, zone: zone}, nil
 }
+
+// Clock reads times that are texts or numbers.
+type Clock struct{ clock }
+
+// NewClock returns a clock of a format as in Options.TimeFormat and of a zone as in
+// Options.Timezone.
+func NewClock(format, timezone string) (*Clock, error) {
+	zone := time.UTC
+	if timezone != "" {
+		var err error
+		if zone, err = loadZone(timezone); err != nil {
+			return nil, err
+		}
+	}
+	c, err := newClock(format, zone)
+	return &Clock{c}, err
+}
+
+// Read reads a time in nanoseconds, or returns why the text has none.
+func (c *Clock) Read(text []byte) (int64, string) { return c.read(text) }
 
 // String describes the format.
 func (c *clock) String() string {
@@ -90,9 +111,16 @@ func nanoseconds(at time.Time) (int64, string) {
 	return at.UnixNano(), ""
 }
 
-// readNumber reads a number of units since 1970, with or without a fraction.
+// readNumber reads a number of units since 1970, with or without a fraction and an
+// exponent. It drops what is below a nanosecond.
 func readNumber(b []byte, unit int64) (int64, string) {
 	whole, fraction, _ := bytes.Cut(b, []byte{'.'})
+	if i := bytes.IndexAny(b, "eE"); i >= 0 {
+		ok := false
+		if whole, fraction, ok = shift(b[:i], b[i+1:]); !ok {
+			return 0, "is not a number"
+		}
+	}
 	n, err := strconv.ParseInt(string(whole), 10, 64)
 	if err != nil {
 		return 0, "is not a number"
@@ -118,6 +146,27 @@ func readNumber(b []byte, unit int64) (int64, string) {
 		return sum, ""
 	}
 	return 0, "is out of the range of times"
+}
+
+// noughts are as many as the exponent of a time may have at most. Beyond it a time is 0 or
+// out of the range.
+const noughts = "000000000000000000000000000000"
+
+// shift moves the decimal point of a number by an exponent. It rounds no digit.
+func shift(number, exponent []byte) (whole, fraction []byte, ok bool) {
+	by, err := strconv.Atoi(string(exponent))
+	if err != nil || by < -len(noughts) || by > len(noughts) {
+		return nil, nil, false
+	}
+	digits := bytes.TrimLeft(number, "+-")
+	sign := number[:len(number)-len(digits)]
+	whole, fraction, _ = bytes.Cut(digits, []byte{'.'})
+	if len(whole) == 0 {
+		return nil, nil, false
+	}
+	point := len(noughts) + len(whole) + by
+	digits = slices.Concat([]byte(noughts), whole, fraction, []byte(noughts))
+	return slices.Concat(sign, digits[:point]), digits[point:], true
 }
 
 // readDate reads 2006-01-02, with or without 15:04:05.999 behind a T or a blank, and

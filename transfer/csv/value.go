@@ -53,6 +53,29 @@ func appendValue(dst []byte, k kind, cell []byte) ([]byte, string) {
 	}
 }
 
+// pointed returns a number with a decimal comma as one with a point. It returns false for a
+// text that has a point or several commas.
+func pointed(b []byte) ([]byte, bool) {
+	i := bytes.IndexByte(b, ',')
+	if bytes.IndexByte(b, '.') >= 0 || i >= 0 && bytes.IndexByte(b[i+1:], ',') >= 0 {
+		return nil, false
+	}
+	if i < 0 {
+		return b, true
+	}
+	b = bytes.Clone(b)
+	b[i] = '.'
+	return b, true
+}
+
+// decimal is pointed for a cell, with the reason why it is no number.
+func decimal(cell []byte) ([]byte, string) {
+	if b, ok := pointed(cell); ok {
+		return b, ""
+	}
+	return nil, notA(cell, "a number with a decimal comma")
+}
+
 func notA(cell []byte, what string) string { return fmt.Sprintf("%q is not %s", short(cell), what) }
 
 // isWhole returns whether a text is an integer of 64 bits as line protocol writes it.

@@ -95,6 +95,18 @@ func (s *state) definitions(src *Source) *transfer.Definitions {
 	return out
 }
 
+// limits returns the limits of write times of the source, and notes them.
+func (s *state) limits(src *Source) *transfer.Definitions {
+	out := &transfer.Definitions{}
+	for _, d := range src.Databases {
+		out.Limits = append(out.Limits, transfer.Limits(d, s.target(d.Name))...)
+	}
+	for _, l := range out.Limits {
+		s.note(fmt.Sprintf("%s.%s refuses writes beyond its limits from now on, as in InfluxDB, unless it had other limits: %s", l.Database, l.RetentionPolicy, l.Statement()))
+	}
+	return out
+}
+
 // checkUsers notes the users that exist and stay as they are.
 func (s *state) checkUsers(src *Source, made transfer.Defined) {
 	if n := len(src.Users) - made.Users; n > 0 && s.opt.Filter.Database == "" {

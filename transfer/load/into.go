@@ -15,6 +15,7 @@ import (
 	"tsdbd/shard"
 	"tsdbd/shard/build"
 	"tsdbd/store"
+	"tsdbd/transfer"
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/rows"
 	"tsdbd/tsi"
@@ -38,6 +39,7 @@ func Into(ctx context.Context, src *Source, st *store.Store, opt Options) (*Resu
 	}
 	s.shards = len(jobs)
 	s.expect(jobs)
+	whole := ctx
 	workers, ctx := errgroup.WithContext(ctx)
 	workers.SetLimit(s.opt.Workers)
 	for _, j := range jobs {
@@ -58,6 +60,9 @@ func Into(ctx context.Context, src *Source, st *store.Store, opt Options) (*Resu
 	err = workers.Wait()
 	if s.opt.Refusals != nil {
 		err = errors.Join(err, s.opt.Refusals.Sync())
+	}
+	if err == nil {
+		_, err = transfer.MakeDefinitions(whole, st, s.limits(src))
 	}
 	return s.result(), err
 }

@@ -461,7 +461,7 @@ func TestIntoCatalog(t *testing.T) {
 	d := src.Databases[0]
 	d.ContinuousQueries = []meta.ContinuousQuery{{Name: "q", Query: "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(x) INTO y FROM m GROUP BY time(1h) END"}}
 	d.RetentionPolicies[0].Subscriptions = []meta.Subscription{{Name: "s", Mode: "ALL", Destinations: []string{"udp://127.0.0.1:1"}}}
-	day := &meta.RetentionPolicy{Name: "day", Duration: 24 * time.Hour, ShardGroupDuration: time.Hour, ReplicaN: 2}
+	day := &meta.RetentionPolicy{Name: "day", Duration: 24 * time.Hour, ShardGroupDuration: time.Hour, ReplicaN: 2, FutureWriteLimit: time.Minute, PastWriteLimit: 2 * time.Hour}
 	d.RetentionPolicies = append(d.RetentionPolicies, day)
 	src.Databases = append(src.Databases, &meta.Database{Name: "_internal", RetentionPolicies: []*meta.RetentionPolicy{day}})
 	st := openStore(t)
@@ -475,10 +475,10 @@ func TestIntoCatalog(t *testing.T) {
 	}
 	c := st.Catalog()
 	u, old, rp := c.User("u"), c.User("old"), c.Database("d").RetentionPolicy("day")
-	if u == nil || !meta.CheckPassword(u.Hash, "secret") || u.Privileges["d"] != meta.ReadPrivilege || old.Admin || len(notes) != 1 || notes[0] != "1 of 2 users are there already and stay as they are" {
+	if u == nil || !meta.CheckPassword(u.Hash, "secret") || u.Privileges["d"] != meta.ReadPrivilege || old.Admin || len(notes) != 2 || !strings.HasSuffix(notes[1], `ALTER RETENTION POLICY "day" ON "d" FUTURE LIMIT 1m PAST LIMIT 2h`) || notes[0] != "1 of 2 users are there already and stay as they are" {
 		t.Errorf("%+v, %+v, %q", u, old, notes)
 	}
-	if rp == nil || rp.Duration != day.Duration || rp.ShardGroupDuration != day.ShardGroupDuration || rp.ReplicaN != 2 || c.Database("d").DefaultRetentionPolicy != "autogen" || c.Database("_internal") != nil {
+	if rp == nil || rp.Duration != day.Duration || rp.ShardGroupDuration != day.ShardGroupDuration || rp.ReplicaN != 2 || rp.FutureWriteLimit != day.FutureWriteLimit || rp.PastWriteLimit != day.PastWriteLimit || c.Database("d").DefaultRetentionPolicy != "autogen" || c.Database("_internal") != nil {
 		t.Errorf("%+v", c.Database("d"))
 	}
 	if res.Defined != (transfer.Defined{Users: 1, Queries: 1, Subscriptions: 1}) || res.Policies != 2 {

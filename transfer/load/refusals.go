@@ -129,7 +129,7 @@ func writable(run *rows.Run) bool {
 	if model.Unstorable(measurement, tags) != "" || string(model.AppendSeriesKey(nil, measurement, tags)) != run.Key {
 		return false
 	}
-	return !slices.ContainsFunc(run.Fields, func(f column.Field) bool { return model.UnstorableName(f.Key) != "" })
+	return !slices.ContainsFunc(run.Fields, func(f column.Field) bool { return model.UnstorableField(f.Key) != "" })
 }
 
 // values returns the number of values in a run.

@@ -65,6 +65,11 @@ func Send(ctx context.Context, src *Source, c *transfer.Client, opt Options) (*R
 	if err == nil {
 		err = s.ask(ctx, c)
 	}
+	if err == nil {
+		if limits := s.limits(src); len(limits.Limits) > 0 {
+			_, err = c.Define(ctx, limits)
+		}
+	}
 	return s.result(), err
 }
 

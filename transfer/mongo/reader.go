@@ -18,7 +18,14 @@ import (
 
 // Options say what the documents contain.
 type Options struct {
-	Time        string // the member with the time: the timeField of the collection
+	Time string // the member with the time: the timeField of the collection
+	// TimeFormat is the form of times that are no dates, as in csv.Options. By default they
+	// are refused.
+	TimeFormat string
+	Timezone   string // of TimeFormat
+	// Points, if set, is a member that is an array of documents. Each of them is read as a
+	// document that also has the other members.
+	Points      string
 	Meta        string // the member with the tags: its metaField; "" if it has none
 	Measurement string
 	// Types are the types of fields by name: float, integer, unsigned, boolean, string, tag,
@@ -34,6 +41,8 @@ func (o *Options) Check() error {
 	switch {
 	case o.Time == "":
 		return errors.New("documents need the name of the member with the time: -time NAME")
+	case o.Points != "" && (o.Points == o.Time || o.Points == o.Meta):
+		return fmt.Errorf("the member %q has the points, and cannot have the time or the tags", o.Points)
 	case o.Time == o.Meta:
 		return fmt.Errorf("the member %q has the time and cannot have the tags", o.Time)
 	case o.Measurement == "":
@@ -66,6 +75,8 @@ type Reader struct {
 	opt    Options
 	in     *scanner
 	sample []document // read and not taken
+	points points
+	clock  *csv.Clock // of opt.TimeFormat, nil: none
 	began  bool
 	last   document
 	types  map[string]string // of fields
@@ -90,7 +101,14 @@ func NewReader(r io.Reader, opt Options) (*Reader, error) {
 			types[name] = t
 		}
 	}
-	return &Reader{opt: opt, in: newScanner(r), types: types}, nil
+	d := &Reader{opt: opt, in: newScanner(r), types: types}
+	if opt.TimeFormat != "" {
+		var err error
+		if d.clock, err = csv.NewClock(opt.TimeFormat, opt.Timezone); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
 }
 
 // Line returns the number of the line where the latest document begins.
@@ -118,7 +136,7 @@ func (d *Reader) Next(dst []byte) ([]byte, error) {
 	if len(d.sample) > 0 {
 		d.last, d.sample = d.sample[0], d.sample[1:]
 	} else {
-		text, line, reason, err := d.in.next()
+		text, line, reason, err := d.next()
 		if err != nil {
 			return dst, err
 		}
@@ -141,7 +159,7 @@ func (d *Reader) guess() error {
 	var mixed []string
 	decimals := map[string]bool{}
 	for len(d.sample) < sampleDocuments && bytes < sampleBytes {
-		text, line, reason, err := d.in.next()
+		text, line, reason, err := d.next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -265,18 +283,23 @@ func (d *Reader) read(raw []byte) (at int64, reason string) {
 	return at, ""
 }
 
-// time reads the time in nanoseconds: a date, or its text.
+// time reads the time in nanoseconds: a date, its text, or what TimeFormat says.
 func (d *Reader) time(raw []byte) (int64, string) {
-	ms, ok := int64(0), false
+	ms, ok, number := int64(0), false, raw
 	switch raw[0] {
 	case '"':
-		ms, ok = parseDate(unquote(raw))
+		number = []byte(unquote(raw))
+		ms, ok = parseDate(string(number))
 	case '{':
 		v, is, reason := extended(raw)
-		ms, ok = v.i, is && reason == "" && v.date
+		ms, ok, number = v.i, is && reason == "" && v.date, []byte(v.tag())
 	}
 	const unit = 1_000_000
 	switch {
+	case !ok && d.clock != nil:
+		return d.clock.Read(number)
+	case !ok && len(number) > 0 && (number[0] == '-' || number[0] >= '0' && number[0] <= '9') && raw[0] != '"':
+		return 0, fmt.Sprintf("%.100s is a number: -time-format s, ms, us or ns says what it counts", raw)
 	case !ok:
 		return 0, fmt.Sprintf("%.100s is not a date", raw)
 	case ms < model.MinTime/unit || ms > model.MaxTime/unit:
@@ -306,7 +329,7 @@ func (d *Reader) appendLine(dst, raw []byte) ([]byte, string) {
 		if p.name == "time" {
 			return dst, "a field cannot have the name time: -columns time:skip leaves it out"
 		}
-		if reason := model.UnstorableName(p.name); reason != "" {
+		if reason := model.UnstorableField(p.name); reason != "" {
 			return dst, fmt.Sprintf("the name of the field %q %s", p.name, reason)
 		}
 		t := d.types[p.name]

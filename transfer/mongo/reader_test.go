@@ -170,7 +170,111 @@ func FuzzReader(f *testing.F) {
 		}
 		f.Add(text)
 	}
+	f.Add([]byte(`{"values":[{"ts":1,"v":1},{"ts":2,"w":{"x":1}}],"sensor":1}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		read(t, strings.NewReader(string(in)), Options{Time: "ts", Meta: "sensor", Measurement: "weather"})
+		read(t, strings.NewReader(string(in)), Options{Time: "ts", Meta: "sensor", Points: "values", TimeFormat: "ms", Measurement: "weather"})
 	})
+}
+
+// TestTimesOfNumbers reads times that are no dates, as TimeFormat says.
+func TestTimesOfNumbers(t *testing.T) {
+	const in = `{"t":1428780000.5,"v":1}
+{"t":{"$numberLong":"1428780001"},"v":1}
+{"t":{"$numberDouble":"1.4287800025e9"},"v":1}
+{"t":"1428780003","v":1}
+{"t":{"$date":"2015-04-11T19:20:04Z"},"v":1}
+{"t":"2015-04-11T19:20:05Z","v":1}
+{"t":true,"v":1}
+{"t":null,"v":1}
+{"t":[1],"v":1}
+{"t":1e30,"v":1}
+`
+	opt := Options{Time: "t", Measurement: "x", Types: map[string]string{"v": "float"}, TimeFormat: "s"}
+	const types = "[types from the first 10 documents: -columns 'v:float']\n"
+	const want = types + `x v=1 1428780000500000000
+x v=1 1428780001000000000
+x v=1 1428780002500000000
+x v=1 1428780003000000000
+x v=1 1428780004000000000
+x v=1 1428780005000000000
+[line 7: t: "true" is not a number]
+[line 8: t: "null" is not a number]
+[line 9: t: "[1]" is not a number]
+[line 10: t: "1e30" is not a number]
+`
+	if got := read(t, strings.NewReader(in), opt); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	opt.TimeFormat = ""
+	const refused = types + `[line 1: t: 1428780000.5 is a number: -time-format s, ms, us or ns says what it counts]
+[line 2: t: {"$numberLong":"1428780001"} is a number: -time-format s, ms, us or ns says what it counts]
+[line 3: t: {"$numberDouble":"1.4287800025e9"} is a number: -time-format s, ms, us or ns says what it counts]
+[line 4: t: "1428780003" is not a date]
+x v=1 1428780004000000000
+x v=1 1428780005000000000
+`
+	if got := read(t, strings.NewReader(in), opt); !strings.HasPrefix(got, refused) {
+		t.Errorf("without a format: got\n%s\nwant\n%s", got, refused)
+	}
+	opt.TimeFormat = "02.01.2006 15:04"
+	opt.Timezone = "Europe/Berlin"
+	if got := read(t, strings.NewReader(`{"t":"11.04.2015 21:20","v":1}`), opt); !strings.HasSuffix(got, "x v=1 1428780000000000000\n") {
+		t.Errorf("a layout: %s", got)
+	}
+	opt.TimeFormat = "soon"
+	if _, err := NewReader(strings.NewReader(in), opt); err == nil {
+		t.Error("a format that is none was taken")
+	}
+}
+
+// TestPoints makes a document of each element of an array, with the other members.
+func TestPoints(t *testing.T) {
+	var many strings.Builder
+	for i := range 150 {
+		fmt.Fprintf(&many, `{"t":{"$date":%d},"v":%d},`, i, i)
+	}
+	in := `{"m":{"id":1},"n":2,"points":[{"t":{"$date":1},"v":1},{"t":{"$date":2},"v":2.5,"w":{"x":"y"}}],"unit":"C\u00b0"}
+{"m":{"id":2},"t":{"$date":3},"v":3}
+{"m":{"id":3},"points":[` + many.String()[:many.Len()-1] + `]}
+{"m":{"id":4},"points":[]}
+{"points":[{"t":{"$date":5},"v":5},7]}
+{"points":[{}]}
+{"points":{"t":{"$date":6},"v":6}}
+{"t":{"$date":7},"points":[{"t":{"$date":7},"v":7}]}
+{"points":[{"v":8}]}
+{"points":[{"t":{"$date":9},"v":9}`
+	got := read(t, strings.NewReader(in), Options{Time: "t", Meta: "m", Points: "points", Measurement: "x"})
+	var want strings.Builder
+	want.WriteString(`[types from the first 160 documents: -columns 'n:integer,unit:string,v:float,w.x:string']
+[integers and doubles are mixed, all become floats: v]
+x,id=1 n=2i,unit="C°",v=1 1000000
+x,id=1 n=2i,unit="C°",v=2.5,w.x="y" 2000000
+x,id=2 v=3 3000000
+`)
+	for i := range 150 {
+		fmt.Fprintf(&want, "x,id=3 v=%d %d\n", i, i*1e6)
+	}
+	want.WriteString(`[line 4: points has no element]
+[line 5: points.1 is no document with members]
+[line 6: points.0 is no document with members]
+[line 7: points is no array of documents]
+[line 8: the member t is there twice]
+[line 9: the document has no member t with the time]
+[line 10: the document has no end]
+`)
+	if got != want.String() {
+		t.Errorf("got\n%s\nwant\n%s", got, want.String())
+	}
+	if got := read(t, strings.NewReader(`{"t":{"$date":1},"points":[`+many.String()[:many.Len()-1]+`]}`), Options{Time: "t", Measurement: "x"}); !strings.Contains(got, "points: the array has more than 100 elements: -points points makes a point of each") {
+		t.Errorf("without -points: %s", got)
+	}
+	// What was refused of a document can be read again alone.
+	d, err := NewReader(strings.NewReader(`{"a":1,"points":[{"t":0,"v":1}]}`), Options{Time: "t", Points: "points", Measurement: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Next(nil); err == nil || string(d.Row()) != `{"a":1,"t":0,"v":1}` {
+		t.Errorf("refused %s, %v", d.Row(), err)
+	}
 }

@@ -68,7 +68,11 @@ func (d *Reader) leaves(name string, raw []byte, depth int, f func(name string, 
 	n := 0
 	for m := range members(raw) {
 		if n++; n > maxElements && raw[0] == '[' {
-			return fmt.Sprintf("%s: the array has more than %d elements", name, maxElements)
+			reason := fmt.Sprintf("%s: the array has more than %d elements", name, maxElements)
+			if depth == 0 && m.raw[0] == '{' {
+				reason += ": -points " + name + " makes a point of each"
+			}
+			return reason
 		}
 		if reason := d.leaves(name+"."+m.name, m.raw, depth+1, f); reason != "" {
 			return reason

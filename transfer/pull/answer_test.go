@@ -28,7 +28,7 @@ func asked() (fields []field) {
 // told reads an answer and returns its lines, and what was refused.
 func told(f form, fields []field) (string, *lines, error) {
 	var out, refused strings.Builder
-	l := newLines(&out, &refused, &measurement{place: place{"d", "p"}, name: "m", fields: fields})
+	l := newLines(&out, &refused, &measurement{place: place{"d", "p"}, name: "m", fields: fields}, model.AllTime)
 	err := readAnswer(f, l)
 	return out.String() + string(l.buf), l, err
 }
@@ -180,7 +180,7 @@ func TestSeveralTypes(t *testing.T) {
 func TestUnwritable(t *testing.T) {
 	for name, refused := range map[string]int64{"m": 0, "#m": 1, "": 1, "a\nb": 1, "a b": 0, "\ta": 1, "\x00a": 1, " a": 0} {
 		var out strings.Builder
-		l := newLines(&out, new(strings.Builder), &measurement{place: place{"d", "p"}, name: name, fields: asked()})
+		l := newLines(&out, new(strings.Builder), &measurement{place: place{"d", "p"}, name: name, fields: asked()}, model.AllTime)
 		err := readAnswer(newJSON(strings.NewReader(`{"results":[{"series":[{"columns":["time","f"],"values":[[1,1]]}]}]}`)), l)
 		if err != nil || l.refusals() != refused || len(l.buf) > 0 == (refused > 0) {
 			t.Errorf("%q: %v, %d refused, %q", name, err, l.refusals(), l.buf)
@@ -193,9 +193,9 @@ func TestUnwritable(t *testing.T) {
 func TestUnwritableNames(t *testing.T) {
 	for _, c := range []struct{ tag, field, want string }{
 		{`a\\`, "s", "tag \"t\" of \"m\" ends in a backslash"},
-		{`a\n`, "s", "tag \"t\" of \"m\" contains a control character"},
+		{`a\n`, "s", "tag \"t\" of \"m\" contains a newline"},
 		{"a", `s\`, `field "s\\" of "m" ends in a backslash`},
-		{"a", "s\n", `field "s\n" of "m" contains a control character`},
+		{"a", "s\n", `field "s\n" of "m" contains a newline`},
 	} {
 		f := newFake(t, "1.8.10")
 		f.extra["SHOW FIELD KEYS FROM \"p\".\"m\""] = table1("m", `fieldKey","fieldType`, fmt.Sprintf(`[%q,"string"]`, c.field))
@@ -204,7 +204,7 @@ func TestUnwritableNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out, refused strings.Builder
-		l := newLines(&out, &refused, m)
+		l := newLines(&out, &refused, m, model.AllTime)
 		err = readAnswer(newJSON(strings.NewReader(fmt.Sprintf(`{"results":[{"series":[{"tags":{"t":"%s"},"columns":["time",%q],"values":[[1,"x\nevil v=1 1\n"]]}]}]}`, c.tag, c.field))), l)
 		if err != nil || l.flush() != nil || out.Len() > 0 || !strings.Contains(refused.String(), "\n# "+c.want+": \"m,t=a") {
 			t.Errorf("tag %s, field %q: %v, lines %q, refused %q", c.tag, c.field, err, out.String(), refused.String())

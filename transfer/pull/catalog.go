@@ -31,6 +31,9 @@ type Catalog struct {
 	Notes []string
 
 	groups map[place][]model.TimeRange // nil: the server does not tell shard groups
+	// hidden is the end of a group whose start has wrapped around. Its server looks into it
+	// only if a query names no times.
+	hidden map[place]int64
 }
 
 // own are databases that servers keep for themselves.
@@ -187,6 +190,8 @@ func (s *Server) policies(ctx context.Context, d *meta.Database, only string) er
 				Name: t.text(row, "name"), ReplicaN: 1,
 				Duration:           duration(t.at(row, "duration")),
 				ShardGroupDuration: duration(t.at(row, "shardGroupDuration")),
+				FutureWriteLimit:   duration(t.at(row, "futureWriteLimit")),
+				PastWriteLimit:     duration(t.at(row, "pastWriteLimit")),
 			}
 			if rp.ShardGroupDuration <= 0 {
 				rp.ShardGroupDuration = meta.ShardDurations{}.For(rp.Duration)
@@ -224,7 +229,7 @@ func (s *Server) shards(ctx context.Context, c *Catalog) error {
 	if err != nil {
 		return err
 	}
-	groups := map[place][]model.TimeRange{}
+	groups, hidden := map[place][]model.TimeRange{}, map[place]int64{}
 	for _, t := range tables {
 		for _, row := range t.Values {
 			start, err1 := time.Parse(time.RFC3339Nano, t.text(row, "start_time"))
@@ -234,6 +239,9 @@ func (s *Server) shards(ctx context.Context, c *Catalog) error {
 			}
 			p := place{t.text(row, "database"), t.text(row, "retention_policy")}
 			r := groupTimes(start, end)
+			if start.After(end) {
+				hidden[p] = r.Max + 1
+			}
 			if !slices.Contains(groups[p], r) { // a group of a cluster has several shards
 				groups[p] = append(groups[p], r)
 			}
@@ -242,7 +250,7 @@ func (s *Server) shards(ctx context.Context, c *Catalog) error {
 	for _, of := range groups {
 		slices.SortFunc(of, func(a, b model.TimeRange) int { return cmp.Compare(a.Min, b.Min) })
 	}
-	c.groups = groups
+	c.groups, c.hidden = groups, hidden
 	return nil
 }
 
@@ -268,7 +276,7 @@ func (s *Server) continuous(ctx context.Context, c *Catalog) error {
 }
 
 func (s *Server) downsamples(ctx context.Context, c *Catalog) error {
-	return s.each(ctx, c, "SHOW DOWNSAMPLES", func(t *table, row []any) error {
+	err := s.each(ctx, c, "SHOW DOWNSAMPLES", func(t *table, row []any) error {
 		every, err := influxql.ParseDuration(t.text(row, "every"))
 		if err != nil {
 			return fmt.Errorf("a downsample of %s: %w", t.Name, err)
@@ -279,6 +287,10 @@ func (s *Server) downsamples(ctx context.Context, c *Catalog) error {
 		}})
 		return nil
 	})
+	if refusal(err) && strings.Contains(err.Error(), "error parsing query") {
+		return nil // it is of a version without downsamples
+	}
+	return err
 }
 
 func (s *Server) subscriptions(ctx context.Context, c *Catalog) error {

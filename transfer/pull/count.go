@@ -136,8 +136,9 @@ func (p *Pull) sample(ctx context.Context, m *measurement) (float64, error) {
 	return float64(c.values) / time.Since(began).Seconds(), nil
 }
 
-// Compare counts what both servers have of the policies of c. While writers still write
-// to the source, that is what is older than the beginning of this Pull.
+// Compare counts what both servers have of the policies of c. It counts without bounds of
+// time where nothing sets them, so that rows are missed that a bound hides. While writers
+// still write to the source, it compares what is older than the beginning of this Pull.
 func (p *Pull) Compare(ctx context.Context, c *Catalog) (source, target compare.Totals, err error) {
 	source, target = compare.Totals{}, compare.Totals{}
 	wanted := p.opt.Filter.Wanted()
@@ -151,25 +152,72 @@ func (p *Pull) Compare(ctx context.Context, c *Catalog) (source, target compare.
 			if err != nil {
 				return nil, nil, err
 			}
-			if present := p.began.UnixNano(); p.Stats().newest >= present {
-				times.Max = min(times.Max, present-1)
-			}
-			there, err := compare.Ask(ctx, p.source.client, p.source.database(at), p.source.policy(at), times, wanted)
+			there, err := p.totals(ctx, at, times, wanted)
 			if err != nil {
-				return nil, nil, fmt.Errorf("ask the old server: %w", err)
+				return nil, nil, err
 			}
-			here, err := compare.Ask(ctx, p.client, d.Name, rp.Name, times, wanted)
+			here, err := p.totalsHere(ctx, at, times, wanted)
 			if err != nil {
-				return nil, nil, fmt.Errorf("ask the new server: %w", err)
+				return nil, nil, err
 			}
-			for n, m := range there {
-				if !p.source.countsSeries() {
-					m.Series = -1
+			if present := p.began.UnixNano(); p.Stats().newest >= present && times.Max >= present && len(compare.Differences(there, here)) > 0 {
+				if there, here, err = p.before(ctx, at, times, present, there, wanted); err != nil {
+					return nil, nil, err
 				}
-				source[compare.Name{Database: d.Name, Policy: rp.Name, Measurement: n.Measurement}] = m
 			}
+			maps.Copy(source, there)
 			maps.Copy(target, here)
 		}
 	}
 	return source, target, nil
+}
+
+// before counts what both servers have before the present. Values that are among all of the
+// source, and neither before the present nor after it, count as well: no bound reaches them.
+func (p *Pull) before(ctx context.Context, at place, times model.TimeRange, present int64, all compare.Totals, wanted func(string) bool) (there, here compare.Totals, err error) {
+	past := model.TimeRange{Min: times.Min, Max: present - 1}
+	if there, err = p.totals(ctx, at, past, wanted); err != nil {
+		return nil, nil, err
+	}
+	if here, err = p.totalsHere(ctx, at, past, wanted); err != nil {
+		return nil, nil, err
+	}
+	// Rows that writers have written since all was counted are after the present.
+	after, err := p.totals(ctx, at, model.TimeRange{Min: present, Max: times.Max}, wanted)
+	if err != nil {
+		return nil, nil, err
+	}
+	for name, m := range all {
+		for key, f := range m.Fields {
+			if hidden := f.Count - after.Count(name, key) - there.Count(name, key); hidden > 0 {
+				there.Of(name).Fields[key] = &compare.Field{Count: there.Count(name, key) + hidden} // their sum is not known
+			}
+		}
+	}
+	return there, here, nil
+}
+
+// totals counts what the source has of a policy, by the names that the target has.
+func (p *Pull) totals(ctx context.Context, at place, times model.TimeRange, wanted func(string) bool) (compare.Totals, error) {
+	all, err := compare.Ask(ctx, p.source.client, p.source.database(at), p.source.policy(at), times, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("ask the old server: %w", err)
+	}
+	out := compare.Totals{}
+	for n, m := range all {
+		if !p.source.countsSeries() {
+			m.Series = -1
+		}
+		out[compare.Name{Database: at.database, Policy: at.policy, Measurement: n.Measurement}] = m
+	}
+	return out, nil
+}
+
+// totalsHere counts what the target has of a policy.
+func (p *Pull) totalsHere(ctx context.Context, at place, times model.TimeRange, wanted func(string) bool) (compare.Totals, error) {
+	all, err := compare.Ask(ctx, p.client, at.database, at.policy, times, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("ask the new server: %w", err)
+	}
+	return all, nil
 }

@@ -22,6 +22,7 @@ type field struct {
 // lines writes the rows of an answer as line protocol.
 type lines struct {
 	out     io.Writer
+	within  model.TimeRange // other rows are left out
 	measure string
 	fields  []field
 	places  map[string]int // of the fields, by their keys
@@ -60,8 +61,8 @@ const (
 // blockBytes is the size at which lines are written.
 const blockBytes = 64 << 10
 
-func newLines(out, refused io.Writer, m *measurement) *lines {
-	l := &lines{out: out, refused: refused, place: m.place, measure: m.name, fields: m.fields, places: map[string]int{}, newest: model.AllTime.Min}
+func newLines(out, refused io.Writer, m *measurement, within model.TimeRange) *lines {
+	l := &lines{out: out, within: within, refused: refused, place: m.place, measure: m.name, fields: m.fields, places: map[string]int{}, newest: model.AllTime.Min}
 	for i, f := range m.fields {
 		if _, ok := l.places[f.key]; ok {
 			l.twice = true
@@ -160,6 +161,10 @@ func (l *lines) row(row []value) error {
 			separator = ','
 			values++
 		}
+	}
+	if at < l.within.Min || at > l.within.Max {
+		l.buf = l.buf[:start]
+		return nil
 	}
 	if reason != "" {
 		row := lost

@@ -108,8 +108,8 @@ func (p *Pull) Create(ctx context.Context, c *Catalog) error {
 	return err
 }
 
-// Define makes the continuous queries and downsamples of c at the target, after the rows
-// are there. A downsample comes if both of its policies are chosen.
+// Define makes the continuous queries, downsamples and write limits of c at the target, after
+// the rows are there. A downsample comes if both of its policies are chosen.
 func (p *Pull) Define(ctx context.Context, c *Catalog) (transfer.Defined, error) {
 	d := &transfer.Definitions{Queries: c.Queries}
 	for _, t := range c.Downsamples {
@@ -122,7 +122,15 @@ func (p *Pull) Define(ctx context.Context, c *Catalog) (transfer.Defined, error)
 			d.Downsamples = append(d.Downsamples, t)
 		}
 	}
-	if len(d.Queries) == 0 && len(d.Downsamples) == 0 {
+	for _, db := range c.Data.Databases {
+		for _, l := range transfer.Limits(db, db.Name) {
+			if p.opt.Filter.WantsPolicy(db, db.RetentionPolicy(l.RetentionPolicy)) {
+				d.Limits = append(d.Limits, l)
+				p.report("%s.%s refuses writes beyond its limits from now on, as at the old server, unless it had other limits: %s", l.Database, l.RetentionPolicy, l.Statement())
+			}
+		}
+	}
+	if len(d.Queries)+len(d.Downsamples)+len(d.Limits) == 0 {
 		return transfer.Defined{}, nil
 	}
 	return p.client.Define(ctx, d)
@@ -210,6 +218,7 @@ func (p *Pull) policy(ctx context.Context, c *Catalog, d *meta.Database, rp *met
 		if err != nil {
 			return err
 		}
+		m.hidden = c.hidden[at]
 		s := &stretch{measurement: m}
 		if len(m.fields) > 0 {
 			if s.slices, err = p.slices(ctx, c, m, rp, times); err != nil {

@@ -19,6 +19,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/transfer"
+	"tsdbd/transfer/compare"
 	"tsdbd/transfer/journal"
 )
 
@@ -129,13 +130,63 @@ func TestFilter(t *testing.T) {
 // TestBounds takes the first and the last point that InfluxDB can have. The start of the
 // group of the first one has wrapped around; the end of the other's lacks nanoseconds.
 func TestBounds(t *testing.T) {
-	rows := []fakeRow{{"m", "a", model.AllTime.Min, 1}, {"m", "a", model.AllTime.Max, 2}}
+	rows := []fakeRow{{"m", "a", model.AllTime.Min, 1}, {"m", "a", model.AllTime.Min + hour, 1}, {"m", "a", 0, 1}, {"m", "a", model.AllTime.Max, 2}}
 	f, to := newFake(t, "1.6.7", rows...), newTarget(t)
-	f.groups = [][2]string{{"2262-04-10T23:34:33Z", "1677-09-27T00:00:00Z"}, {"2262-04-07T00:00:00Z", "2262-04-11T23:47:16Z"}}
-	if _, err := pulled(t, f, to, Options{}); err != nil {
-		t.Fatal(err)
+	f.groups = [][2]string{{"2262-04-10T23:34:33Z", "1677-09-27T00:00:00Z"}, {"1969-12-29T00:00:00Z", "1970-01-05T00:00:00Z"}, {"2262-04-07T00:00:00Z", "2262-04-11T23:47:16Z"}}
+	for _, slice := range []time.Duration{0, 200_000 * time.Hour} {
+		if _, err := pulled(t, f, to, Options{Slice: slice}); err != nil {
+			t.Fatal(err)
+		}
+		to.has(t, rows)
+		for line, n := range to.lines {
+			if slice == 0 && n != 1 {
+				t.Errorf("%s came %d times", line, n)
+			}
+		}
 	}
-	to.has(t, rows)
+}
+
+// TestCompare: rows that no query with bounds of time shows are missed by the comparison,
+// also if there are rows of the future, as of writers that still write. What such writers
+// have written meanwhile is no difference.
+func TestCompare(t *testing.T) {
+	present := time.Now().UnixNano()
+	rows := []fakeRow{{"m", "a", model.AllTime.Min, 1}, {"m", "a", 0, 1}, {"m", "a", present + hour, 2}}
+	for _, c := range []struct {
+		lost  string    // of the lines that are written
+		added []fakeRow // to the source after the import
+		want  string
+	}{
+		{},
+		{added: []fakeRow{{"m", "a", present + 2*hour, 3}}},
+		{lost: rows[0].line(), want: `field "v" of "m" of d.p: count 2 in old, 1 in new`},
+		{lost: rows[0].line(), added: []fakeRow{{"m", "a", present + 2*hour, 3}}, want: `field "v" of "m" of d.p: count 2 in old, 1 in new`},
+		{added: []fakeRow{{"m", "b", 7, 3}}, want: `field "v" of "m" of d.p: count 3 in old, 2 in new`},
+	} {
+		f, to := newFake(t, "1.6.7", rows...), newTarget(t)
+		f.groups = [][2]string{{"2262-04-10T23:34:33Z", "1677-09-27T00:00:00Z"}, {"1677-09-27T00:00:00Z", "2262-04-11T23:47:16Z"}}
+		p, err := pulled(t, f, to, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.add(c.added...)
+		delete(to.lines, c.lost)
+		catalog, err := p.source.Catalog(t.Context(), &p.opt.Filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, target, err := p.Compare(t.Context(), catalog)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range compare.Differences(source, target) {
+			got = append(got, d.Text("old", "new"))
+		}
+		if text := strings.Join(got, "\n"); text != c.want {
+			t.Errorf("without %q, with %v: got %q, want %q", c.lost, c.added, text, c.want)
+		}
+	}
 }
 
 // TestFailures: an answer that fails is asked for again, or by halves; what does not pass
@@ -460,7 +511,7 @@ func TestRefused(t *testing.T) {
 	}
 	to.has(t, want)
 	st := p.Stats()
-	if st.Failed != int64(len(f.rows)-len(want)) || st.Written != int64(len(want)) || !slices.ContainsFunc(st.Errors, func(e string) bool { return strings.Contains(e, "control character") }) {
+	if st.Failed != int64(len(f.rows)-len(want)) || st.Written != int64(len(want)) || !slices.ContainsFunc(st.Errors, func(e string) bool { return strings.Contains(e, "newline") }) {
 		t.Errorf("%+v", st)
 	}
 }
@@ -662,6 +713,33 @@ func TestCatalog(t *testing.T) {
 	}
 	if len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "does not tell its shards") {
 		t.Errorf("notes %q", c.Notes)
+	}
+}
+
+// TestWithoutDownsamples: an old tsdbd does not know the statement that shows them, and has
+// none.
+func TestWithoutDownsamples(t *testing.T) {
+	for answer, want := range map[string]int{"error parsing query: found DOWNSAMPLES, expected CONTINUOUS": 0, "not authorized": 1} {
+		f := newFake(t, "1.8.10", someRows()...)
+		f.groups = [][2]string{}
+		for _, statement := range []string{"SHOW CONTINUOUS QUERIES", "SHOW SUBSCRIPTIONS", "SHOW USERS"} {
+			f.extra[statement] = `{"results":[{}]}`
+		}
+		f.hook = func(q string, w http.ResponseWriter) bool {
+			if q == "SHOW DOWNSAMPLES" {
+				http.Error(w, fmt.Sprintf(`{"error":%q}`, answer), http.StatusBadRequest)
+			}
+			return q == "SHOW DOWNSAMPLES"
+		}
+		s := f.connect()
+		s.kind = tsdbd
+		c, err := s.Catalog(t.Context(), &transfer.Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.Notes) != want {
+			t.Errorf("%s: notes %q", answer, c.Notes)
+		}
 	}
 }
 

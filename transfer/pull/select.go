@@ -23,7 +23,8 @@ type measurement struct {
 	place
 	name   string
 	fields []field
-	mixed  bool // a field has several types
+	mixed  bool  // a field has several types
+	hidden int64 // rows before come only with queries that name no times; 0: none do
 }
 
 // String returns the name for messages.
@@ -35,7 +36,7 @@ func (s *Server) measurements(ctx context.Context, p place) ([]string, error) {
 	if s.kind == influx2 {
 		q = "SHOW FIELD KEYS" // the other shows only those of the default policy
 	}
-	tables, err := s.ask(ctx, p, q)
+	tables, err := s.askNames(ctx, p, q)
 	if err != nil {
 		return nil, fmt.Errorf("list the measurements of %s: %w", p.database, err)
 	}
@@ -59,7 +60,7 @@ func (s *Server) measurements(ctx context.Context, p place) ([]string, error) {
 // measurement asks for the fields of a measurement. It has none if the policy has no
 // such measurement.
 func (s *Server) measurement(ctx context.Context, p place, name string) (*measurement, error) {
-	tables, err := s.ask(ctx, p, "SHOW FIELD KEYS FROM "+s.source(p, name))
+	tables, err := s.askNames(ctx, p, "SHOW FIELD KEYS FROM "+s.source(p, name))
 	if err != nil {
 		return nil, fmt.Errorf("list the fields of %s.%s.%s: %w", p.database, p.policy, name, err)
 	}
@@ -83,7 +84,7 @@ func (s *Server) measurement(ctx context.Context, p place, name string) (*measur
 	m := &measurement{place: p, name: name}
 	for _, key := range slices.Sorted(maps.Keys(types)) {
 		f := field{key: key, cast: "field", prefix: wire.FieldPrefix(key)}
-		if reason := model.UnstorableName(key); reason != "" {
+		if reason := model.UnstorableField(key); reason != "" {
 			f.refused = fmt.Sprintf("field %q of %q %s", key, name, reason)
 		}
 		for _, as := range []model.FieldType{model.Float, model.Integer, model.Unsigned} {
@@ -130,6 +131,9 @@ func (s *Server) selection(m *measurement, r model.TimeRange) string {
 	for i, f := range m.fields {
 		columns[i] = transfer.QuoteIdent(f.key) + "::" + f.cast
 	}
+	if m.hidden != 0 && r.Min < m.hidden {
+		r = model.AllTime // lines leaves the other rows out
+	}
 	return fmt.Sprintf("SELECT %s FROM %s%s GROUP BY *", strings.Join(columns, ", "), s.source(m.place, m.name), where(r))
 }
 
@@ -165,13 +169,8 @@ func (s *Server) copy(ctx context.Context, m *measurement, r model.TimeRange, ou
 		return copied{}, w.cause(err)
 	}
 	defer resp.Body.Close()
-	body := w.reader(resp.Body)
-	var f form = newJSON(body)
-	if strings.Contains(resp.Header.Get("Content-Type"), "msgpack") {
-		f = newMsgpack(body)
-	}
-	l := newLines(out, refused, m)
-	if err = readAnswer(f, l); err == nil {
+	l := newLines(out, refused, m, r)
+	if err = readAnswer(formOf(resp, w.reader(resp.Body)), l); err == nil {
 		err = l.flush()
 	}
 	return copied{l.rows, l.values, l.unwritable, l.newest, l.errors}, w.cause(err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"tsdbd/model"
 	"tsdbd/transfer"
 )
 
@@ -193,6 +194,54 @@ func (s *Server) ask(ctx context.Context, p place, q string) ([]table, error) {
 		out = append(out, r.Series...)
 	}
 	return out, nil
+}
+
+// tables is a rowSink that keeps the texts of an answer.
+type tables struct{ list []table }
+
+func (t *tables) series(name string, _ model.Tags, columns []string) error {
+	t.list = append(t.list, table{Name: name, Columns: columns})
+	return nil
+}
+
+func (t *tables) row(values []value) error {
+	row := make([]any, len(values))
+	for i, v := range values {
+		if v.kind == text {
+			row[i] = string(v.text)
+		}
+	}
+	of := &t.list[len(t.list)-1]
+	of.Values = append(of.Values, row)
+	return nil
+}
+
+// askNames runs a statement that shows names of points. It asks for MessagePack where the
+// server has it: JSON has no bytes that are not UTF-8, which names may have.
+func (s *Server) askNames(ctx context.Context, p place, q string) ([]table, error) {
+	if s.kind == influx3 || s.kind == unknownServer {
+		return s.ask(ctx, p, q)
+	}
+	ctx, w := watch(ctx)
+	defer w.stop()
+	w.wait()
+	resp, err := s.do(ctx, p, q, "application/x-msgpack", nil)
+	w.goOn()
+	if err != nil {
+		return nil, w.cause(err)
+	}
+	defer resp.Body.Close()
+	var out tables
+	err = readAnswer(formOf(resp, io.LimitReader(w.reader(resp.Body), maxAnswer)), &out)
+	return out.list, w.cause(err)
+}
+
+// formOf returns the form of an answer.
+func formOf(resp *http.Response, body io.Reader) form {
+	if strings.Contains(resp.Header.Get("Content-Type"), "msgpack") {
+		return newMsgpack(body)
+	}
+	return newJSON(body)
 }
 
 // policy returns what names the policy of a place in queries; "" if nothing does.

@@ -145,7 +145,7 @@ func (w *Writer) write(m *metric, n int) error {
 	of := append(w.labels[:0], model.Tag{Key: prom.NameLabel, Value: prom.MetricName(w.name, m.field.Key)})
 	for _, t := range w.tags {
 		if t.Key != prom.NameLabel { // remote write stores it
-			of = append(of, t)
+			of = append(of, model.Tag{Key: prom.Text(t.Key), Value: prom.Text(t.Value)})
 		}
 	}
 	of.Sort()

@@ -79,6 +79,7 @@ type source struct {
 	field   string
 	kind    model.FieldType
 	file    *tsmFile          // nil: of the log
+	entry   int64             // of its key in the index of file
 	refs    []blockRef        // not yet decoded, the first one maybe in part
 	skip    int               // rows of the first of refs that were decoded
 	deletes []model.TimeRange // sorted by their beginning
@@ -103,6 +104,7 @@ func (s *source) peek() (t int64, ok bool) {
 type columnCursor struct {
 	column.Field
 	sources []*source
+	checked bool // the names are
 	// The present view: rows [at, end) of list and of values.
 	list    *timeList
 	values  *column.Vector

@@ -109,6 +109,9 @@ func (h *fileHead) survey(ctx context.Context, kinds *kindTable, maxLate int, da
 			highest = append(highest[:0], s.name.key...)
 		}
 		s.each(func(k *indexKey) {
+			if k.disorder {
+				damage(f.path, k.offset, fmt.Errorf("field %q of series %q is out of order: its name, or the one before it, is damaged", k.field, s.raw))
+			}
 			kinds.add(s.name.key, k.field, k.kind, int64(k.count())*usualRows)
 			b := k.ref(0)
 			first = min(first, b.offset)

@@ -23,7 +23,7 @@ func TestName(t *testing.T) {
 			t.Errorf("%q: %q %s", raw, got.key, got.reason)
 		}
 	}
-	for _, n := range names {
+	for _, n := range spellings {
 		f(n.raw, n.key)
 	}
 	f("m=a", "m=a")
@@ -35,8 +35,10 @@ func TestName(t *testing.T) {
 	f(",a=b", `\,a=b`)
 	f("m,,a=b", `m,\,a=b`)
 	f("a b,c=d e", `a\ b,c=d\ e`)
+	f("m,a=\x7f,b=\t", "m,a=\x7f,b=\t")
+	f("m\r,\xff\xfe=a", "m\r,\xff\xfe=a")
 	for _, raw := range []string{
-		"", "#m", "m,", "m,a", "m,a=", "m,=b", "m,a=b,", "m,a=b,a=c", "m,time=1", "m,a=1,time=2", "m\n", "m,a=\x7f", "m,\xff\xfe=a", `m\`, `m,a=b\`,
+		"", "#m", "m,", "m,a", "m,a=", "m,=b", "m,a=b,", "m,a=b,a=c", "m,time=1", "m,a=1,time=2", "m\n", "\tm", `m\`, `m,a=b\`,
 	} {
 		refused(raw)
 	}
@@ -44,7 +46,7 @@ func TestName(t *testing.T) {
 
 // FuzzName: a key that can be stored is canonical, and a plain key is its own.
 func FuzzName(f *testing.F) {
-	for _, n := range names {
+	for _, n := range spellings {
 		f.Add([]byte(n.raw))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

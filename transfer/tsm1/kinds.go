@@ -4,6 +4,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"tsdbd/model"
+	"tsdbd/transfer/tsm1/names"
 )
 
 // kindTable finds the fields of measurements that have several types in a shard. InfluxDB
@@ -42,7 +43,7 @@ func newKindTable(indexBytes int64) *kindTable {
 
 // fieldOf appends the measurement of a canonical key, escaped, and a field.
 func fieldOf(dst, key, field []byte) []byte {
-	return append(append(append(dst, key[:measurementEnd(key)]...), 0), field...)
+	return names.AppendField(dst, key[:measurementEnd(key)], field)
 }
 
 // measurementEnd returns the length of the measurement that a key begins with.

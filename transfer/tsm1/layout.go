@@ -2,6 +2,7 @@ package tsm1
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tsdbd/internal/binio"
 	"tsdbd/model"
 	"tsdbd/transfer/tsm1/catalog"
 )
@@ -157,6 +159,8 @@ func (s *Source) openTrees(data, wal, meta, bolt string) error {
 		switch {
 		case err == nil:
 			s.catalog, known = c, true
+		case errors.Is(err, binio.ErrCorrupt):
+			return fmt.Errorf("read catalog: %w: without the file the import brings all points, and no durations of policies, users, continuous queries and subscriptions: move it away, or name an older copy with -metadir", err)
 		case !isNotExist(err):
 			return fmt.Errorf("read catalog: %w", err)
 		}
@@ -365,6 +369,7 @@ func directories(dir string) ([]string, error) {
 
 // addTSM adds the TSM files in a directory, in order of age.
 func (s *Source) addTSM(sh *Shard, dir string, names []string) error {
+	sh.data = dir
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		switch {

@@ -52,7 +52,7 @@ func TestOpenRefuses(t *testing.T) {
 	f("has no shards", "data/db/rp/7/fields.idx", "wal/x", "meta/meta.db")
 	f("bucket 0123456789abcdef is not known", "data/0123456789abcdef/autogen/7/000000001-000000001.tsm")
 	f("is half a copy", "db.rp.00001.00")
-	f("meta.db", "data/db/rp/7/000000001-000000001.tsm", "meta/meta.db")
+	f("move it away", "data/db/rp/7/000000001-000000001.tsm", "meta/meta.db")
 
 	file := filepath.Join(t.TempDir(), "x.tsm")
 	write(t, file, nil)
@@ -171,7 +171,7 @@ func TestLayouts(t *testing.T) {
 	grouped := model.TimeRange{Min: -1000, Max: 1e6 - 1}
 	const one = "/db/rp/7/000000001-000000001.tsm"
 	root := map[string][]byte{
-		"data" + one: tsm, "data/db/_series/00/0000": {1}, "data/db/rp/7/index/0/L0": {1}, "data/db/rp/7/000000002-000000001.tsm.tmp": {1},
+		"data" + one: tsm, "data/db/_series/00/index": {1}, "data/db/rp/7/index/0/L0": {1}, "data/db/rp/7/000000002-000000001.tsm.tmp": {1},
 		"data/db/rp/8/000000001-000000001.tsm": tsm, "wal/db/rp/7/_00002.wal": log.Bytes, "wal/db/rp/7/_00003.wal": nil, "meta/meta.db": tsm1test.Catalog(),
 	}
 	dir := t.TempDir()

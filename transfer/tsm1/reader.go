@@ -14,6 +14,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/transfer/rows"
+	"tsdbd/transfer/tsm1/names"
 )
 
 // reader reads the rows of one shard: it merges the columns of its files and of its log
@@ -29,11 +30,15 @@ type reader struct {
 	clashes map[string]model.FieldType // types of the fields that have several
 	names   fieldNames
 	pool    timePool
+	series  *names.Set // what InfluxDB knows besides the TSM files
+	fields  *names.Set
+	unknown int // names that InfluxDB does not know
 
 	// The present series.
 	measurement []byte // as its key begins
 	unwanted    bool   // the measurement is
 	key         string // canonical
+	checked     bool   // it is known, or reported
 	raw         string // in InfluxDB
 	reason      string // why it cannot be stored
 	found       []*source
@@ -79,6 +84,7 @@ func (r *reader) open(ctx context.Context) error {
 		}
 		files, r.closers = unpacked, append(r.closers, closer)
 	}
+	r.series, r.fields = r.source.names(r.shard)
 	tombstones, indexes := 0, int64(0)
 	for i, file := range files {
 		f, closer, err := file.open()
@@ -215,7 +221,7 @@ func (r *reader) nextSeries() bool {
 	if key == "" {
 		return false
 	}
-	r.key, r.raw, r.reason = strings.Clone(key), "", ""
+	r.key, r.raw, r.reason, r.checked = strings.Clone(key), "", "", false
 	r.recycle()
 	if r.source.opt.Wanted != nil && !r.wanted(r.key) {
 		r.skip()
@@ -287,7 +293,7 @@ func (r *reader) addBlocks(h *fileHead, in *seriesStream, k *indexKey) {
 	deletes := h.deletes.of(r.key, in.raw, k.field)
 	lane := 0
 	s := r.newSource(h.rank, field, k.kind)
-	s.file, s.deletes = h.file, deletes
+	s.file, s.entry, s.deletes = h.file, k.offset, deletes
 	add := func() {
 		if len(s.refs) > 0 {
 			r.found = append(r.found, s)
@@ -307,7 +313,7 @@ func (r *reader) addBlocks(h *fileHead, in *seriesStream, k *indexKey) {
 			add()
 			lane++
 			s = r.newSource(h.rank+lane, field, k.kind)
-			s.file, s.deletes = h.file, deletes
+			s.file, s.entry, s.deletes = h.file, k.offset, deletes
 		}
 		highest = ref.times.Max
 		s.refs = append(s.refs, ref)
@@ -369,11 +375,11 @@ func (r *reader) group() {
 		}
 		r.columns = append(r.columns, c)
 	}
-	r.fields()
+	r.setFields()
 }
 
-// fields makes the fields of the series' runs.
-func (r *reader) fields() {
+// setFields makes the fields of the series' runs.
+func (r *reader) setFields() {
 	r.run.Key = r.key
 	same := len(r.run.Fields) == len(r.columns)
 	for i := 0; i < len(r.columns) && same; i++ {
@@ -390,7 +396,7 @@ func (r *reader) fields() {
 
 // badField returns why a field cannot be stored, "" if it can.
 func (r *reader) badField(field string) string {
-	if reason := model.UnstorableName(field); reason != "" {
+	if reason := model.UnstorableField(field); reason != "" {
 		return fmt.Sprintf("field %q of %s %s", field, r.raw, reason)
 	}
 	if n := len(r.key) + model.FieldSeparatorLength + len(field); n > model.MaxKeyLength {
@@ -417,6 +423,9 @@ func (r *reader) join(columns []*columnCursor) bool {
 			aligned = false
 			continue
 		}
+		if !c.checked {
+			r.check(c)
+		}
 		n = min(n, c.end-c.at)
 		limit = min(limit, c.list.times[c.end-1])
 		if first == nil {
@@ -442,6 +451,32 @@ func (r *reader) join(columns []*columnCursor) bool {
 	r.scatter(columns)
 	return true
 }
+
+// check reports names of a column with rows that InfluxDB does not know besides its TSM files.
+// It may have forgotten those of rows that were deleted. Names in the log are not checked.
+func (r *reader) check(c *columnCursor) {
+	c.checked = true
+	i := slices.IndexFunc(c.sources, func(s *source) bool { return s.file != nil })
+	if i < 0 {
+		return
+	}
+	report := func(format string, args ...any) {
+		if r.unknown++; r.unknown <= maxUnknown {
+			r.damage(c.sources[i].file.path, c.sources[i].entry, fmt.Errorf(format, args...))
+		}
+	}
+	if !r.checked && r.reason == "" && !r.series.Has([]byte(r.key)) {
+		report("series %q is not in the series file: its name is damaged, or the file is of another time", r.raw)
+	}
+	r.checked = true
+	r.buf = fieldOf(r.buf[:0], []byte(r.key), []byte(c.Key))
+	if r.reason == "" && !r.fields.Has(r.buf) && r.badField(c.Key) == "" {
+		report("field %q of series %q is not in fields.idx: a name is damaged, or the file is of another time", c.Key, r.raw)
+	}
+}
+
+// maxUnknown bounds the names of a shard that are reported.
+const maxUnknown = 20
 
 // unite makes the ascending times of the views up to a limit, at most r.rows.
 func (r *reader) unite(columns []*columnCursor, limit int64) {

@@ -199,8 +199,8 @@ func (d shardTree) open(t *testing.T, f *found) *Source {
 	return s
 }
 
-// names are series whose order, or spelling, differs between InfluxDB and tsdbd.
-var names = []struct{ raw, key string }{
+// spellings are series whose order, or spelling, differs between InfluxDB and tsdbd.
+var spellings = []struct{ raw, key string }{
 	{"cpu", "cpu"},
 	{"cpu!", "cpu!"},
 	{`cpu"`, `cpu"`},
@@ -226,14 +226,14 @@ var names = []struct{ raw, key string }{
 
 var allTypes = []model.FieldType{model.Float, model.Integer, model.Unsigned, model.String, model.Boolean}
 
-// columnKeys are the keys of columns of all names, in the order of InfluxDB.
+// columnKeys are the keys of columns of all spellings, in the order of InfluxDB.
 type columnKey struct {
 	raw, key, field string
 	kind            model.FieldType
 }
 
 func columnKeys() (out []columnKey) {
-	for _, n := range names {
+	for _, n := range spellings {
 		for i, f := range []string{"a", "ab", "value x", "z"} {
 			measurement := model.SeriesMeasurement(n.key)
 			out = append(out, columnKey{n.raw, n.key, strings.ReplaceAll(f, " ", "_"), allTypes[(len(measurement)+i)%5]})
@@ -399,12 +399,12 @@ func TestRefused(t *testing.T) {
 	first.Add(`cpu,a=\`, "f", rowsOf(model.Float, 3, 1))
 	first.Add("cpu,time=1", "f", rowsOf(model.Float, 3, 1))
 	second.Add("#cpu", "f", rowsOf(model.Float, 3, 1))
+	second.Add("cpu", "\tf", rowsOf(model.Integer, 7, 2, 3))
 	second.Add("cpu", "clash", rowsOf(model.Integer, 7, 2, 3))
-	second.Add("cpu", "f\x01", rowsOf(model.Integer, 7, 2, 3))
 	var log tsm1test.Segment
 	log.Write("cpu", "f", nan)
 	log.Write("cpu", "clash", rowsOf(model.String, 7, 4))
-	log.Write("b\x7f", "f", rowsOf(model.Integer, 7, 4))
+	log.Write("b\nc", "f", rowsOf(model.Integer, 7, 4))
 	d.tsm(t, 1, first.Bytes())
 	d.tsm(t, 2, second.Bytes())
 	d.segment(t, 1, log.Bytes)
@@ -433,8 +433,8 @@ func TestRefused(t *testing.T) {
 	longest, notNumber := long.Slice(1, 2, nil), nan.Slice(0, 1, nil)
 	for what, want := range map[Refusal]cells{
 		BadName: values("a\nb", "f", rowsOf(model.Float, 1, 1, 2), "cpu", "", rowsOf(model.Float, 1, 5), `cpu,a=\`, "f", rowsOf(model.Float, 3, 1),
-			"cpu,time=1", "f", rowsOf(model.Float, 3, 1), "#cpu", "f", rowsOf(model.Float, 3, 1), "cpu", "f\x01", rowsOf(model.Integer, 7, 2, 3),
-			"b\x7f", "f", rowsOf(model.Integer, 7, 4)),
+			"cpu,time=1", "f", rowsOf(model.Float, 3, 1), "#cpu", "f", rowsOf(model.Float, 3, 1), "cpu", "\tf", rowsOf(model.Integer, 7, 2, 3),
+			"b\nc", "f", rowsOf(model.Integer, 7, 4)),
 		TypeClash:  values("cpu", "clash", rowsOf(model.Integer, 7, 2, 3), "cpu", "clash", rowsOf(model.String, 7, 4)),
 		LongString: values("cpu", "s", longest),
 		NotANumber: values("cpu", "f", notNumber),

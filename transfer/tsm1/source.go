@@ -7,11 +7,14 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"sync"
 
 	"tsdbd/model"
 	"tsdbd/transfer/rows"
 	"tsdbd/transfer/tsm1/catalog"
+	"tsdbd/transfer/tsm1/names"
 )
 
 // Options say where a Source reads and to whom it reports. The zero value works.
@@ -72,6 +75,7 @@ type Shard struct {
 	files   []shardFile
 	wal     []string
 	archive string // a compressed tar of its files, instead of files
+	data    string // the directory of its TSM files
 	dirs    []string
 	state   string // of dirs, when the source was opened
 }
@@ -97,6 +101,11 @@ type Source struct {
 	stale   bool // the catalog is
 	backup  bool // it is the newest one of a backup
 	limits  limits
+
+	known struct {
+		sync.Mutex
+		series map[string]*names.Set // by the directories of databases
+	}
 }
 
 // limits bound the memory of a reader, in bytes but for cells.
@@ -145,6 +154,33 @@ func (s *Source) damage(path string, offset int64, err error) {
 	if s.opt.Damage != nil {
 		s.opt.Damage(path, offset, err)
 	}
+}
+
+// names returns the series of the database of a shard, and the fields of the shard, as far as
+// InfluxDB keeps them besides the TSM files.
+func (s *Source) names(sh *Shard) (series, fields *names.Set) {
+	if sh.data == "" {
+		return nil, nil
+	}
+	fields, err := names.Fields(sh.data)
+	if err != nil {
+		s.damage(sh.data, -1, fmt.Errorf("names of fields are not checked: %w", err))
+	}
+	s.known.Lock()
+	defer s.known.Unlock()
+	database := filepath.Dir(filepath.Dir(sh.data))
+	series, read := s.known.series[database]
+	if read {
+		return series, fields
+	}
+	if series, err = names.Series(database); err != nil {
+		s.damage(database, -1, fmt.Errorf("names of series are not checked: %w", err))
+	}
+	if s.known.series == nil {
+		s.known.series = map[string]*names.Set{}
+	}
+	s.known.series[database] = series
+	return series, fields
 }
 
 // sorted returns shards in the order of Shards.

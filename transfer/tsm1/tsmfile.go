@@ -1,6 +1,7 @@
 package tsm1
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 
@@ -126,6 +127,7 @@ func grow(b []byte, n int) []byte {
 // indexKey is the key of a column in the index with its blocks.
 type indexKey struct {
 	offset        int64 // of its entry
+	disorder      bool  // it is not above the key before it
 	series, field []byte
 	kind          model.FieldType
 	entries       []byte
@@ -149,6 +151,7 @@ type indexStream struct {
 	at  int64 // of the next key
 	len int   // of what is read at a time
 	buf window
+	key []byte // the latest one
 }
 
 // stream returns a stream from the key at an offset on.
@@ -178,6 +181,8 @@ func (s *indexStream) next() (k indexKey, err error) {
 	k.kind = block.TypeOf(b[2+n])
 	k.entries = b[2+n+3:]
 	var ok bool
+	k.disorder = bytes.Compare(b[2:2+n], s.key) <= 0
+	s.key = append(s.key[:0], b[2:2+n]...)
 	if k.series, k.field, ok = splitKey(b[2 : 2+n]); !ok || k.kind == model.Unknown || count == 0 {
 		return k, binio.Corruptf(s.f.path, k.offset, "index entry of type %d with %d blocks", b[2+n], count)
 	}

@@ -184,9 +184,13 @@ func (c *Decoder) Move(sequence uint64, payload []byte) (*Entry, error) {
 	if database > 1<<32-1 {
 		d.Fail("database out of range")
 	}
-	m.Database, m.Change = uint32(database), d.Bytes(d.Count(1))
+	m.Database = uint32(database)
 	for range d.Count(2) {
-		m.Shards = append(m.Shards, MovedShard{Shard: d.Uvarint(), Series: d.Bytes(d.Count(1))})
+		x := MoveChange{Change: d.Bytes(d.Count(1))}
+		for range d.Count(2) {
+			x.Shards = append(x.Shards, MovedShard{Shard: d.Uvarint(), Series: d.Bytes(d.Count(1))})
+		}
+		m.Changes = append(m.Changes, x)
 	}
 	if d.Err() == nil && d.Len() > 0 {
 		d.Fail("bytes after the entry")
@@ -199,15 +203,30 @@ func (c *Decoder) Move(sequence uint64, payload []byte) (*Entry, error) {
 	return e, nil
 }
 
+// Exemplars reads the payload of exemplars, which shares the payload's memory.
+func (c *Decoder) Exemplars(sequence uint64, payload []byte) (*Entry, error) {
+	d := binio.NewDecoder(payload)
+	database := d.Uvarint()
+	if database > 1<<32-1 {
+		d.Fail("database out of range")
+	}
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	e := c.begin(sequence)
+	e.Exemplars = &Exemplars{Database: uint32(database), List: payload[d.Offset():]}
+	return e, nil
+}
+
 // begin returns the decoder's entry without content.
 func (c *Decoder) begin(sequence uint64) *Entry {
 	e := &c.entry
 	clear(e.Writes)
-	e.Sequence, e.Writes, e.Deletes, e.Move, e.Command = sequence, e.Writes[:0], e.Deletes[:0], nil, nil
+	e.Sequence, e.Writes, e.Deletes, e.Move, e.Exemplars, e.Command = sequence, e.Writes[:0], e.Deletes[:0], nil, nil, nil
 	return e
 }
 
-// Decode reads the payload of an entry that is neither command nor move. Strings and delete
+// Decode reads the payload of an entry that is neither command nor move nor exemplars. Strings and delete
 // sets share its memory.
 func (c *Decoder) Decode(sequence uint64, payload []byte) (*Entry, error) {
 	e := c.begin(sequence)

@@ -14,8 +14,13 @@ import (
 
 // The payload of a command is the command. That of a move is this (uv = unsigned varint):
 //
-//	database uv, length uv, the change,
-//	shards uv, then per shard: shard uv, length uv, series bytes
+//	database uv, changes uv, then per change:
+//	  length uv, the change,
+//	  shards uv, then per shard: shard uv, length uv, series bytes
+//
+// That of exemplars is this:
+//
+//	database uv, the list
 //
 // That of any other entry is this (zv = zigzag varint):
 //
@@ -84,10 +89,17 @@ func (c *Encoder) Encode(e *Entry) error {
 	c.Payload, c.IDs, c.plans = c.Payload[:0], c.IDs[:0], c.plans[:0]
 	clear(c.index)
 	if len(e.Command) > 0 {
-		if len(e.Writes)+len(e.Deletes) > 0 || e.Move != nil {
+		if len(e.Writes)+len(e.Deletes) > 0 || e.Move != nil || e.Exemplars != nil {
 			return errors.New("command beside points")
 		}
 		c.Payload = append(c.Payload, e.Command...)
+		return nil
+	}
+	if x := e.Exemplars; x != nil {
+		if len(e.Writes)+len(e.Deletes) > 0 || e.Move != nil {
+			return errors.New("exemplars beside points")
+		}
+		c.Payload = append(binary.AppendUvarint(c.Payload, uint64(x.Database)), x.List...)
 		return nil
 	}
 	if e.Move != nil {
@@ -118,13 +130,17 @@ func (c *Encoder) Encode(e *Entry) error {
 
 func (c *Encoder) move(m *Move) {
 	b := binary.AppendUvarint(c.Payload, uint64(m.Database))
-	b = binary.AppendUvarint(b, uint64(len(m.Change)))
-	b = append(b, m.Change...)
-	b = binary.AppendUvarint(b, uint64(len(m.Shards)))
-	for _, s := range m.Shards {
-		b = binary.AppendUvarint(b, s.Shard)
-		b = binary.AppendUvarint(b, uint64(len(s.Series)))
-		b = append(b, s.Series...)
+	b = binary.AppendUvarint(b, uint64(len(m.Changes)))
+	for i := range m.Changes {
+		x := &m.Changes[i]
+		b = binary.AppendUvarint(b, uint64(len(x.Change)))
+		b = append(b, x.Change...)
+		b = binary.AppendUvarint(b, uint64(len(x.Shards)))
+		for _, s := range x.Shards {
+			b = binary.AppendUvarint(b, s.Shard)
+			b = binary.AppendUvarint(b, uint64(len(s.Series)))
+			b = append(b, s.Series...)
+		}
 	}
 	c.Payload = b
 }

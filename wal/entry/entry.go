@@ -5,8 +5,8 @@ import (
 	"tsdbd/model/point"
 )
 
-// Entry is one atomic unit of the log: the points of one write request, one
-// delete, one move, or one change of the catalog. Replay delivers it wholly or not at all.
+// Entry is one atomic unit of the log: the points or the exemplars of one write request,
+// one delete, one move, or one change of the catalog. Replay delivers it wholly or not at all.
 type Entry struct {
 	// Sequence is the entry's place in the log, from 1, rising by 1. Append
 	// and Replay set it; what Append finds there is ignored.
@@ -16,6 +16,8 @@ type Entry struct {
 	// Move gives the rows of series to others. An entry with a move has neither writes
 	// nor deletes.
 	Move *Move
+	// Exemplars are those of a write request. An entry with exemplars has nothing else.
+	Exemplars *Exemplars
 	// Command is a change of the catalog, opaque here. An entry with a command
 	// has nothing else.
 	Command []byte
@@ -44,16 +46,30 @@ type Delete struct {
 	Range    model.TimeRange
 }
 
-// Move gives the rows that series of a database have to other series, or a field another
-// key, in some shards.
+// Move gives the rows that series of a database have to other series, or fields other
+// keys, in some shards. It is done wholly or not at all.
 type Move struct {
 	Database uint32
-	Change   []byte // what changes, and the series with their targets; opaque here
-	Shards   []MovedShard
+	Changes  []MoveChange // in the order in which they are made
+	// Ready is what who appends the entry has prepared for who applies it. It is not part
+	// of the bytes.
+	Ready any
 }
 
-// MovedShard is a shard that a move concerns.
+// MoveChange is one change of a move.
+type MoveChange struct {
+	Change []byte // what changes, and the series with their targets; opaque here
+	Shards []MovedShard
+}
+
+// MovedShard is a shard that a change concerns.
 type MovedShard struct {
 	Shard  uint64
 	Series []byte // a serialized roaring bitmap of the series that are moved there; opaque here
+}
+
+// Exemplars are the exemplars of series of a database.
+type Exemplars struct {
+	Database uint32
+	List     []byte // opaque here
 }

@@ -2,7 +2,6 @@ package entry
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"tsdbd/internal/binio"
 )
@@ -14,12 +13,13 @@ import (
 //	blocks uv, per block: packed u8, length uv, bytes | payload
 //
 // crc is the CRC32C of everything after it. kind is 2 for points and deletes, 4 for
-// a command, 5 for a move.
+// a command, 5 for a move, 6 for exemplars.
 const (
-	recordVersion = 2
+	recordVersion = 3
 	kindPoints    = 2
 	kindCommand   = 4
 	kindMove      = 5
+	kindExemplars = 6
 )
 
 // AppendRecord appends the record of e to dst. It defines the series that are not
@@ -43,6 +43,8 @@ func (c *Encoder) AppendEncoded(dst []byte, e *Entry, known *Definitions) []byte
 		kind = kindCommand
 	case e.Move != nil:
 		kind = kindMove
+	case e.Exemplars != nil:
+		kind = kindExemplars
 	}
 	count, blocks := 0, []byte(nil)
 	known.Append(e, c.IDs, func(block []byte, packed bool) {
@@ -76,8 +78,8 @@ func (c *Decoder) Record(b []byte) (*Entry, error) {
 	if binio.Checksum(b[4:]) != crc {
 		return nil, binio.Corruptf("", 0, "record checksum mismatch")
 	}
-	if version != recordVersion {
-		return nil, fmt.Errorf("record version %d is not known, this program knows %d", version, recordVersion)
+	if err := binio.CheckVersion("", "record of the log", uint64(version), recordVersion); err != nil {
+		return nil, err
 	}
 	for range blocks {
 		packed, block := d.Byte(), d.Bytes(d.Count(1))
@@ -96,6 +98,8 @@ func (c *Decoder) Record(b []byte) (*Entry, error) {
 		return c.Command(sequence, payload)
 	case kindMove:
 		return c.Move(sequence, payload)
+	case kindExemplars:
+		return c.Exemplars(sequence, payload)
 	}
 	return nil, binio.Corruptf("", 5, "record of kind %d", kind)
 }

@@ -120,7 +120,7 @@ func TestReset(t *testing.T) {
 
 // TestRecordGolden holds the format still.
 func TestRecordGolden(t *testing.T) {
-	const name = "testdata/records2.golden"
+	const name = "testdata/records3.golden"
 	var c entry.Encoder
 	var all []byte
 	for i, e := range entrytest.Golden() {
@@ -158,6 +158,13 @@ func TestRefusedEntries(t *testing.T) {
 	if err := c.Encode(e); err == nil {
 		t.Error("a move beside points was encoded")
 	}
+	e.Move, e.Exemplars = nil, &entry.Exemplars{}
+	if err := c.Encode(e); err == nil {
+		t.Error("exemplars beside points were encoded")
+	}
+	if _, err := entry.NewDecoder(nil).Exemplars(1, nil); !errors.Is(err, binio.ErrCorrupt) {
+		t.Errorf("exemplars without content: %v", err)
+	}
 	if _, err := entry.NewDecoder(nil).Move(1, nil); !errors.Is(err, binio.ErrCorrupt) {
 		t.Errorf("a move without content: %v", err)
 	}
@@ -182,7 +189,7 @@ func FuzzRecord(f *testing.F) {
 			return
 		}
 		b = bytes.Clone(b)
-		b[4] = 2 // the version
+		b[4] = 3 // the version
 		sum := binio.Checksum(b[4:])
 		b[0], b[1], b[2], b[3] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
 		e, err := entry.NewDecoder(nil).Record(b)

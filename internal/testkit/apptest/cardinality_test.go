@@ -13,6 +13,7 @@ import (
 func TestCardinalityLimitsOverHTTP(t *testing.T) {
 	t.Setenv("TSDBD_DATA_MAX_SERIES_PER_DATABASE", "4")
 	t.Setenv("TSDBD_DATA_MAX_VALUES_PER_TAG", "3")
+	t.Setenv("TSDBD_DATA_MAX_FIELDS_PER_MEASUREMENT", "5")
 	dir := t.TempDir()
 	s := StartOn(t, dir)
 	if status, body := s.as('n', "POST", "/query", url.Values{"q": {"CREATE DATABASE d"}}); status != 200 {
@@ -26,7 +27,11 @@ func TestCardinalityLimitsOverHTTP(t *testing.T) {
 	write := func(path, lines string, status int, want string) {
 		t.Helper()
 		if want != "" {
-			want = fmt.Sprintf("{\"error\":%s}\n", strings.TrimSpace(jsonText(t, want)))
+			text := strings.TrimSpace(jsonText(t, want))
+			want = fmt.Sprintf("{\"error\":%s}\n", text)
+			if strings.HasPrefix(path, "/api/v2/") {
+				want = fmt.Sprintf("{\"code\":\"invalid\",\"message\":%s,\"error\":%[1]s}\n", text)
+			}
 		}
 		if got, body := s.as('n', "POST", path, nil, lines); got != status || body != want {
 			t.Errorf("%s %q: %d %s, want %d %s", path, lines, got, body, status, want)
@@ -37,6 +42,7 @@ func TestCardinalityLimitsOverHTTP(t *testing.T) {
 	write(v1, "m,h=d f=1 1\nm,h=a f=2 2", 400, values("d"))
 	write(v2, "m,h=e f=1 1", 400, values("e"))
 	write(v1, "m,x=1 f=1 1", 204, "")
+	write(v1, "m,x=1 f=2,a=1,b=1,c=1,d=1 2\nm,x=1 e=1 1\nm,x=1 f=3 3", 400, `partial write: max-fields-per-measurement limit exceeded (5/5): measurement="m" dropped=1`+where)
 	write(v1, "m,x=2 f=1 1\nm,h=a f=3 3", 400, full)
 	write(v2, "other f=1 1", 400, full)
 	s.Stop()

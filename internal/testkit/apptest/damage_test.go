@@ -3,6 +3,7 @@ package apptest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -155,6 +156,48 @@ func TestDamage(t *testing.T) {
 			count("m again", "SELECT count(v) FROM m", want)
 			s.Stop()
 		})
+	}
+}
+
+// TestOlderCopy puts an older copy of a shard's and of a database's directory in the place
+// of the newer one: answers, /health and verify say what is missing.
+func TestOlderCopy(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	s.Query("", "CREATE DATABASE db")
+	s.Write("db", "late v=1 1\nlate,h=gone v=2 2")
+	s.Stop()
+	older := t.TempDir()
+	if err := os.CopyFS(older, os.DirFS(s.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart()
+	s.Write("db", "late v=3 3")
+	s.Query("db", "DELETE FROM late WHERE h = 'gone'")
+	s.Stop()
+	newer := t.TempDir()
+	if err := os.CopyFS(newer, os.DirFS(s.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	put := func(from, to string) {
+		t.Helper()
+		if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{"db-1/shard-1", "db-1"} {
+		put(newer, s.Dir)
+		put(filepath.Join(older, dir), filepath.Join(s.Dir, dir))
+		const told = "the manifest of shard 1 is older than the ledger says"
+		if out, err := command(t, "verify", s.Dir); err == nil || !strings.Contains(out, told) {
+			t.Errorf("%s: verify: %v\n%s", dir, err, out)
+		}
+		s.Restart()
+		if status, text := s.Health(); status != http.StatusOK || !strings.Contains(text, told) {
+			t.Errorf("%s: health: %d %s", dir, status, text)
+		}
+		checkWarning(t, s, "points are missing and deleted points and old names of series may be back in shard 1")
+		s.Stop()
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -202,4 +204,22 @@ func squeezeBatch(w int, batch int64) (string, int64) {
 		b = append(b, '\n')
 	}
 	return string(b), 2000
+}
+
+// TestMemorySource holds that the log says what limits the memory.
+func TestMemorySource(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"", "GOMEMLIMIT=300MiB"} {
+		s := New(t)
+		s.Env = []string{"GOMEMLIMIT="}
+		want := []string{"source=cgroup", "source=machine"}
+		if limit != "" {
+			s.Env, want = []string{limit}, []string{"memory=314572800 source=GOMEMLIMIT"}
+		}
+		s.Restart()
+		if !slices.ContainsFunc(want, func(text string) bool { return strings.Contains(s.Log(), text) }) {
+			t.Errorf("%q: the log does not say %q: %s", limit, want, s.Log())
+		}
+		s.Stop()
+	}
 }

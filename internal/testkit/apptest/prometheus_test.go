@@ -245,7 +245,7 @@ func TestBuckets(t *testing.T) {
 			`}],"orgId":"","schemaType":"implicit","id":"` + name + `","type":"","rp":"` + rp + `","createdAt":"0001-01-01T00:00:00Z","updatedAt":"0001-01-01T00:00:00Z"}`
 	}
 	const root = "/api/v2/buckets"
-	f("GET", root, "", 200, `{"buckets":[]}`)
+	f("GET", root, "", 200, `{"buckets":[],"links":{"self":`)
 	f("POST", root, `{"name":"b/one","retentionRules":[{"type":"expire","everySeconds":7200,"shardGroupDurationSeconds":3600}]}`, 201, bucket("b/one", "one", "7200", "3600"))
 	f("POST", root, `{"name":"b/two"}`, 201, bucket("b/two", "two", "0", "604800"))
 	f("POST", root, `{"name":"c","orgID":"x"}`, 201, bucket("c/autogen", "autogen", "0", "604800"))
@@ -257,10 +257,10 @@ func TestBuckets(t *testing.T) {
 	f("POST", root, `{"name":"../x"}`, 400, "invalid name")
 	f("POST", root, `{"name":"x/y/z"}`, 400, "invalid name")
 	f("POST", root, `{`, 400, "cannot parse bucket")
-	f("GET", root, "", 200, `{"buckets":[`+bucket("b/one", "one", "7200", "3600")+`,`+bucket("b/two", "two", "0", "604800")+`,`+bucket("c/autogen", "autogen", "0", "604800")+`]}`)
-	f("GET", root+"?limit=1&offset=1", "", 200, `{"buckets":[`+bucket("b/two", "two", "0", "604800")+`]}`)
-	f("GET", root+"?after=b/two", "", 200, `{"buckets":[`+bucket("c/autogen", "autogen", "0", "604800")+`]}`)
-	f("GET", root+"?name=b/one", "", 200, `{"buckets":[`+bucket("b/one", "one", "7200", "3600")+`]}`)
+	f("GET", root, "", 200, `{"buckets":[`+bucket("b/one", "one", "7200", "3600")+`,`+bucket("b/two", "two", "0", "604800")+`,`+bucket("c/autogen", "autogen", "0", "604800")+`],"links":{"self":`)
+	f("GET", root+"?limit=1&offset=1", "", 200, `{"buckets":[`+bucket("b/two", "two", "0", "604800")+`],"links":{"self":`)
+	f("GET", root+"?after=b/two", "", 200, `{"buckets":[`+bucket("c/autogen", "autogen", "0", "604800")+`],"links":{"self":`)
+	f("GET", root+"?name=b/one", "", 200, `{"buckets":[`+bucket("b/one", "one", "7200", "3600")+`],"links":{"self":`)
 	f("GET", root+"?limit=x", "", 400, "limit must be a number")
 	f("GET", root+"/b%2Fone", "", 200, bucket("b/one", "one", "7200", "3600"))
 	f("GET", root+"/b/one", "", 200, bucket("b/one", "one", "7200", "3600"))
@@ -276,5 +276,5 @@ func TestBuckets(t *testing.T) {
 	f("GET", root+"/b%2Fone/x", "", 404, "page not found")
 	f("DELETE", root+"/b%2Ftwo", "", 200, "")
 	f("DELETE", root+"/b%2Ftwo", "", 404, "bucket not found")
-	f("GET", root+"?name=b/two", "", 200, `{"buckets":[]}`)
+	f("GET", root+"?name=b/two", "", 200, `{"buckets":[],"links":{"self":`)
 }

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,8 +34,11 @@ var build = sync.OnceValues(func() (string, error) {
 	buildDir = dir
 	bin := filepath.Join(dir, "tsdbd")
 	cmd := exec.Command("go", "build", "-ldflags=-w", "-o", bin, "tsdbd/cmd/tsdbd") // without what debuggers need
-	_, file, _, _ := runtime.Caller(0)
-	cmd.Dir = filepath.Dir(file) // in this module, whoever asks
+	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "tsdbd").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	cmd.Dir = strings.TrimSpace(string(module)) // whoever asks
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build the server: %w\n%s", err, out)

@@ -23,7 +23,8 @@ func TestFirstSteps(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	s.Stop()
-	if out := s.Log(); !strings.Contains(out, "There is no data yet") || !strings.Contains(out, "curl -X POST '"+s.URL+"/query'") {
+	if out := s.Log(); !strings.Contains(out, "There is no data yet") || !strings.Contains(out, "curl -X POST '"+s.URL+"/query'") ||
+		!strings.Contains(out, "\nOpen "+s.URL+"/ in a browser, or type: tsdbd query -host "+s.URL+"\n") {
 		t.Errorf("said %q", out)
 	}
 

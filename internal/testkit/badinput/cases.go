@@ -144,6 +144,8 @@ func writes() []Case {
 		{Name: "write/gzip of a bad line", Method: "POST", Path: writeTo, Header: gzipped, Body: squeeze("x v="), Status: 400, Error: "unable to parse 'x v=': missing field value"},
 		{Name: "write/too large", Method: "POST", Path: writeTo, Body: strings.Repeat("x v=1 1\n", 25_000_000/8+1), Status: 413, Error: "Request Entity Too Large"},
 		{Name: "write/too large when unpacked", Method: "POST", Path: writeTo, Header: gzipped, Body: squeeze(strings.Repeat("x v=1 1\n", 25_000_000/8+1)), Status: 413, Error: "Request Entity Too Large"},
+		{Name: "write/zstd", Method: "POST", Path: writeTo, Header: map[string]string{"Content-Encoding": "zstd"}, Body: "x v=1", Status: 415, Error: `Content-Encoding "zstd" is not supported, send gzip or none`},
+		{Name: "write/unknown encoding v2", Method: "POST", Path: "/api/v2/write?bucket=bad", Header: map[string]string{"Content-Encoding": "GZIP, br"}, Body: "x v=1", Status: 415, Error: `Content-Encoding "GZIP, br" is not supported…`},
 		{Name: "write/x-gzip", Method: "POST", Path: writeTo, Header: map[string]string{"Content-Encoding": "x-gzip"}, Body: squeeze("x v="), Status: 400, Error: "unable to parse 'x v=': missing field value"},
 		{Name: "write/db twice", Method: "POST", Path: "/write?db=nodb&db=bad", Body: line, Status: 404, Error: `database not found: "nodb"`},
 		{Name: "write/db badly escaped", Method: "POST", Path: "/write?db=%zz", Body: line, Status: 400, Error: "database is required"},
@@ -197,15 +199,17 @@ func writes() []Case {
 		{Name: "v2/flux", Method: "POST", Path: "/api/v2/query?org=o", Body: `from(bucket:"bad")`, Status: 403, Error: "Flux query service disabled: …"},
 
 		partial("no value", "x v=", "unable to parse 'x v=': missing field value", parse),
+		{
+			Name: "partial/policy", Method: "POST", Path: writeTo + "&rp=autogen", Body: Seed + "\nx v=", Status: 400,
+			Error: "partial write: unable to parse 'x v=': missing field value " + parse + " for retention policy: autogen",
+		},
 		partial("no fields", "x", "unable to parse 'x': missing fields", parse),
 		partial("two bad lines", "x v\nx", "unable to parse 'x v': invalid field format\nunable to parse 'x': missing fields", parse),
 		partial("duplicate tags", "x,h=a,h=b v=2 2", "unable to parse 'x,h=a,h=b v=2 2': duplicate tags", parse),
 		partial("time out of range", "x v=1 9223372036854775807", "unable to parse 'x v=1 9223372036854775807': time outside range -9223372036854775806 - 9223372036854775806", parse),
 		partial("type conflict", `m,host=a v="text" 1000000000`, `field type conflict: input field "v" on measurement "m" is type string, already exists as type float`, "dropped=1 for database: bad for retention policy: autogen"),
 		partial("type conflict beside a bad line", "x v=\nm,host=a v=2i 1000000000", `field type conflict: input field "v" on measurement "m" is type integer, already exists as type float`, "dropped=1 for database: bad for retention policy: autogen"),
-		partial("measurement not UTF-8", "m\xff\xfe,h=a v=1 5", `measurement "m\xff\xfe" is not valid UTF-8`, "dropped=1 for database: bad for retention policy: autogen"),
-		partial("tag with a zero byte", "m,h=a\x00 v=1 5", `tag "h" of "m" contains a control character`, "dropped=1 for database: bad for retention policy: autogen"),
-		partial("field with a tab", "m v\t=1 5", `field "v\t" of "m" contains a control character`, "dropped=1 for database: bad for retention policy: autogen"),
+		partial("field that begins with a tab", "m v=1,\tw=1 5", `field "\tw" of "m" begins with a tab or a zero byte`, "dropped=1 for database: bad for retention policy: autogen"),
 		partial("two type conflicts", "m,host=a v=2i 1000000000\nm,host=a v=t 1000000000", `field type conflict: input field "v" on measurement "m" is type integer, already exists as type float`, "dropped=2 for database: bad for retention policy: autogen"),
 	}
 }
@@ -271,6 +275,10 @@ func requests() []Case {
 		{Name: "request/PATCH query", Method: "PATCH", Path: "/query?q=DROP+DATABASE+bad", Status: 405, Text: "Method Not Allowed\n"},
 		{Name: "request/unknown method", Method: "BREW", Path: "/query?q=DROP+DATABASE+bad", Status: 405, Text: "Method Not Allowed\n"},
 		{Name: "request/OPTIONS runs nothing", Method: "OPTIONS", Path: "/query?q=DROP+DATABASE+bad", Status: 200},
+		{Name: "request/unknown encoding of a form", Method: "POST", Path: "/query", Header: map[string]string{"Content-Encoding": "deflate", "Content-Type": "application/x-www-form-urlencoded"}, Body: "q=DROP+DATABASE+bad", Status: 415, Error: `Content-Encoding "deflate" is not supported…`},
+		{Name: "request/image of a page", Method: "GET", Path: "/query?q=DROP+DATABASE+bad", Header: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, Status: 403, Error: "a web page of another origin (unknown) may not change anything: http.allowed-origins…"},
+		{Name: "request/form of a page", Method: "POST", Path: "/query?q=DROP+DATABASE+bad", Header: map[string]string{"Origin": "http://evil.example"}, Status: 403, Error: "a web page of another origin (http://evil.example) may not change anything: http.allowed-origins…"},
+		{Name: "request/GET of a browser", Method: "GET", Path: "/query?q=DROP+DATABASE+bad", Header: map[string]string{"User-Agent": "Mozilla/5.0"}, Status: 403, Error: "a browser may not change anything by GET…"},
 		{Name: "request/header too large", Method: "GET", Path: "/ping", Header: map[string]string{"X-Large": strings.Repeat("x", 300<<10)}, Status: 431},
 	}
 }

@@ -76,13 +76,7 @@ type Difference struct {
 	Lines  []any  `json:"lines,omitempty"` // ours, where it is several documents
 	Text   string `json:"text,omitempty"`
 	Status int    `json:"status,omitempty"` // ours, where that differs too
-
-	// Kind is a difference that any case may have, instead of Theme and ID.
-	Kind string `json:"kind,omitempty"`
 }
-
-// hints is the kind of difference that withoutHints takes out of our answers.
-const hints = "hints"
 
 func read(t testing.TB, name string, v any) {
 	t.Helper()
@@ -148,19 +142,11 @@ func Differences(t testing.TB) map[string]*Difference {
 	var list []*Difference
 	read(t, "differences.json", &list)
 	out := map[string]*Difference{}
-	kinds := 0
 	for _, d := range list {
-		if d.Kind == hints && d.Reason != "" {
-			kinds++
-			continue
-		}
 		if d.Reason == "" || out[d.Theme+"/"+d.ID] != nil {
 			t.Errorf("difference %s/%s has no reason or stands twice", d.Theme, d.ID)
 		}
 		out[d.Theme+"/"+d.ID] = d
-	}
-	if kinds != 1 {
-		t.Errorf("differences.json has the kind %q %d times, want once", hints, kinds)
 	}
 	return out
 }

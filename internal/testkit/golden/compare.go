@@ -106,7 +106,7 @@ func (c *Case) Diff(want, got []any, ties bool) []string {
 	}
 	var bad []string
 	for i := range want {
-		w, g := c.canon(want[i], ties), withoutHints(c.canon(got[i], ties))
+		w, g := c.canon(want[i], ties), c.canon(got[i], ties)
 		bad = diff(bad, "", w, g, c.Tolerance)
 	}
 	return bad
@@ -144,29 +144,6 @@ func (c *Case) canon(doc any, ties bool) any {
 		}
 	}
 	return v
-}
-
-// withoutHints takes the messages that say why a result is empty out of a document.
-// Messages of results that have anything else stay.
-func withoutHints(doc any) any {
-	root, _ := doc.(map[string]any)
-	results, _ := root["results"].([]any)
-	for _, r := range results {
-		res, _ := r.(map[string]any)
-		messages, _ := res["messages"].([]any)
-		if _, numbered := res["statement_id"]; len(res) != 2 || !numbered {
-			continue
-		}
-		messages = slices.DeleteFunc(messages, func(m any) bool {
-			message, _ := m.(map[string]any)
-			text, _ := message["text"].(string)
-			return len(message) == 2 && message["level"] == "info" && text != ""
-		})
-		if res["messages"] = messages; len(messages) == 0 {
-			delete(res, "messages")
-		}
-	}
-	return doc
 }
 
 func (c *Case) table(s any, ties bool) map[string]any {

@@ -68,13 +68,10 @@ func sumOf(out *column.Vector, typ model.FieldType, a, _ *partial.State) {
 
 func meanOf(out *column.Vector, typ model.FieldType, a, _ *partial.State) {
 	sum := 0.0
-	switch typ {
-	case model.Integer:
-		sum = float64(int64(a.A))
-	case model.Unsigned:
-		sum = float64(a.A)
-	default:
+	if typ == model.Float {
 		sum = a.Float()
+	} else {
+		sum = a.WideFloat()
 	}
 	out.Floats = append(out.Floats, sum/float64(a.N))
 }

@@ -125,6 +125,9 @@ func (f *Filler) Column(v column.Vector, n int, typ model.FieldType, last *expr.
 		return v
 	}
 	if v.Type == model.Unknown {
+		if typ == model.Unknown && number {
+			typ = f.number.Type // nobody has such a field
+		}
 		if typ == model.Unknown || !number && last.Type == model.Unknown {
 			return v
 		}
@@ -195,14 +198,11 @@ func (x *Context) cutBefore(c *Cells) int {
 // grid makes a cell of every window.
 func (f *Filler) grid(x *Context, c *Cells, limit int) error {
 	first, last, next := x.Windows.Start(x.Shown.Min), x.Windows.Start(x.Shown.Max), x.Windows.Next
+	if x.Open || first == model.MinTime {
+		first = min(c.Times[0], c.Times[len(c.Times)-1])
+	}
 	if !x.Asc {
 		first, last, next = last, first, x.Windows.Prev
-	}
-	if first == model.MinTime {
-		first = c.Times[0]
-	}
-	if last == model.MinTime {
-		last = c.Times[len(c.Times)-1]
 	}
 	if n := len(c.Times); x.Windows.Loc == nil && (limit <= 0 || n <= limit) && c.Times[0] == first && c.Times[n-1] == last &&
 		uint64(max(first, last)-min(first, last)) == uint64(n-1)*uint64(x.Windows.Every) {

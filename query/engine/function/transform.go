@@ -174,7 +174,6 @@ func movingAverage(x *Context, in *Cells) (*Cells, error) {
 	out.Times = in.Times[n-1:]
 	var st partial.State
 	var infinite infinities
-	var isum uint64
 	for i := range in.Times {
 		var avg float64
 		switch in.Values.Type {
@@ -185,23 +184,24 @@ func movingAverage(x *Context, in *Cells) (*Cells, error) {
 			}
 			avg = infinite.sum(st.Float()) / float64(n)
 		case model.Integer:
-			isum += uint64(in.Values.Ints[i])
-			if i >= n {
-				isum -= uint64(in.Values.Ints[i-n])
-			}
-			avg = float64(int64(isum)) / float64(n)
+			avg = moveInts(&st, in.Values.Ints, i, n)
 		case model.Unsigned:
-			isum += in.Values.Uints[i]
-			if i >= n {
-				isum -= in.Values.Uints[i-n]
-			}
-			avg = float64(isum) / float64(n)
+			avg = moveInts(&st, in.Values.Uints, i, n)
 		}
 		if i >= n-1 {
 			out.Values.Floats = append(out.Values.Floats, avg)
 		}
 	}
 	return out, nil
+}
+
+// moveInts moves a sum of n integers on to x[i] and returns their average.
+func moveInts[T int64 | uint64](sum *partial.State, x []T, i, n int) float64 {
+	sum.AddWide(partial.Wide(x[i]))
+	if i >= n {
+		sum.SubWide(partial.Wide(x[i-n]))
+	}
+	return sum.WideFloat() / float64(n)
 }
 
 // infinities counts those of a moving sum, which they would not leave.

@@ -156,9 +156,9 @@ func (w *Worker) foldDense(slot int, kind Kind, v *column.Vector) bool {
 		w.countCuts(slot)
 	case kind == Sum && v.Type == model.Float:
 		sumFloatCuts(cuts, slot, slots, v.Floats, &w.runs)
-	case kind == Sum && v.Type == model.Integer:
+	case kind == Sum && v.Type == model.Integer && (w.narrow || fitsAll(v.Ints)):
 		sumCuts(cuts, slot, slots, v.Ints, w.runs.ints[:])
-	case kind == Sum && v.Type == model.Unsigned:
+	case kind == Sum && v.Type == model.Unsigned && (w.narrow || fitsAll(v.Uints)):
 		sumCuts(cuts, slot, slots, asInts(v.Uints), w.runs.ints[:])
 	case kind == Min && v.Type == model.Float:
 		edgeCuts(cuts, slot, slots, v.Floats, w.runs.floats[:], vector.MinFloatRuns, false)
@@ -212,7 +212,7 @@ func sumFloatCuts(cuts []cut, slot, slots int, x []float64, scratch *runScratch)
 	}
 }
 
-// sumCuts adds integers without nulls to their windows.
+// sumCuts adds integers without nulls, whose sums fit, to their windows.
 func sumCuts(cuts []cut, slot, slots int, x, scratch []int64) {
 	for i := range cuts {
 		c := &cuts[i]
@@ -222,7 +222,7 @@ func sumCuts(cuts []cut, slot, slots int, x, scratch []int64) {
 		for _, s := range sums {
 			st := &c.st[at]
 			st.N += int64(c.rows)
-			st.A += uint64(s)
+			st.AddWide(Wide(s))
 			at += slots
 		}
 	}
@@ -261,7 +261,7 @@ func maxUintRuns(dst, x []uint64, k int) {
 // toWord returns the bits of a number.
 func toWord[T int64 | uint64 | float64](x T) uint64 { return *(*uint64)(unsafe.Pointer(&x)) }
 
-// asInts returns words as integers: sums of both wrap alike.
+// asInts returns words as integers.
 func asInts[T int64 | uint64](x []T) []int64 {
 	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }

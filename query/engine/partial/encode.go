@@ -18,7 +18,7 @@ import (
 // but the rows. The same states have the same bytes.
 
 // StateVersion is the first byte of encoded states.
-const StateVersion = 1
+const StateVersion = 2
 
 // StateHeader appends what the states of a plan depend on. dims is the number of
 // tag values of a group.
@@ -108,9 +108,9 @@ func (t *Table) appendState(dst []byte, st *State, sl *Slot, aux bool) []byte {
 		}
 		dst = binary.LittleEndian.AppendUint64(dst, st.A)
 		if sl.Type == model.Float {
-			dst = binary.LittleEndian.AppendUint64(dst, st.B)
+			return binary.LittleEndian.AppendUint64(dst, st.B)
 		}
-		return dst
+		return binary.AppendUvarint(dst, binio.ZigZag(int64(st.B)))
 	case Tally:
 		if st.N == 0 {
 			return append(dst, 0)
@@ -219,12 +219,11 @@ func (p *Plan) Decode(groups *read.GroupTable, dims int, desc bool, charge func(
 		}
 		all = all.Union(r)
 	}
-	p.Starts = nil
 	first, last, err := p.Prepare(all)
 	if err != nil {
 		return err
 	}
-	if err := charge(8 * int64(len(p.Starts))); err != nil {
+	if err := charge(p.Bytes()); err != nil {
 		return err
 	}
 	p.Table = nil
@@ -312,6 +311,8 @@ func (t *Table) decodeState(d *binio.Decoder, st *State, sl *Slot, aux int) {
 		st.A = d.Uint64()
 		if sl.Type == model.Float {
 			st.B = d.Uint64()
+		} else {
+			st.B = uint64(d.Varint())
 		}
 	case Tally:
 		n := d.Count(1)

@@ -12,7 +12,9 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/scan"
 	"tsdbd/query/expr"
+	"tsdbd/query/window"
 )
 
 // TestSumsDoNotDependOnCuts adds up ill-conditioned values in random cuts and
@@ -197,6 +199,121 @@ func TestSampleIsFair(t *testing.T) {
 			if n, want := pairs[i][j], draws/190; n < want/2 || n > want*3/2 { // 5 deviations
 				t.Errorf("rows %d and %d were drawn %d times, not about %d", i, j, n, want)
 			}
+		}
+	}
+}
+
+// TestSumsOfIntegersHaveAllBits adds up integers of any size, in dense windows and with
+// nulls, by values and by statistics: the sum is that of exact arithmetic.
+func TestSumsOfIntegersHaveAllBits(t *testing.T) {
+	seed := testseed.Of(t)
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	value := func(st *State) *big.Int {
+		hi := big.NewInt(int64(st.B))
+		return hi.Add(hi.Lsh(hi, 64), new(big.Int).SetUint64(st.A))
+	}
+	known := 0
+	for range 2000 {
+		n := 1 + rnd.IntN(100)
+		typ := []model.FieldType{model.Integer, model.Unsigned}[rnd.IntN(2)]
+		v := column.Vector{Type: typ}
+		valid := column.NewBitmap(n)
+		base, spread := rnd.Uint64(), rnd.IntN(65)
+		if rnd.IntN(3) == 0 {
+			base = []uint64{0, math.MaxInt64, 1 << 63, math.MaxUint64}[rnd.IntN(4)]
+		}
+		s := scan.Stats{Count: n}
+		sum, some := new(big.Int), new(big.Int)
+		for i := range n {
+			word := base - rnd.Uint64()>>spread
+			exact := new(big.Int).SetUint64(word)
+			if typ == model.Integer {
+				v.Ints = append(v.Ints, int64(word))
+				exact.SetInt64(int64(word))
+			} else {
+				v.Uints = append(v.Uints, word)
+			}
+			if i == 0 || wordLess(typ, word, s.Min) {
+				s.Min = word
+			}
+			if i == 0 || wordLess(typ, s.Max, word) {
+				s.Max = word
+			}
+			s.Sum += word
+			sum.Add(sum, exact)
+			if rnd.IntN(4) > 0 {
+				valid.Set(i)
+				some.Add(some, exact)
+			}
+		}
+		check := func(how string, st *State, want *big.Int) {
+			t.Helper()
+			if value(st).Cmp(want) != 0 {
+				t.Fatalf("seed %d: %s of %d %s: %s, want %s", seed, how, n, typ, value(st), want)
+			}
+			mean, _ := new(big.Float).SetInt(want).Float64()
+			if got := st.WideFloat(); math.Abs(got-mean) > math.Abs(mean)*1e-15 {
+				t.Fatalf("seed %d: %s: %v, want %v", seed, how, got, mean)
+			}
+		}
+		p := &Plan{Windows: &window.Windows{Every: 1 + rnd.Int64N(40)}, Slots: []Slot{{Kind: Sum, Type: typ}}}
+		first, last, err := p.Prepare(model.TimeRange{Min: 0, Max: int64(n - 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, narrow := range []bool{false, fits(typ, &s)} {
+			for _, present := range []column.Bitmap{nil, valid} {
+				w := NewWorker(nil, p, model.AllTime, NewTable(1, false, first, last))
+				w.narrow, v.Valid = narrow, present
+				w.cutRegular(0, 0, 1, n)
+				w.foldCuts(0, &v, nil)
+				total := &State{}
+				w.t.each(func(_ int32, _ int64, st []State) { w.t.MergeState(total, &st[0], w.t, &p.Slots[0]) })
+				if present == nil {
+					check("dense", total, sum)
+				} else {
+					check("nulls", total, some)
+				}
+			}
+		}
+		if hi, lo, ok := wideSum(typ, &s); ok {
+			known++
+			check("statistics", &State{A: lo, B: hi}, sum)
+		}
+	}
+	if known < 1000 {
+		t.Errorf("seed %d: %d sums known by statistics", seed, known)
+	}
+}
+
+// BenchmarkSumInts times the sums of 1,000 integers by the values of a window.
+func BenchmarkSumInts(b *testing.B) {
+	v := column.Vector{Type: model.Integer, Ints: make([]int64, 1000)}
+	holes := v
+	holes.Valid = column.NewBitmap(len(v.Ints))
+	times := make([]int64, len(v.Ints))
+	for i := range times {
+		times[i] = int64(i)
+		v.Ints[i] = int64(i*7919%1000) - 300
+		if i%4 != 0 {
+			holes.Valid.Set(i)
+		}
+	}
+	for _, every := range []int64{6, 60, 1000} {
+		p := &Plan{Windows: &window.Windows{Every: every}, Slots: []Slot{{Kind: Sum, Type: model.Integer}}}
+		first, last, err := p.Prepare(model.TimeRange{Min: 0, Max: times[len(times)-1]})
+		if err != nil {
+			b.Fatal(err)
+		}
+		w := NewWorker(nil, p, model.AllTime, NewTable(1, false, first, last))
+		for name, v := range map[string]*column.Vector{"known": &v, "dense": &v, "holes": &holes} {
+			w.narrow = name == "known" // by statistics
+			w.cutRegular(0, 0, 1, len(times))
+			b.Run(fmt.Sprint(name, "/", every), func(b *testing.B) {
+				for b.Loop() {
+					w.foldCuts(0, v, nil)
+				}
+			})
 		}
 	}
 }

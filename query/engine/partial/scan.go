@@ -30,21 +30,27 @@ type Plan struct {
 	Aux     int  // columns of Refs, at the end, to keep of each chosen row
 	Keyed   bool // the series keys of chosen rows matter
 
-	Starts []int64 // zone: starts of the windows by number
-	Table  *Table
-	Did    *read.Counts // of EXPLAIN ANALYZE, else nil
+	Table *Table
+	Did   *read.Counts // of EXPLAIN ANALYZE, else nil
+
+	starts []int64 // zone: starts of the windows of Prepare, by number
+	first  int64   // the ordinal of the first of them
+
+	refAt  map[influxql.VarRef]int // places of Refs, but for those of Aux
+	slotAt map[Slot]int            // places of Slots
 }
 
 // AddSlot returns the number of a slot over the column ref, shared among equal
 // ones.
 func (p *Plan) AddSlot(s Slot, ref influxql.VarRef) int {
 	s.Timed = s.Timed || Kinds[s.Kind].Timed
-	p.Refs, s.Col = expr.AddRef(p.Refs, ref)
-	if i := slices.Index(p.Slots, s); i >= 0 {
-		return i
+	if p.refAt == nil {
+		p.refAt, p.slotAt = map[influxql.VarRef]int{}, map[Slot]int{}
 	}
-	p.Slots = append(p.Slots, s)
-	return len(p.Slots) - 1
+	p.Refs, s.Col = expr.Place(p.Refs, p.refAt, ref)
+	var i int
+	p.Slots, i = expr.Place(p.Slots, p.slotAt, s)
+	return i
 }
 
 // Large reports whether the states of a slot may be large: those of all groups
@@ -53,19 +59,26 @@ func (p *Plan) Large() bool {
 	return slices.ContainsFunc(p.Slots, func(s Slot) bool { return Kinds[s.Kind].large })
 }
 
-// number returns the number of the window that starts at start.
+// number returns the number of the window that starts at start. In a zone the windows of
+// Prepare count from 0, and those before and after them, which rows of subqueries may be
+// in, have the distance of their ordinals.
 func (p *Plan) number(start int64) int64 {
 	if p.Windows.None() {
 		return 0
 	}
-	if p.Windows.Loc != nil {
-		i, _ := slices.BinarySearch(p.Starts, start)
-		return int64(i)
-	}
 	if start == model.MinTime {
 		return math.MinInt64 / 2 // the cut off first window of all time
 	}
-	return window.FloorDiv(start, p.Windows.Every)
+	if p.Windows.Loc == nil {
+		return window.FloorDiv(start, p.Windows.Every)
+	}
+	n := len(p.starts)
+	if i, ok := slices.BinarySearch(p.starts, start); ok {
+		return int64(i)
+	} else if i > 0 && i == n {
+		return int64(n-1) + p.Windows.Ordinal(start) - p.Windows.Ordinal(p.starts[n-1])
+	}
+	return p.Windows.Ordinal(start) - p.first
 }
 
 // StartOf is the inverse of number.
@@ -73,17 +86,24 @@ func (p *Plan) StartOf(n int64) int64 {
 	switch {
 	case p.Windows.None() || n == math.MinInt64/2:
 		return model.MinTime
-	case p.Windows.Loc != nil:
-		return p.Starts[n]
+	case p.Windows.Loc == nil:
+		return n*p.Windows.Every + window.FloorMod(p.Windows.Shift, p.Windows.Every)
+	case n >= 0 && n < int64(len(p.starts)):
+		return p.starts[n]
+	case n > 0 && len(p.starts) > 0:
+		last := len(p.starts) - 1
+		return p.Windows.OfOrdinal(n - int64(last) + p.Windows.Ordinal(p.starts[last]))
 	}
-	return n*p.Windows.Every + window.FloorMod(p.Windows.Shift, p.Windows.Every)
+	return p.Windows.OfOrdinal(n + p.first)
 }
 
 // maxZoneWindows bounds the windows of a query with tz().
 const maxZoneWindows = 4 << 20
 
-// Prepare sizes the plan for data within r.
+// Prepare sizes the plan for data within r, and returns the numbers of its first and
+// last window. Windows elsewhere have numbers too.
 func (p *Plan) Prepare(r model.TimeRange) (first, last int64, err error) {
+	p.starts, p.first = p.starts[:0], 0
 	if p.Windows.None() || r.Empty() {
 		return 0, 0, nil
 	}
@@ -93,12 +113,15 @@ func (p *Plan) Prepare(r model.TimeRange) (first, last int64, err error) {
 			return 0, 0, window.ErrTooMany
 		}
 		for s := lo; s <= hi; s = p.Windows.Next(s) {
-			p.Starts = append(p.Starts, s)
+			p.starts = append(p.starts, s)
 		}
-		return 0, int64(len(p.Starts) - 1), nil
+		p.first = p.Windows.Ordinal(lo)
 	}
 	return p.number(lo), p.number(hi), nil
 }
+
+// Bytes returns what the plan holds for Prepare.
+func (p *Plan) Bytes() int64 { return 8 * int64(cap(p.starts)) }
 
 // Direction returns -1 if the newest values alone answer a plan, 1 if the
 // oldest do, else 0.
@@ -143,16 +166,21 @@ type Worker struct {
 	sums   []bool     // by slot: of its column's statistics only the sum is wanted
 	walk   windowWalk
 	cuts   []cut // of the current rows
+	narrow bool  // statistics say that all sums of the present column of integers fit
 	runs   runScratch
 }
 
 // NewWorker returns a worker that folds the rows of rng into t.
 func NewWorker(x *read.Budget, p *Plan, rng model.TimeRange, t *Table) *Worker {
 	w := &Worker{x: x, p: p, rng: rng, t: t, walk: windowWalk{p: p}, sums: make([]bool, len(p.Slots))}
+	all := map[int]bool{} // columns of which more than the sum is wanted
 	for i := range p.Slots {
-		w.sums[i] = p.Slots[i].Kind == Sum && !slices.ContainsFunc(p.Slots, func(o Slot) bool {
-			return o.Col == p.Slots[i].Col && Kinds[o.Kind].Stats == AllOfStats
-		})
+		if Kinds[p.Slots[i].Kind].Stats == AllOfStats {
+			all[p.Slots[i].Col] = true
+		}
+	}
+	for i := range p.Slots {
+		w.sums[i] = p.Slots[i].Kind == Sum && !all[p.Slots[i].Col]
 	}
 	return w
 }
@@ -251,12 +279,24 @@ func (w *Worker) chunk(c scan.Chunk, g int32) (bool, error) {
 				continue
 			}
 		}
+		w.narrow = w.knownNarrow(sl)
 		if !w.foldCuts(i, rd.Output(sl.Col), nil) {
 			met = false
 		}
 	}
+	w.narrow = false
 	return met, rd.Err
 }
+
+// knownNarrow reports whether the statistics of the present chunk say that all sums of
+// a slot's column of integers fit.
+func (w *Worker) knownNarrow(sl *Slot) bool {
+	b := &w.rd.Columns.Out[sl.Col]
+	return sl.Kind == Sum && isInt(sl.Type) && b.Index >= 0 && !b.Cast && b.Type == sl.Type &&
+		w.rd.Sum(b.Index, &w.stats) && fits(sl.Type, &w.stats)
+}
+
+func isInt(t model.FieldType) bool { return t == model.Integer || t == model.Unsigned }
 
 // needTimes reports whether some slot keeps the time of a row.
 func (w *Worker) needTimes() bool {
@@ -330,15 +370,19 @@ func (w *Worker) whole(c scan.Chunk, st []State) (bool, error) {
 func (w *Worker) fromStats(c scan.Chunk, st *State, sl *Slot, s *scan.Stats) (bool, error) {
 	switch sl.Kind {
 	case Sum: // no more of s is set than Summer has
-		if !sl.Type.Numeric() {
+		switch {
+		case sl.Type == model.Float:
+			st.AddFloat(FloatOf(s.Sum), s.SumError)
+		case isInt(sl.Type):
+			hi, lo, ok := wideSum(sl.Type, s)
+			if !ok {
+				return false, nil
+			}
+			st.AddWide(hi, lo)
+		default:
 			return false, nil
 		}
 		st.N += int64(s.Count)
-		if sl.Type == model.Float {
-			st.AddFloat(FloatOf(s.Sum), s.SumError)
-		} else {
-			st.A += s.Sum
-		}
 		return true, nil
 	case Min, Max:
 		bits := s.Min
@@ -505,9 +549,9 @@ func (w *Worker) foldSum(st *State, sl *Slot, v *column.Vector, lo, hi int) bool
 			w.fbuf = x
 		}
 	case model.Integer:
-		w.ibuf, x, n = foldInts(st, sl, v.Ints, v.Valid, lo, hi, w.ibuf, &w.fbuf)
+		w.ibuf, x, n = foldInts(st, sl, v.Ints, v.Valid, w.narrow, lo, hi, w.ibuf, &w.fbuf)
 	case model.Unsigned:
-		w.ubuf, x, n = foldInts(st, sl, v.Uints, v.Valid, lo, hi, w.ubuf, &w.fbuf)
+		w.ubuf, x, n = foldInts(st, sl, v.Uints, v.Valid, w.narrow, lo, hi, w.ubuf, &w.fbuf)
 	}
 	if len(x) > 0 {
 		n = len(x)
@@ -522,13 +566,13 @@ func (w *Worker) foldSum(st *State, sl *Slot, v *column.Vector, lo, hi int) bool
 }
 
 // foldInts adds integers to a sum, or for sums of floats returns them as such.
-func foldInts[T int64 | uint64](st *State, sl *Slot, v []T, valid column.Bitmap, lo, hi int, buf []T, floats *[]float64) ([]T, []float64, int) {
+func foldInts[T int64 | uint64](st *State, sl *Slot, v []T, valid column.Bitmap, narrow bool, lo, hi int, buf []T, floats *[]float64) ([]T, []float64, int) {
 	x := compact(v, valid, lo, hi, buf)
 	if valid != nil {
 		buf = x
 	}
 	if sl.Type != model.Float {
-		st.A += uint64(vector.SumInts(asInts(x)))
+		addInts(st, x, narrow)
 		return buf, nil, len(x)
 	}
 	*floats = (*floats)[:0]

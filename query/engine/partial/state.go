@@ -8,6 +8,7 @@ import (
 	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/scan"
 )
 
 // Kind is a partial aggregate. Each has a merge that does not show how rows
@@ -17,7 +18,7 @@ type Kind uint8
 
 const (
 	Count  Kind = iota
-	Sum         // integers wrap; floats carry what the sum lost
+	Sum         // of integers in 128 bits; floats carry what the sum lost
 	Square      // compensated sum of squares, as floats
 	Min         // earliest of the smallest
 	Max         // earliest of the largest
@@ -76,7 +77,9 @@ type Slot struct {
 // State is the partial aggregate of one slot in one window of one group. N is the
 // number of values, and of selectors 1 or Tied. If N is 0, nothing else is set.
 //
-//   - Of a sum, A holds the bits of the sum, and B the bits of the float that it lost.
+//   - Of a sum of floats, A holds the bits of the sum, and B the bits of the float that
+//     it lost. A sum of integers is the 128 bits of B and A, so that A alone is the sum
+//     that wraps.
 //   - Of a tally, a sketch or a pick, A is its place in the table.
 //   - Of another selector, T is the time of the value. A holds the bits of the value,
 //     or its place in Table.Texts if it is a string. B is the place of the row's other
@@ -113,6 +116,102 @@ func (st *State) Float() float64 {
 		return hi
 	}
 	return hi + math.Float64frombits(st.B)
+}
+
+// AddWide adds an integer of 128 bits to a sum of integers.
+func (st *State) AddWide(hi, lo uint64) {
+	var carry uint64
+	st.A, carry = bits.Add64(st.A, lo, 0)
+	st.B, _ = bits.Add64(st.B, hi, carry)
+}
+
+// SubWide takes an integer of 128 bits from a sum of integers.
+func (st *State) SubWide(hi, lo uint64) {
+	var borrow uint64
+	st.A, borrow = bits.Sub64(st.A, lo, 0)
+	st.B, _ = bits.Sub64(st.B, hi, borrow)
+}
+
+// WideFloat returns the value of a sum of integers.
+func (st *State) WideFloat() float64 {
+	if int64(st.B) >= 0 {
+		return math.FMA(float64(st.B), 1<<64, float64(st.A))
+	}
+	var minus State
+	minus.SubWide(st.B, st.A)
+	return -minus.WideFloat()
+}
+
+// Wide returns the 128 bits of an integer.
+func Wide[T int64 | uint64](v T) (hi, lo uint64) {
+	if v < 0 {
+		hi = math.MaxUint64
+	}
+	return hi, uint64(v)
+}
+
+// addInts adds integers to a sum of integers. narrow says that sums of them fit.
+func addInts[T int64 | uint64](st *State, x []T, narrow bool) {
+	if narrow || len(x) >= shortSum && fitsAll(x) {
+		st.AddWide(Wide(vector.SumInts(asInts(x))))
+		return
+	}
+	for _, v := range x {
+		st.AddWide(Wide(v))
+	}
+}
+
+// shortSum is from how many integers on it pays to look whether their sum fits.
+const shortSum = 16
+
+// fitsAll reports whether integers are so small that every sum of some of them is an
+// int64. It takes some for too large that are not.
+func fitsAll[T int64 | uint64](x []T) bool {
+	end := uint64(1) << (63 - bits.Len(uint(len(x)))) // every value lies below it
+	least := uint64(0)
+	if signed[T]() {
+		end, least = end/2, end/2 // or not further below 0
+	}
+	return vector.OrInts(asInts(x), int64(least)) < end+least
+}
+
+// signed reports whether T has negative values.
+func signed[T int64 | uint64]() bool {
+	var zero T
+	return zero-1 < 0
+}
+
+// fits is fitsAll for the values of a chunk.
+func fits(t model.FieldType, s *scan.Stats) bool {
+	far := max(s.Min, s.Max)
+	if t == model.Integer {
+		far = max(distance(int64(s.Min)), distance(int64(s.Max)))
+	}
+	high, low := bits.Mul64(uint64(s.Count), far)
+	return high == 0 && low <= math.MaxInt64
+}
+
+// distance returns that of v from 0.
+func distance(v int64) uint64 {
+	if v < 0 {
+		return -uint64(v)
+	}
+	return uint64(v)
+}
+
+// wideSum returns the sum of a chunk's integers. Its statistics have 64 bits of it, which
+// are enough if the values do not differ too much.
+func wideSum(t model.FieldType, s *scan.Stats) (hi, lo uint64, ok bool) {
+	n := uint64(s.Count)
+	if over, _ := bits.Mul64(n, s.Max-s.Min); over != 0 {
+		return 0, 0, false
+	}
+	hi, lo = bits.Mul64(n, s.Min)
+	if t == model.Integer && int64(s.Min) < 0 {
+		hi -= n
+	}
+	lo, carry := bits.Add64(lo, s.Sum-n*s.Min, 0)
+	return hi + carry, lo, true
 }
 
 // sumSquares adds up the squares, exactly but for the low order of the error terms.

@@ -222,7 +222,7 @@ func (t *Table) MergeState(d, s *State, o *Table, sl *Slot) {
 		if sl.Type == model.Float {
 			d.AddFloat(FloatOf(s.A), FloatOf(s.B))
 		} else {
-			d.A += s.A
+			d.AddWide(s.B, s.A)
 		}
 		return
 	case Square:

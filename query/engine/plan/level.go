@@ -17,25 +17,40 @@ import (
 	"tsdbd/query/result"
 )
 
-// source is what one entry of FROM reads: a measurement or a subquery.
-type source struct {
-	read.Measurement
-	Subquery *Level // nil: the measurement
+// Source is what one entry of FROM reads: measurements or a subquery.
+type Source struct {
+	Subquery *Level   // nil: measurements
+	Names    []string // of the measurements, sorted: one, or all that a regular expression matches
+
+	view *openView
+}
+
+// Measurement returns what there is to read of one of the measurements.
+func (s *Source) Measurement(name string) *read.Measurement {
+	m := &read.Measurement{Name: name, View: s.view.View}
+	for _, sh := range s.view.shards {
+		if len(sh.Fields(name)) > 0 {
+			m.Shards = append(m.Shards, sh)
+		}
+	}
+	return m
 }
 
 // Level is the plan of one SELECT: the statement itself or a subquery.
 type Level struct {
 	*Compiled
 	Statement       *influxql.SelectStatement // typed, wildcards expanded
-	Sources         []*source
+	Sources         []*Source
+	Names           []string // of the measurements of all sources, sorted
 	Dims            []string // group keys: its own and those the outer levels group by; sorted
 	SLimit, SOffset int
 	Most            int // rows of a series that the outer statement can want; 0: all
 
-	Refs     []influxql.VarRef      // bare fields and tags, each once
-	Calls    []*Call                // aggregates, each once
-	CallAt   map[*influxql.Call]int // place in calls
-	Selector bool                   // one selector alone: rows keep the chosen point's time
+	Refs     []influxql.VarRef       // bare fields and tags, each once
+	RefAt    map[influxql.VarRef]int // place in refs
+	Calls    []*Call                 // aggregates, each once
+	CallAt   map[*influxql.Call]int  // place in calls
+	Selector bool                    // one selector alone: rows keep the chosen point's time
 
 	Fields []influxql.Expr // select list; for top and bottom with their tags
 }
@@ -47,16 +62,27 @@ type Planner struct {
 	Storage    scan.Storage
 	Now        time.Time
 	MaxBuckets int                     // windows of GROUP BY time; 0 is no limit
-	Keep       func(bytes int64) error // accounts for what the shards list
+	Keep       func(bytes int64) error // accounts for the plan
+	KeepUnits  func(bytes int64) error // accounts for what the shards of Source.Measurement list
 	Warn       func(text string)       // takes texts for the client; may be nil
 
-	Views  map[[2]string]scan.View
-	warned int // losses reported so far
+	views   map[viewKey]*openView
+	matches map[matchKey][]string // what regular expressions match
+	warned  int                   // losses reported so far
+}
+
+// viewKey names a retention policy.
+type viewKey struct{ database, policy string }
+
+// openView is a view that is open, and its shards, which charge what they list.
+type openView struct {
+	scan.View
+	shards []scan.Shard
 }
 
 // Release gives the views back.
 func (x *Planner) Release() {
-	for _, v := range x.Views {
+	for _, v := range x.views {
 		v.Release()
 	}
 }
@@ -74,7 +100,6 @@ func (x *Planner) Plan(stmt *influxql.SelectStatement) (*Level, error) {
 	if err := x.openViews(c.Statement.Sources, c.reads()); err != nil {
 		return nil, err
 	}
-	x.expandSources(c.Statement)
 	typed, err := x.typed(c.Statement)
 	if err != nil {
 		return nil, err
@@ -151,12 +176,10 @@ func (x *Planner) layout(c *Compiled, stmt *influxql.SelectStatement, outer *Lev
 	}
 	if outer != nil {
 		l.Dims = append(l.Dims, outer.Dims...)
-		l.SLimit = result.AddLimits(l.SLimit, outer.SLimit)
-		l.SOffset = result.AddLimits(l.SOffset, outer.SOffset)
 	}
 	slices.Sort(l.Dims)
 	l.Dims = slices.Compact(l.Dims)
-	if err := l.layoutFields(); err != nil {
+	if err := l.layoutFields(x.Ctx); err != nil {
 		return nil, err
 	}
 	if outer != nil && len(outer.Calls) == 0 && outer.Where == nil && l.fullRows() {
@@ -171,15 +194,16 @@ func (x *Planner) layout(c *Compiled, stmt *influxql.SelectStatement, outer *Lev
 				return nil, err
 			}
 			subs = subs[1:]
-			l.Sources = append(l.Sources, &source{Subquery: sub})
+			l.Sources = append(l.Sources, &Source{Subquery: sub})
 		case *influxql.Measurement:
-			in := &source{Measurement: read.Measurement{Name: s.Name, View: x.view(s)}}
-			for _, sh := range in.View.Shards() {
-				if len(sh.Fields(s.Name)) > 0 {
-					in.Shards = append(in.Shards, sh.Charged(x.Keep))
-				}
+			names, err := x.names(s)
+			if err != nil {
+				return nil, err
 			}
-			l.Sources = append(l.Sources, in)
+			l.Sources = append(l.Sources, &Source{Names: names, view: x.view(s)})
+			if l.Names, err = x.union(l.Names, names); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return l, l.checkCalls(x.Ctx)
@@ -199,14 +223,15 @@ func (l *Level) fullRows() bool {
 }
 
 // layoutFields finds the aggregates and the bare columns of the select list.
-func (l *Level) layoutFields() error {
-	seen := map[string]bool{}
+func (l *Level) layoutFields(ctx context.Context) error {
+	l.RefAt, l.CallAt = map[influxql.VarRef]int{}, map[*influxql.Call]int{}
+	keys := map[string]int{} // places of calls
 	for _, f := range l.Statement.Fields {
 		l.Fields = append(l.Fields, f.Expr)
 		l.Fields = append(l.Fields, function.TopArgs(f.Expr)...)
 	}
 	for _, f := range l.Fields {
-		if err := l.addSymbols(f, seen); err != nil {
+		if err := cmp.Or(ctx.Err(), l.addSymbols(f, keys)); err != nil {
 			return err
 		}
 	}
@@ -217,42 +242,37 @@ func (l *Level) layoutFields() error {
 	return nil
 }
 
-func (l *Level) addSymbols(e influxql.Expr, seen map[string]bool) error {
+func (l *Level) addSymbols(e influxql.Expr, keys map[string]int) error {
 	switch e := e.(type) {
 	case *influxql.VarRef:
-		if key := e.String(); !seen[key] {
-			seen[key] = true
-			l.Refs = append(l.Refs, *e)
-		}
+		l.Refs, _ = expr.Place(l.Refs, l.RefAt, *e)
 	case *influxql.ParenExpr:
-		return l.addSymbols(e.Expr, seen)
+		return l.addSymbols(e.Expr, keys)
 	case *influxql.BinaryExpr:
-		if err := l.addSymbols(e.LHS, seen); err != nil {
+		if err := l.addSymbols(e.LHS, keys); err != nil {
 			return err
 		}
-		return l.addSymbols(e.RHS, seen)
+		return l.addSymbols(e.RHS, keys)
 	case *influxql.Call:
 		if expr.IsMathFunction(e.Name) {
 			for _, a := range e.Args {
-				if err := l.addSymbols(a, seen); err != nil {
+				if err := l.addSymbols(a, keys); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
 		key := e.String()
-		if !seen[key] {
-			seen[key] = true
+		at, ok := keys[key]
+		if !ok {
 			c, err := l.newCall(e, l.Range)
 			if err != nil {
 				return err
 			}
+			at, keys[key] = len(l.Calls), len(l.Calls)
 			l.Calls = append(l.Calls, c)
 		}
-		if l.CallAt == nil {
-			l.CallAt = map[*influxql.Call]int{}
-		}
-		l.CallAt[e] = slices.IndexFunc(l.Calls, func(c *Call) bool { return c.Key == key })
+		l.CallAt[e] = at
 	}
 	return nil
 }
@@ -302,9 +322,6 @@ func (l *Level) newCall(e *influxql.Call, rng model.TimeRange) (*Call, error) {
 // speaks only where there is something to read.
 func (l *Level) checkCalls(ctx context.Context) error {
 	for _, s := range l.Sources {
-		if s.Subquery == nil && len(s.Shards) == 0 {
-			continue
-		}
 		for _, c := range l.Calls {
 			err := c.check(s.Subquery != nil)
 			if err == nil {
@@ -313,21 +330,27 @@ func (l *Level) checkCalls(ctx context.Context) error {
 			if found, selectErr := l.selects(ctx, s); found || selectErr != nil {
 				return cmp.Or(selectErr, err)
 			}
+			break // there is nothing to read
 		}
 	}
 	return nil
 }
 
 // selects reports whether the tags in the condition leave a series of a source.
-func (l *Level) selects(ctx context.Context, s *source) (bool, error) {
+func (l *Level) selects(ctx context.Context, s *Source) (bool, error) {
 	tags, _ := expr.SplitTags(l.Where, expr.IsFieldRef)
-	for _, shard := range s.Shards {
-		set, err := shard.Select(ctx, s.Name, tags)
-		if err != nil {
-			return false, fmt.Errorf("select series of %s: %w", s.Name, err)
-		}
-		if set != nil && !set.IsEmpty() {
-			return true, nil
+	for _, name := range s.Names {
+		for _, shard := range s.Measurement(name).Shards {
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+			set, err := shard.Select(ctx, name, tags)
+			if err != nil {
+				return false, fmt.Errorf("select series of %s: %w", name, err)
+			}
+			if set != nil && !set.IsEmpty() {
+				return true, nil
+			}
 		}
 	}
 	return s.Subquery != nil, nil
@@ -372,5 +395,5 @@ func (l *Level) Wanted() int {
 
 // HasSubs reports whether a source of the level is a subquery.
 func (l *Level) HasSubs() bool {
-	return slices.ContainsFunc(l.Sources, func(s *source) bool { return s.Subquery != nil })
+	return slices.ContainsFunc(l.Sources, func(s *Source) bool { return s.Subquery != nil })
 }

@@ -1,12 +1,13 @@
 package plan
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
-	"tsdbd/model/scan"
+	"tsdbd/model/column"
 	"tsdbd/query/engine/function"
 	"tsdbd/query/expr"
 )
@@ -21,13 +22,20 @@ func (x *Planner) openViews(sources influxql.Sources, r model.TimeRange) error {
 				return err
 			}
 		case *influxql.Measurement:
-			key := [2]string{s.Database, s.RetentionPolicy}
-			if x.Views[key] == nil {
+			key := viewKey{s.Database, s.RetentionPolicy}
+			if x.views[key] == nil {
 				v, err := x.Storage.View(s.Database, s.RetentionPolicy, r)
 				if err != nil {
 					return err
 				}
-				x.Views[key] = v
+				open := &openView{View: v}
+				for _, sh := range v.Shards() {
+					open.shards = append(open.shards, sh.Charged(x.KeepUnits))
+				}
+				if x.views == nil {
+					x.views = map[viewKey]*openView{}
+				}
+				x.views[key] = open
 				x.warnOfLosses(v, r)
 			}
 		}
@@ -35,42 +43,72 @@ func (x *Planner) openViews(sources influxql.Sources, r model.TimeRange) error {
 	return nil
 }
 
-func (x *Planner) view(m *influxql.Measurement) scan.View {
-	return x.Views[[2]string{m.Database, m.RetentionPolicy}]
+func (x *Planner) view(m *influxql.Measurement) *openView {
+	return x.views[viewKey{m.Database, m.RetentionPolicy}]
 }
 
-// expandSources replaces regular expressions by the measurements they match.
-func (x *Planner) expandSources(stmt *influxql.SelectStatement) {
-	var out influxql.Sources
-	for _, src := range stmt.Sources {
-		switch s := src.(type) {
-		case *influxql.SubQuery:
-			x.expandSources(s.Statement)
-			out = append(out, s)
-		case *influxql.Measurement:
-			if s.Regex == nil {
-				out = append(out, s)
-				continue
-			}
-			seen := map[string]bool{}
-			for _, sh := range x.view(s).Shards() {
-				for _, name := range sh.Measurements() {
-					if !seen[name] && s.Regex.Val.MatchString(name) {
-						seen[name] = true
-					}
+// nameBytes is what a name takes in a list. Its text is the index's.
+const nameBytes = 16
+
+// matchKey is a regular expression over the measurements of a retention policy.
+type matchKey struct {
+	viewKey
+	regex string
+}
+
+// names returns the measurements that a source reads, sorted. Those of a regular
+// expression are looked up once.
+func (x *Planner) names(m *influxql.Measurement) ([]string, error) {
+	if m.Regex == nil {
+		return []string{m.Name}, nil
+	}
+	key := matchKey{viewKey{m.Database, m.RetentionPolicy}, m.Regex.Val.String()}
+	if names, ok := x.matches[key]; ok {
+		return names, nil
+	}
+	var names []string
+	for _, sh := range x.view(m).shards {
+		if err := x.Ctx.Err(); err != nil {
+			return nil, err
+		}
+		all := sh.Measurements()
+		if err := x.Keep(int64(len(all)) * nameBytes); err != nil {
+			return nil, err
+		}
+		var found []string
+		for i, name := range all {
+			if i%1024 == 0 {
+				if err := x.Ctx.Err(); err != nil {
+					return nil, err
 				}
 			}
-			names := make([]string, 0, len(seen))
-			for n := range seen {
-				names = append(names, n)
-			}
-			sort.Strings(names)
-			for _, n := range names {
-				out = append(out, &influxql.Measurement{Database: s.Database, RetentionPolicy: s.RetentionPolicy, Name: n})
+			if m.Regex.Val.MatchString(name) {
+				found = append(found, name)
 			}
 		}
+		var err error
+		if names, err = x.union(names, found); err != nil {
+			return nil, err
+		}
 	}
-	stmt.Sources = out
+	if x.matches == nil {
+		x.matches = map[matchKey][]string{}
+	}
+	x.matches[key] = names
+	return names, nil
+}
+
+// union returns the elements of two sorted lists, equal ones once.
+func (x *Planner) union(a, b []string) ([]string, error) {
+	if len(a) == 0 || slices.Equal(a, b) {
+		return b, nil
+	}
+	if err := x.Keep(int64(len(a)+len(b)) * nameBytes); err != nil {
+		return nil, err
+	}
+	all := append(slices.Clone(a), b...)
+	slices.Sort(all)
+	return slices.Compact(all), nil
 }
 
 // schema answers the questions of the type checker from the open shards: a
@@ -79,15 +117,24 @@ func (x *Planner) expandSources(stmt *influxql.SelectStatement) {
 type schema struct {
 	x      *Planner
 	known  map[schemaName]influxql.DataType
+	copies int64 // what a field adds to the select lists, with all wildcards expanded
 	failed error // the first of those that MapType cannot return
 }
 
-type schemaName struct{ db, rp, measurement, name string }
+// expandedBytes is what the plan holds of a field of a select list that a wildcard
+// stands for, about.
+const expandedBytes = 1500
+
+type schemaName struct {
+	viewKey
+	source, name string
+}
 
 // typed returns the statement with its wildcards expanded and the types of all
 // references, which it checks.
 func (x *Planner) typed(stmt *influxql.SelectStatement) (*influxql.SelectStatement, error) {
 	types := &schema{x: x, known: map[schemaName]influxql.DataType{}}
+	expanded(stmt, &types.copies)
 	typed, err := stmt.RewriteFields(types)
 	if err == nil {
 		check := influxql.TypeValuerEval{TypeMapper: types, Sources: typed.Sources}
@@ -103,22 +150,74 @@ func (x *Planner) typed(stmt *influxql.SelectStatement) (*influxql.SelectStateme
 	return typed, err
 }
 
+// expanded returns how many fields of the select list of a statement a field of the
+// measurements becomes, and adds those of its subqueries and its own to total.
+func expanded(stmt *influxql.SelectStatement, total *int64) (n int64) {
+	for _, src := range stmt.Sources {
+		if sub, ok := src.(*influxql.SubQuery); ok {
+			n += expanded(sub.Statement, total)
+		} else {
+			n = max(n, 1)
+		}
+	}
+	wildcards := int64(0)
+	for _, f := range stmt.Fields {
+		influxql.WalkFunc(f.Expr, func(node influxql.Node) {
+			switch node.(type) {
+			case *influxql.Wildcard, *influxql.RegexLiteral:
+				wildcards++
+			}
+		})
+	}
+	n = min(n*wildcards, 1<<40)
+	*total += n
+	return n
+}
+
+// ask reports why the statement must end, if it must.
+func (s *schema) ask() error {
+	if s.failed == nil {
+		s.failed = s.x.Ctx.Err()
+	}
+	return s.failed
+}
+
 // FieldDimensions implements influxql.FieldMapper.
 func (s *schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.DataType, map[string]struct{}, error) {
 	fields := map[string]influxql.DataType{}
 	tags := map[string]struct{}{}
-	for _, sh := range s.x.view(m).Shards() {
-		for _, f := range sh.Fields(m.Name) {
-			if t := expr.DataType(f.Type); fields[f.Key].LessThan(t) {
-				fields[f.Key] = t
+	names, err := s.x.names(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		for _, sh := range s.x.view(m).shards {
+			for _, f := range sh.Fields(name) {
+				have, known := fields[f.Key]
+				if !known {
+					if err := cmp.Or(s.ask(), s.x.Keep(s.copies*expandedBytes)); err != nil {
+						return nil, nil, err
+					}
+				}
+				if t := expr.DataType(f.Type); have.LessThan(t) {
+					fields[f.Key] = t
+				}
 			}
-		}
-		keys, err := sh.TagKeys(m.Name)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, k := range keys {
-			tags[k] = struct{}{}
+			if err := s.ask(); err != nil {
+				return nil, nil, err
+			}
+			keys, err := sh.TagKeys(name)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, k := range keys {
+				if _, known := tags[k]; !known {
+					if err := s.x.Keep(s.copies*expandedBytes + int64(len(k))); err != nil {
+						return nil, nil, err
+					}
+					tags[k] = struct{}{}
+				}
+			}
 		}
 	}
 	return fields, tags, nil
@@ -126,39 +225,56 @@ func (s *schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.D
 
 // MapType implements influxql.TypeMapper.
 func (s *schema) MapType(m *influxql.Measurement, name string) influxql.DataType {
-	key := schemaName{m.Database, m.RetentionPolicy, m.Name, name}
+	key := schemaName{viewKey{m.Database, m.RetentionPolicy}, m.String(), name}
 	typ, ok := s.known[key]
-	if !ok {
-		typ = s.find(m, name)
+	if !ok && s.ask() == nil {
+		var err error
+		if typ, err = s.find(m, name); err != nil {
+			s.failed = err
+		}
 		s.known[key] = typ
 	}
 	return typ
 }
 
-func (s *schema) find(m *influxql.Measurement, name string) influxql.DataType {
-	typ := influxql.Unknown
-	for _, sh := range s.x.view(m).Shards() {
-		fields := sh.Fields(m.Name)
-		i := sort.Search(len(fields), func(i int) bool { return fields[i].Key >= name })
-		if i < len(fields) && fields[i].Key == name {
-			if t := expr.DataType(fields[i].Type); typ.LessThan(t) {
-				typ = t
+// find returns the widest type of a field of a source, or else whether it has a tag of
+// the name.
+func (s *schema) find(m *influxql.Measurement, key string) (typ influxql.DataType, err error) {
+	names, err := s.x.names(m)
+	if err != nil {
+		return typ, err
+	}
+	for _, name := range names {
+		if err := s.ask(); err != nil {
+			return typ, err
+		}
+		for _, sh := range s.x.view(m).shards {
+			fields := sh.Fields(name)
+			if i, ok := column.FindField(fields, key); ok {
+				if t := expr.DataType(fields[i].Type); typ.LessThan(t) {
+					typ = t
+				}
 			}
 		}
 	}
 	if typ != influxql.Unknown {
-		return typ
+		return typ, nil
 	}
-	for _, sh := range s.x.view(m).Shards() {
-		keys, err := sh.TagKeys(m.Name)
-		if err != nil && s.failed == nil {
-			s.failed = err
-		}
-		if i := sort.SearchStrings(keys, name); i < len(keys) && keys[i] == name {
-			return influxql.Tag
+	for _, name := range names {
+		for _, sh := range s.x.view(m).shards {
+			if err := s.ask(); err != nil {
+				return typ, err
+			}
+			keys, err := sh.TagKeys(name)
+			if err != nil {
+				return typ, err
+			}
+			if _, ok := slices.BinarySearch(keys, key); ok {
+				return influxql.Tag, nil
+			}
 		}
 	}
-	return typ
+	return typ, nil
 }
 
 // CallType implements influxql.CallTypeMapper.

@@ -27,6 +27,7 @@ type Budget struct {
 
 	Used    atomic.Int64 // bytes of intermediate data, given back group by group
 	Kept    atomic.Int64 // bytes of rows kept to the end of a level
+	units   atomic.Int64 // part of Kept: of units, until CloseUnits
 	decoded atomic.Int64 // bytes of the texts in chunks that are being read, and of cursors
 	Points  atomic.Int64 // rows read
 	series  int
@@ -56,6 +57,21 @@ func (b *Budget) Grow(n int64) error {
 // Keep accounts for n bytes that stay until the level or the statement ends.
 func (b *Budget) Keep(n int64) error {
 	return b.Claim.Set(b.Used.Load() + b.Kept.Add(n) + b.decoded.Load())
+}
+
+// KeepUnits accounts for n bytes of units, of their series and groups, until CloseUnits.
+func (b *Budget) KeepUnits(n int64) error {
+	b.units.Add(n)
+	return b.Keep(n)
+}
+
+// OpenUnits returns a mark for CloseUnits.
+func (b *Budget) OpenUnits() (mark int64) { return b.units.Load() }
+
+// CloseUnits gives back what units are accounted for that were opened since the mark.
+// Levels open and close them in the order of a stack.
+func (b *Budget) CloseUnits(mark int64) {
+	b.Kept.Add(mark - b.units.Swap(mark))
 }
 
 // decode accounts for n bytes that a chunk's texts take until the next chunk, or a cursor

@@ -51,21 +51,18 @@ func (u *Unit) Bind(refs []influxql.VarRef) (*Columns, bool) {
 			b.Tag = true
 			return b
 		}
-		for _, f := range stored {
-			if f.Key != ref.Val || b.Type == model.Unknown || !expr.Castable(f.Type, b.Type) {
-				continue
-			}
-			i, ok := place[f.Key]
-			if !ok {
-				i = len(cs.Fields)
-				place[f.Key] = i
-				cs.Fields = append(cs.Fields, f.Key)
-				cs.Texts = cs.Texts || f.Type == model.String
-				cs.floats = append(cs.floats, f.Type == model.Float)
-			}
-			b.Index, b.Cast = i, f.Type != b.Type
-			b.Lossy = b.Cast && f.Type == model.Float
+		at, ok := column.FindField(stored, ref.Val)
+		if !ok || b.Type == model.Unknown || !expr.Castable(stored[at].Type, b.Type) {
+			return b
 		}
+		f := stored[at]
+		n := len(cs.Fields)
+		if cs.Fields, b.Index = expr.Place(cs.Fields, place, f.Key); len(cs.Fields) > n {
+			cs.Texts = cs.Texts || f.Type == model.String
+			cs.floats = append(cs.floats, f.Type == model.Float)
+		}
+		b.Cast = f.Type != b.Type
+		b.Lossy = b.Cast && f.Type == model.Float
 		return b
 	}
 	any := false

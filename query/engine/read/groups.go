@@ -112,9 +112,10 @@ type Unit struct {
 // Group returns the level's group of a series.
 func (u *Unit) Group(id model.SeriesID) int32 { return u.Groups[u.byShard.Of(id)] }
 
-// What the grouping of a shard holds in bytes, about: per series its row in the
-// sort and its group, per group its tuple and its place in the GroupTable.
+// What a unit holds in bytes, about: itself, per series its row in the sort and its
+// group, per group its tuple and its place in the GroupTable.
 const (
+	unitBytes    = 600
 	groupedBytes = 16
 	groupBytes   = 160
 )
@@ -148,7 +149,7 @@ func (b *Budget) Units(t *GroupTable, sel Selection) ([]*Unit, error) {
 			if u.Series == nil || u.Series.IsEmpty() {
 				return nil
 			}
-			if err := b.Keep(int64(u.Series.GetCardinality()) * groupedBytes); err != nil {
+			if err := b.KeepUnits(unitBytes + int64(u.Series.GetCardinality())*groupedBytes); err != nil {
 				return err
 			}
 			if u.byShard, err = u.Shard.GroupBy(src.Name, u.Series, sel.Keys); err != nil {
@@ -167,7 +168,7 @@ func (b *Budget) Units(t *GroupTable, sel Selection) ([]*Unit, error) {
 			if err := b.countSeries(int(u.Series.GetCardinality())); err != nil {
 				return nil, err
 			}
-			if err := b.Keep(int64(len(u.byShard.Tuples)) * int64(groupBytes+16*len(sel.Keys))); err != nil {
+			if err := b.KeepUnits(int64(len(u.byShard.Tuples)) * int64(groupBytes+16*len(sel.Keys))); err != nil {
 				return nil, err
 			}
 			if u.Groups = t.ids(src.Name, u.byShard.Tuples); len(u.Groups) == 0 {

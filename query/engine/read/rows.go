@@ -2,6 +2,7 @@ package read
 
 import (
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
@@ -138,6 +139,9 @@ func (s *rowScan) scan(set *roaring.Bitmap) (map[int32]*groupRows, error) {
 				buf.Reserve(s.Limit)
 			}
 			groups[g] = buf
+			if err := s.grow(int64(len(buf.Table)) * int64(unsafe.Sizeof(column.Vector{}))); err != nil {
+				return nil, err
+			}
 		}
 		r := run{id: id, lo: len(buf.Times), buf: &buf.Set}
 		if tags {

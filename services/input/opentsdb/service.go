@@ -67,7 +67,8 @@ func Listen(opt Options) (*Service, error) {
 		s.log = opt.Logger
 	}
 	s.http = &http.Server{
-		Handler: s, ReadHeaderTimeout: input.LineTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
+		// No web page of another origin may write.
+		Handler: new(http.CrossOriginProtection).Handler(s), ReadHeaderTimeout: input.LineTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 		IdleTimeout: input.IdleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	if opt.Logger != nil {

@@ -131,6 +131,16 @@ func TestBothProtocols(t *testing.T) {
 	f("/api/metadata/put", "[]", "", 204, "")
 	f("/api/query", "", "", 404, "not found")
 	f("/api/put", strings.Repeat(" ", MaxBodyBytes+1), "", 413, "too large")
+	fromPage, err := http.NewRequest("POST", url+"/api/put", strings.NewReader(`{"metric":"http","timestamp":7,"value":7}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromPage.Header.Set("Origin", "http://evil.example")
+	if r, err := http.DefaultClient.Do(fromPage); err != nil || r.StatusCode != 403 {
+		t.Error(r, err)
+	} else {
+		_ = r.Body.Close()
+	}
 	if r, err := http.Get(url + "/api/put"); err != nil || r.StatusCode != 405 || r.Header.Get("Allow") != "POST" {
 		t.Error(r, err)
 	} else {

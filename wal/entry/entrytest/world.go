@@ -106,10 +106,18 @@ func (w *World) Entry(rows int) *entry.Entry {
 		return e
 	}
 	if w.rng.IntN(8) == 0 {
-		e.Move = &entry.Move{Database: uint32(w.rng.IntN(3)), Change: w.bytes(1 + w.rng.IntN(50))}
+		e.Move = &entry.Move{Database: uint32(w.rng.IntN(3))}
 		for range w.rng.IntN(4) {
-			e.Move.Shards = append(e.Move.Shards, entry.MovedShard{Shard: w.rng.Uint64() >> w.rng.IntN(64), Series: w.bytes(w.rng.IntN(40))})
+			x := entry.MoveChange{Change: w.bytes(1 + w.rng.IntN(50))}
+			for range w.rng.IntN(4) {
+				x.Shards = append(x.Shards, entry.MovedShard{Shard: w.rng.Uint64() >> w.rng.IntN(64), Series: w.bytes(w.rng.IntN(40))})
+			}
+			e.Move.Changes = append(e.Move.Changes, x)
 		}
+		return e
+	}
+	if w.rng.IntN(8) == 0 {
+		e.Exemplars = &entry.Exemplars{Database: uint32(w.rng.IntN(3)), List: w.bytes(w.rng.IntN(50))}
 		return e
 	}
 	var values []uint64
@@ -171,10 +179,16 @@ func Text(e *entry.Entry) string {
 		fmt.Fprintf(&b, "command %x\n", e.Command)
 	}
 	if m := e.Move; m != nil {
-		fmt.Fprintf(&b, "move %d %x\n", m.Database, m.Change)
-		for _, s := range m.Shards {
-			fmt.Fprintf(&b, "  shard %d %x\n", s.Shard, s.Series)
+		fmt.Fprintf(&b, "move %d\n", m.Database)
+		for i := range m.Changes {
+			fmt.Fprintf(&b, "  change %x\n", m.Changes[i].Change)
+			for _, s := range m.Changes[i].Shards {
+				fmt.Fprintf(&b, "    shard %d %x\n", s.Shard, s.Series)
+			}
 		}
+	}
+	if x := e.Exemplars; x != nil {
+		fmt.Fprintf(&b, "exemplars %d %x\n", x.Database, x.List)
 	}
 	for _, d := range e.Deletes {
 		fmt.Fprintf(&b, "delete %d %d %x %v\n", d.Database, d.Shard, d.Series, d.Range)
@@ -203,7 +217,7 @@ func Series(id uint32) *point.Series {
 }
 
 // Golden returns the entries of the golden files: a row of each type, a run
-// of rows, a delete, a command, and a move.
+// of rows, a delete, a command, a move, and exemplars.
 func Golden() []*entry.Entry {
 	layout := &point.Layout{Measurement: "cpu", Fields: []column.Field{
 		{Key: "f", Type: model.Float},
@@ -231,7 +245,11 @@ func Golden() []*entry.Entry {
 		}}}},
 		{Deletes: []entry.Delete{{Database: 1, Shard: 2, Series: []byte{0x3a, 0x30}, Range: model.TimeRange{Min: 0, Max: t0}}}},
 		{Command: []byte("DropShard {\"ID\":2}")},
-		{Move: &entry.Move{Database: 1, Change: []byte("cpu to cpus"), Shards: []entry.MovedShard{{Shard: 2, Series: []byte{0x3a, 0x30}}, {Shard: 3}}}},
+		{Move: &entry.Move{Database: 1, Changes: []entry.MoveChange{
+			{Change: []byte("cpu to cpus"), Shards: []entry.MovedShard{{Shard: 2, Series: []byte{0x3a, 0x30}}, {Shard: 3}}},
+			{Change: []byte("f to g"), Shards: []entry.MovedShard{{Shard: 3}}},
+		}}},
+		{Exemplars: &entry.Exemplars{Database: 1, List: []byte("trace")}},
 	}
 }
 
