@@ -196,31 +196,42 @@ func (c *Catalog) Unsaved() bool { return c.saved.Load() != c.Data().Index+1 }
 func (c *Catalog) Due() bool { return c.saved.Load() <= c.urgent.Load() }
 
 // Save brings both copies up to date. After an error they are a catalog as of now
-// or as of an earlier Save each, and the next Save tries again. On a full disk it finds
-// room in the reserve: the log cannot be trimmed, and dropped files cannot be
-// removed, before the change is saved.
-func (c *Catalog) Save() error {
+// or as of an earlier Save each, and the next Save tries again.
+func (c *Catalog) Save() error { return c.save(c.writeCopies) }
+
+// SaveDrop is Save for a drop, whose files are removed when it is saved: on a full disk it
+// writes both copies into the reserve.
+func (c *Catalog) SaveDrop() error {
+	return c.save(func(d *Data) error {
+		err := c.writeCopies(d)
+		if vfs.IsFull(err) {
+			err = c.writeReserve(d, err)
+		}
+		if vfs.IsFull(err) && c.dropReserve() { // the file system writes nothing in place
+			err = c.writeCopies(d)
+		}
+		return err
+	})
+}
+
+func (c *Catalog) save(write func(*Data) error) error {
 	c.saving.Lock()
 	defer c.saving.Unlock()
 	if c.saving.closed {
 		return fmt.Errorf("save catalog %s: %w", c.dir, fs.ErrClosed)
 	}
 	d := c.Data()
-	if c.saved.Load() == d.Index+1 {
-		return nil
+	if c.saved.Load() != d.Index+1 {
+		err := c.before()
+		if err == nil {
+			err = write(d)
+		}
+		c.failed.Store(&err)
+		if err != nil {
+			return err
+		}
+		c.saved.Store(d.Index + 1)
 	}
-	err := c.before()
-	if err == nil {
-		err = c.writeCopies(d)
-	}
-	if vfs.IsFull(err) && c.dropReserve() {
-		err = c.writeCopies(d)
-	}
-	c.failed.Store(&err)
-	if err != nil {
-		return err
-	}
-	c.saved.Store(d.Index + 1)
 	c.keepReserve()
 	return nil
 }
@@ -228,7 +239,7 @@ func (c *Catalog) Save() error {
 // writeCopies replaces both copies. Both are written in full under temporary
 // names before the first gets its own, so that a full disk changes nothing.
 func (c *Catalog) writeCopies(d *Data) error {
-	b, err := encode(c.saving.buf[:0], d)
+	b, err := encode(c.saving.buf[:0], d, 0)
 	if err != nil {
 		return err
 	}
@@ -245,7 +256,7 @@ func (c *Catalog) writeCopies(d *Data) error {
 
 // writeCopy replaces one copy.
 func (c *Catalog) writeCopy(i int, d *Data) error {
-	b, err := encode(c.saving.buf[:0], d)
+	b, err := encode(c.saving.buf[:0], d, 0)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func sample(t testing.TB) *Data {
 }
 
 func TestGoldenFile(t *testing.T) {
-	b, err := encode(nil, sample(t))
+	b, err := encode(nil, sample(t), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestGoldenFile(t *testing.T) {
 }
 
 func TestDecodeFindsEveryDamage(t *testing.T) {
-	good, _ := encode(nil, sample(t))
+	good, _ := encode(nil, sample(t), 0)
 	for i := range good {
 		for _, mask := range []byte{0xff, 1} {
 			bad := bytes.Clone(good)
@@ -107,7 +107,7 @@ func TestDecodeFindsEveryDamage(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	good, _ := encode(nil, sample(f))
+	good, _ := encode(nil, sample(f), 0)
 	f.Add(good)
 	f.Add(good[:40])
 	f.Add([]byte{})
@@ -125,7 +125,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		again, err := encode(nil, d)
+		again, err := encode(nil, d, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func putHeader(b []byte) {
 	payload := b[headerLength:]
 	var d struct{ Index uint64 }
 	_ = json.Unmarshal(payload, &d)
-	h, _ := encode(nil, &Data{Index: d.Index})
+	h, _ := encode(nil, &Data{Index: d.Index}, 0)
 	copy(b[8:20], h[8:20])
 	for i := range 8 {
 		b[20+i] = byte(len(payload) >> (8 * i))
@@ -432,7 +432,7 @@ func TestLineage(t *testing.T) {
 	}
 	none := sample(t)
 	none.Lineage = identity.Lineage{}
-	b, _ := encode(nil, none)
+	b, _ := encode(nil, none, 0)
 	if _, err := decode("f", b); !errors.Is(err, binio.ErrCorrupt) {
 		t.Errorf("a catalog without a lineage was read: %v", err)
 	}

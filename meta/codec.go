@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -25,11 +26,15 @@ const (
 	crcOffset     = headerLength - 4
 )
 
-// encode appends the file of d to dst.
-func encode(dst []byte, d *Data) ([]byte, error) {
+// encode appends the file of d to dst. Spaces behind the payload make it least bytes long
+// at least.
+func encode(dst []byte, d *Data, least int) ([]byte, error) {
 	payload, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("encode catalog: %w", err)
+	}
+	if more := least - headerLength - len(payload); more > 0 {
+		payload = append(payload, bytes.Repeat([]byte{' '}, more)...)
 	}
 	start := len(dst)
 	dst = append(dst, fileMagic...)

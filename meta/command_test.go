@@ -430,7 +430,7 @@ func TestRandomCommands(t *testing.T) {
 		}
 		d = next
 		if i%100 == 0 {
-			b, err := encode(nil, d)
+			b, err := encode(nil, d, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ func CopyNames() []string { return copyNames[:] }
 func ReadFile(fsys vfs.FS, name string) (*Data, error) { return readCopy(fsys, name) }
 
 // AppendFile appends d in the form of a catalog file.
-func AppendFile(dst []byte, d *Data) ([]byte, error) { return encode(dst, d) }
+func AppendFile(dst []byte, d *Data) ([]byte, error) { return encode(dst, d, 0) }
 
 // Create makes a new catalog of d in dir, durably. It refuses a d that breaks a
 // catalog's rules, and a directory that has a catalog.
@@ -32,7 +32,7 @@ func Create(fsys vfs.FS, dir string, d *Data) error {
 	if err != nil {
 		return fmt.Errorf("create catalog %s: %w", dir, err)
 	}
-	b, err := encode(nil, d)
+	b, err := encode(nil, d, 0)
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,12 @@ package meta
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"syscall"
 	"testing"
 
-	"tsdbd/internal/vfs"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
 )
 
@@ -82,7 +83,7 @@ func testFaultAtEveryOperation(t *testing.T, fault error) {
 			}
 			return
 		}
-		if err == nil && !vfs.IsFull(fault) { // the reserve was given up
+		if err == nil {
 			t.Fatalf("operation %d: no error", n)
 		}
 		if again, err := Open(disk.Clone(), "/meta", Options{}); err != nil || again.Data().Database("a") == nil {
@@ -97,41 +98,117 @@ func testFaultAtEveryOperation(t *testing.T, fault error) {
 	}
 }
 
-// A Save finds room on a disk that takes nothing, by giving up the reserve.
+// reserve returns the length of the shorter file of the reserve.
+func reserve(disk *vfstest.FS) int {
+	return min(len(disk.Content("/meta/reserve.0")), len(disk.Content("/meta/reserve.1")))
+}
+
+// A drop is saved on a disk that takes nothing, in the reserve, though others take every
+// byte that becomes free. A change that is no drop leaves the reserve alone.
 func TestDropOnFullDisk(t *testing.T) {
+	for name, inPlace := range map[string]bool{"in place": true, "never in place": false} {
+		t.Run(name, func(t *testing.T) { testDropOnFullDisk(t, inPlace) })
+	}
+}
+
+func testDropOnFullDisk(t *testing.T, inPlace bool) {
 	disk := vfstest.New()
 	c, err := Open(disk, "/meta", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"a", "b"} {
+	for _, name := range []string{"a", "b", "c"} {
 		if _, err := change(c, CreateDatabase{Name: name}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(disk.Content("/meta/reserve")) < reserveBytes {
+	if reserve(disk) < reserveBytes {
 		t.Fatal("no reserve")
 	}
-	// Full as long as the reserve is there.
-	full := true
+	full := true // but for what is there
 	disk.SetHook(func(op vfstest.Op) error {
-		if op.Kind == "remove" && op.Path == "/meta/reserve" {
+		switch {
+		case !inPlace && op.Kind == "remove" && strings.HasPrefix(op.Path, "/meta/reserve."):
 			full = false
-		}
-		if full && op.Kind == "write" {
+		case op.Kind != "write", !full, inPlace && strings.HasPrefix(op.Path, "/meta/reserve."):
+		default:
 			return &vfstest.ShortWrite{Err: syscall.ENOSPC}
 		}
 		return nil
 	})
-	if _, err := change(c, DropDatabase{Name: "a"}); err != nil {
-		t.Fatalf("drop: %v", err)
+	if _, err := change(c, CreateDatabase{Name: "more"}); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("create: %v", err)
+	}
+	if reserve(disk) < reserveBytes {
+		t.Fatal("the reserve is gone, and nothing was dropped")
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		full = true
+		if err := c.Apply(c.Data().Applied+1, &Change{DropDatabase{Name: name}, c.Data().counters()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SaveDrop(); err != nil {
+			t.Fatalf("drop of %s: %v", name, err)
+		}
+		again, err := Open(disk.Clone(), "/meta", Options{})
+		if err != nil || again.Data().Database(name) != nil {
+			t.Fatalf("after a restart: %v", err)
+		}
+		if !inPlace { // the files are gone
+			break
+		}
 	}
 	disk.SetHook(nil)
-	again, err := Open(disk.Clone(), "/meta", Options{})
-	if err != nil || len(again.Data().Databases) != 1 {
-		t.Fatalf("after a restart: %v", err)
+	if _, err := change(c, CreateDatabase{Name: "d"}); err != nil {
+		t.Fatal(err)
 	}
-	if len(disk.Content("/meta/reserve")) < reserveBytes {
-		t.Error("the reserve was not made again")
+	if n := reserve(disk); n < reserveBytes || n > 2*reserveBytes {
+		t.Errorf("a reserve of %d bytes was made again", n)
+	}
+}
+
+// The power fails before every operation of two drops on a full disk, with none, half or
+// all of what was not synced kept: the catalog opens and has what was acknowledged.
+func TestCrashOfDropOnFullDisk(t *testing.T) {
+	disk := vfstest.New()
+	c, err := Open(disk, "/meta", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if _, err := change(c, CreateDatabase{Name: fmt.Sprint("db", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rnd := rand.New(rand.NewPCG(testseed.Of(t), 5))
+	crashes := 0
+	want := 4
+	disk.SetHook(func(op vfstest.Op) error {
+		for _, keep := range []float64{0, 0.5, 1} {
+			again, err := Open(disk.Crash(rnd, keep), "/meta", Options{})
+			if err != nil {
+				t.Fatalf("%d databases, before %s of %s, %v kept: %v", want, op.Kind, op.Path, keep, err)
+			}
+			if n := len(again.Data().Databases); n != want && n != want-1 {
+				t.Fatalf("%d databases, before %s of %s, %v kept: %d databases", want, op.Kind, op.Path, keep, n)
+			}
+			crashes++
+		}
+		if op.Kind == "write" && !strings.HasPrefix(op.Path, "/meta/reserve.") {
+			return &vfstest.ShortWrite{Err: syscall.ENOSPC}
+		}
+		return nil
+	})
+	for want > 2 {
+		if err := c.Apply(c.Data().Applied+1, &Change{DropDatabase{Name: fmt.Sprint("db", want-1)}, c.Data().counters()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SaveDrop(); err != nil {
+			t.Fatal(err)
+		}
+		want--
+	}
+	if crashes < 60 {
+		t.Errorf("only %d crashes: the test misses the disk", crashes)
 	}
 }

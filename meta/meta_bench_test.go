@@ -41,7 +41,7 @@ func BenchmarkEncode(b *testing.B) {
 	d := benchData(b, 1000)
 	var buf []byte
 	for b.Loop() {
-		buf, _ = encode(buf[:0], d)
+		buf, _ = encode(buf[:0], d, 0)
 	}
 	b.ReportMetric(float64(len(buf)), "bytes")
 }

@@ -1,18 +1,19 @@
 package meta
 
 import (
+	"fmt"
 	"path"
 
 	"tsdbd/internal/vfs"
 )
 
-// reserveName is a file of zeros beside the copies. It is given up on a full
-// disk, so that the catalog can be saved: what makes room waits for that.
-const reserveName = "reserve"
+// reserveNames are files of zeros beside the copies. On a full disk a drop is written
+// into them, in place, before they get the copies' names: what makes room waits for that,
+// and nobody else can take their blocks.
+var reserveNames = [2]string{"reserve.0", "reserve.1"}
 
-// reserveBytes is its least size. Two copies must fit in, with the blocks that
-// the file system takes for names.
-const reserveBytes = 16 << 10
+// reserveBytes is the least size of each.
+const reserveBytes = 8 << 10
 
 // Frees reports whether a command drops data: it makes room on a full disk.
 func Frees(cmd Command) bool {
@@ -23,28 +24,88 @@ func Frees(cmd Command) bool {
 	return false
 }
 
-// keepReserve makes the reserve unless it is there and large enough for twice
-// the catalog. Without space there is none until the next Save.
+// keepReserve makes the files of the reserve that are not there or not large enough for
+// twice the catalog. Without space there are none until the next Save.
 func (c *Catalog) keepReserve() {
-	want := int64(max(reserveBytes, 4*len(c.saving.buf)))
-	name := path.Join(c.dir, reserveName)
-	if info, err := c.fs.Stat(name); err == nil && info.Size() >= want {
-		return
-	}
-	if free, err := c.fs.Free(c.dir); err == nil && free < uint64(2*want) {
-		return
-	}
-	if err := vfs.WriteFileSynced(c.fs, name, make([]byte, want)); err != nil {
-		_ = c.fs.Remove(name)
-		c.logger.Warn("no reserve for drops on a full disk", "path", name, "err", err)
+	want := int64(max(reserveBytes, 2*len(c.saving.buf)))
+	for _, name := range reserveNames {
+		name = path.Join(c.dir, name)
+		if info, err := c.fs.Stat(name); err == nil && info.Size() >= want {
+			continue
+		}
+		if free, err := c.fs.Free(c.dir); err == nil && free < uint64(4*want) {
+			return
+		}
+		if err := vfs.WriteFileSynced(c.fs, name, make([]byte, want)); err != nil {
+			_ = c.fs.Remove(name)
+			c.logger.Warn("no reserve for drops on a full disk", "path", name, "err", err)
+		}
 	}
 }
 
-// dropReserve gives the reserve's space back and reports whether there was one.
+// writeReserve writes the catalog in place of the reserve's files, which then change names
+// with the copies: the next drop has a reserve again. Without one it returns full.
+func (c *Catalog) writeReserve(d *Data, full error) error {
+	for i := range reserveNames {
+		name := path.Join(c.dir, reserveNames[i])
+		info, err := c.fs.Stat(name)
+		if err != nil {
+			return full
+		}
+		// The end of the last block is the file's as well.
+		room := (int(info.Size()) + vfs.PageBytes - 1) / vfs.PageBytes * vfs.PageBytes
+		b, err := encode(nil, d, room)
+		if err != nil {
+			return err
+		}
+		if len(b) > room {
+			return full
+		}
+		if err := writeInPlace(c.fs, name, b); err != nil {
+			return fmt.Errorf("write catalog %s: %w", name, err)
+		}
+	}
+	first := int(d.Index % 2)
+	for _, i := range []int{first, 1 - first} { // one copy is there at any time
+		name, reserve := path.Join(c.dir, copyNames[i]), path.Join(c.dir, reserveNames[i])
+		err := c.fs.Rename(name, name+".tmp")
+		if err == nil {
+			err = c.fs.Rename(reserve, name)
+		}
+		if err == nil {
+			err = c.fs.Rename(name+".tmp", reserve)
+		}
+		if err == nil {
+			err = c.fs.SyncDir(c.dir)
+		}
+		if err != nil {
+			return fmt.Errorf("write catalog %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// dropReserve gives the reserve's space back and reports whether there was any.
 func (c *Catalog) dropReserve() bool {
-	if err := c.fs.Remove(path.Join(c.dir, reserveName)); err != nil {
-		return false
+	some := false
+	for _, name := range reserveNames {
+		some = c.fs.Remove(path.Join(c.dir, name)) == nil || some
 	}
 	// Some file systems reuse the blocks only when the removal is durable.
-	return c.fs.SyncDir(c.dir) == nil
+	return some && c.fs.SyncDir(c.dir) == nil
+}
+
+// writeInPlace replaces the content of a file that is not longer than b.
+func writeInPlace(fsys vfs.FS, name string, b []byte) error {
+	f, err := fsys.OpenReadWrite(name)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(b, 0); err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
 }

@@ -170,7 +170,7 @@ func (s *Store) removeDropped() error {
 	if len(shards)+len(databases)+len(refused) == 0 {
 		return nil
 	}
-	if err := s.catalog.Save(); err != nil {
+	if err := s.catalog.SaveDrop(); err != nil {
 		return fmt.Errorf("the files of what was dropped cannot be removed yet: %w", err)
 	}
 	var errs []error

@@ -251,7 +251,7 @@ func harmManifests(fs *vfstest.FS, r *rand.Rand) (what string) {
 
 // orphans reports files that nothing names.
 func orphans(fs *vfstest.FS, data *meta.Data) error {
-	named := map[string]bool{"/data/LOCK": true, "/data/meta/reserve": true}
+	named := map[string]bool{"/data/LOCK": true, "/data/meta/reserve.0": true, "/data/meta/reserve.1": true}
 	for _, n := range meta.CopyNames() {
 		named["/data/meta/"+n] = true
 	}

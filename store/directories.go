@@ -50,14 +50,11 @@ func (s *Store) openDatabases() error {
 // clearDirectories opens what the log has added to the catalog and is there, and
 // deals with what the catalog does not name.
 func (s *Store) clearDirectories() error {
-	if err := s.catalog.Save(); vfs.IsFull(err) {
+	if err := errors.Join(s.removeDropped(), s.catalog.Save()); vfs.IsFull(err) {
 		// A server that does not start could not be told to drop anything.
 		s.logger.Error("what was dropped is not removed, the disk is full", "err", err)
 		return nil
 	} else if err != nil {
-		return err
-	}
-	if err := s.removeDropped(); err != nil {
 		return err
 	}
 	names, err := s.fs.List(s.dir)

@@ -56,7 +56,7 @@ func TestDamage(t *testing.T) {
 		{name: "one catalog flipped", file: "meta/catalog.0", harm: flip(0.5), m: rows, late: 20, health: "ready"},
 		{name: "one catalog lost", file: "meta/catalog.1", m: rows, late: 20, health: "ready"},
 		{name: "both catalogs", file: "meta/catalog.*", harm: flip(0.5), noStart: true},
-		{name: "reserve lost", file: "meta/reserve", m: rows, late: 20, health: "ready"},
+		{name: "reserve lost", file: "meta/reserve.0", m: rows, late: 20, health: "ready"},
 		{name: "manifest", file: "db-*/shard-*/MANIFEST", harm: flip(0.5), m: rows, late: 20, health: "quarantine"},
 		{name: "both manifests", file: "db-*/shard-*/MANIFEST*", harm: flip(0.5), m: rows, late: 20, health: "quarantine", warning: "deleted points and old names of series may be back in shard"},
 		{name: "frame of an index", file: "db-*/shard-*/*.tsi", harm: flip(0), m: rows, late: 20, health: "quarantine"},
