@@ -34,8 +34,8 @@ func TestFoundingInterrupted(t *testing.T) {
 		t.Errorf("%d lines of 500 points", got)
 	}
 	n, st := g.servers["n1"].now()
-	if s := n.Status(); len(s.Problems) > 0 || damageOf(st) != "" {
-		t.Errorf("%q %s", s.Problems, damageOf(st))
+	if s := n.Status(); len(s.Problems) > 0 || damageOf(st).first != "" {
+		t.Errorf("%q %s", s.Problems, damageOf(st).first)
 	}
 }
 

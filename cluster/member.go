@@ -444,18 +444,26 @@ func (n *Node) transferLeader(ctx context.Context, name string) (string, error) 
 			return err
 		}
 		if name == "" {
-			return n.handOver(ctx, "")
+			rivals := n.rivals(ctx)
+			if len(rivals) == 0 {
+				return n.handOver(ctx, "")
+			}
+			name = rivals[0].status.Name
 		}
 		s, err := find(servers, name)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
+		}
+		at := n.reach(ctx, []raft.Server{s})[s.ID]
+		switch {
 		case string(s.ID) == n.identity().ID:
 			return nil
 		case s.Suffrage != raft.Voter:
 			return refuse(http.StatusConflict, "%s has no vote: run tsdbd cluster add %s first", name, name)
-		case n.reach(ctx, []raft.Server{s})[s.ID] == nil:
+		case at == nil:
 			return refuse(http.StatusConflict, "%s cannot be reached at %s", name, s.Address)
+		case compareFlaws(at, n.ownStatus()) > 0:
+			return refuse(http.StatusConflict, "%s must not lead while a better node can: %s", name, unfit(at))
 		}
 		return n.handOver(ctx, s.ID)
 	})

@@ -47,6 +47,8 @@ type Node struct {
 	endLead context.CancelFunc // onLead's
 	sums    sums
 
+	giveAgain time.Time // giveWay's: not before
+
 	forwarded, transferred atomic.Int64
 
 	mu struct {
@@ -229,7 +231,7 @@ func (n *Node) openReplica() error {
 	n.replica, err = replica.New(replica.Options{
 		ID: raft.ServerID(n.identity().ID), Log: n.log, Transport: n.newNetwork(),
 		ElectionTimeout: n.opt.ElectionTimeout, LogMaxBytes: n.opt.LogMaxBytes,
-		Logger: n.logger,
+		Logger: n.logger, Heirs: n.onElected,
 		OnLead: n.onLead, OnMark: n.onMark,
 		OnTransferNeeded: n.onTransferNeeded, OnFatal: n.onFatal,
 	})

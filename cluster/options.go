@@ -52,6 +52,8 @@ type Options struct {
 	Resolve func(address string) string
 	Dial    func(ctx context.Context, address string) (net.Conn, error)
 	Listen  func(address string) (net.Listener, error)
+
+	damage func(*store.Store) damage // nil: damageOf; tests have others
 }
 
 func (o *Options) setDefaults() {
@@ -66,6 +68,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.damage == nil {
+		o.damage = damageOf
 	}
 	o.Store.FS, o.Store.Logger = o.FS, o.Logger
 }

@@ -39,12 +39,14 @@ type peerStatus struct {
 	HasData bool   `json:"has_data"`
 	Founder string `json:"founder"`
 
+	Runs    bool    `json:"runs"`  // its store is open
 	Ready   bool    `json:"ready"` // it has caught up since its start
 	Leads   bool    `json:"leads"`
 	Applied uint64  `json:"applied"`
 	Lag     float64 `json:"lag_seconds"`
 	Refuses string  `json:"refuses"` // why its store takes no writes
 	Damage  string  `json:"damage"`  // why no other node may copy its state
+	Damaged int     `json:"damaged"` // files and databases with damage
 	Problem string  `json:"problem"`
 }
 
@@ -286,8 +288,8 @@ func (n *Node) base() (raftlog.Base, error) {
 	if st == nil || !n.replica.Ready() {
 		return raftlog.Base{}, n.notReady()
 	}
-	if damage := damageOf(st); damage != "" {
-		return raftlog.Base{}, refuse(http.StatusConflict, "%s has damage: %s", n.opt.Name, damage)
+	if d := n.opt.damage(st); d.first != "" {
+		return raftlog.Base{}, refuse(http.StatusConflict, "%s has damage: %s", n.opt.Name, d.first)
 	}
 	return n.log.Base(), nil
 }

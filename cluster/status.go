@@ -27,8 +27,9 @@ func (n *Node) ownStatus() *peerStatus {
 	if st == nil {
 		return s
 	}
-	s.Ready, s.Leads, s.Applied, s.Lag = n.replica.Ready(), n.replica.Leads(), n.replica.Applied(), n.replica.Lag().Seconds()
-	s.Refuses, s.Damage = refuses(st), damageOf(st)
+	s.Runs, s.Ready, s.Leads, s.Applied, s.Lag = true, n.replica.Ready(), n.replica.Leads(), n.replica.Applied(), n.replica.Lag().Seconds()
+	d := n.opt.damage(st)
+	s.Refuses, s.Damage, s.Damaged = refuses(st), d.first, d.files
 	return s
 }
 
@@ -82,9 +83,13 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 
 // problemOf returns what is wrong with a node that answers.
 func (n *Node) problemOf(p *peerStatus) string {
+	problem := unfit(p)
+	if problem != "" && p.Leads {
+		problem += "; it leads because no better voter can take over"
+	}
 	switch {
-	case p.Damage != "":
-		return "its data has damage: " + p.Damage
+	case problem != "":
+		return problem
 	case !p.Ready:
 		return "it has not caught up with the leader since its start"
 	case p.Lag > n.opt.MaxLag.Seconds():

@@ -19,18 +19,24 @@ import (
 	"tsdbd/store"
 )
 
-// damageOf returns why the state of a store must not be copied, "" if it may.
-func damageOf(st *store.Store) string {
+// damage is what is wrong with the files of a store. Its state must not be copied.
+type damage struct {
+	files int    // and databases that do not open
+	first string // what is wrong with one of them, "" if all are sound
+}
+
+func damageOf(st *store.Store) damage {
 	s := st.State()
+	d := damage{files: len(s.Unopened) + len(s.Quarantined) + len(s.Damaged)}
 	switch {
 	case len(s.Unopened) > 0:
-		return s.Unopened[0].Error()
+		d.first = s.Unopened[0].Error()
 	case len(s.Quarantined) > 0:
-		return s.Quarantined[0].Path + " is in quarantine: " + s.Quarantined[0].Reason
+		d.first = s.Quarantined[0].Path + " is in quarantine: " + s.Quarantined[0].Reason
 	case len(s.Damaged) > 0:
-		return s.Damaged[0].Error()
+		d.first = s.Damaged[0].Error()
 	}
-	return ""
+	return d
 }
 
 // transferState copies the state of another node until it has one. It tries all nodes

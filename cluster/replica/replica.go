@@ -43,11 +43,14 @@ type Options struct {
 	Log       Storage
 	Transport raft.Transport // Close and a failure close it, if it is a raft.WithClose
 	// ElectionTimeout is how long a node waits for a leader before it asks for votes;
-	// default 1 s. A leader that has lost the majority steps down after half of it.
+	// default 1 s. A leader that has lost the majority steps down after the same time.
 	ElectionTimeout time.Duration
 	LogMaxBytes     int64 // of log that is kept for others; default 1 GiB
 	DecoderBytes    int64 // of series and layouts that the decoder remembers; default 256 MiB
 	Logger          *slog.Logger
+	// Heirs returns voters that are to lead instead of this node, the best first. It is
+	// asked when this node is elected, before it takes entries.
+	Heirs func() []raft.Server
 	// OnLead is called with true when this node begins to lead, behind Store.Lead, and
 	// with false when it does not any more, behind Store.Retire. Calls follow each
 	// other, and what passes quickly may be left out.
@@ -74,6 +77,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Heirs == nil {
+		o.Heirs = func() []raft.Server { return nil }
 	}
 	if o.OnLead == nil {
 		o.OnLead = func(bool) {}
@@ -177,7 +183,9 @@ func (r *Replica) Start(node Store) (err error) {
 	config := raft.DefaultConfig()
 	config.LocalID = r.opt.ID
 	config.HeartbeatTimeout, config.ElectionTimeout = r.opt.ElectionTimeout, r.opt.ElectionTimeout
-	config.LeaderLeaseTimeout = r.opt.ElectionTimeout / 2
+	// No read and no write relies on the lease: a leader must not give up before the
+	// others would elect another one.
+	config.LeaderLeaseTimeout = r.opt.ElectionTimeout
 	// Followers learn from the next message that an entry is committed.
 	config.CommitTimeout = min(max(r.opt.ElectionTimeout/50, 5*time.Millisecond), 50*time.Millisecond)
 	config.MaxAppendEntries = 16 // in a message, of about 1 MiB each or less as a rule; see bound

@@ -80,6 +80,9 @@ func (r *Replica) begin() (again bool) {
 			return false
 		}
 	}
+	if r.giveTo(r.opt.Heirs()) {
+		return r.raft.State() == raft.Leader
+	}
 	if err := r.barrier(); err != nil {
 		if errors.Is(err, errStands) {
 			r.giveUp(term)
@@ -142,16 +145,24 @@ func (r *Replica) barrier() error {
 // on the disk. There is no epoch, so no proposal is under way.
 func (r *Replica) giveUp(term uint64) {
 	r.logger.Warn("elected, but the store does not get on: another node is to lead", "term", term, "index", r.progress.index.Load())
-	targets, err := r.targets("")
-	for _, target := range targets {
+	if targets, _ := r.targets(""); !r.giveTo(targets) {
+		r.logger.Warn("no other node takes over, which is tried again")
+	}
+}
+
+// giveTo gives the leadership to the first of some voters that takes it. There is no
+// epoch. It returns false if this node still leads.
+func (r *Replica) giveTo(voters []raft.Server) bool {
+	for _, v := range voters {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*r.opt.ElectionTimeout)
-		err = r.handOver(ctx, target)
+		err := r.handOver(ctx, v)
 		cancel()
 		if err == nil || r.raft.State() != raft.Leader {
-			return
+			return true
 		}
+		r.logger.Warn("a node does not take the lead", "id", v.ID, "err", err)
 	}
-	r.logger.Warn("no other node takes over, which is tried again", "err", err)
+	return false
 }
 
 // end ends an epoch.
