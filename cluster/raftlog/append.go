@@ -108,19 +108,21 @@ func (s *Store) DeleteRange(minIndex, maxIndex uint64) error {
 	if minIndex <= s.base.base.Index {
 		return fmt.Errorf("delete entries from %d on of the raft log: those up to the base %d stay", minIndex, s.base.base.Index)
 	}
+	if c := s.staged.Load(); minIndex <= c {
+		s.logger.Error("raft log not truncated: what goes is committed", "from", minIndex, "commit", c)
+		return fmt.Errorf("delete entries from %d on of the raft log: those up to %d: %w", minIndex, c, ErrCommitted)
+	}
 	// raft does not notice that it must not go on with the old end of the log if entries
 	// are deleted and the ones in their place cannot be stored. So there must be room first.
-	h := batchHeader{length: batchHeaderBytes + 1, index: minIndex - 1, kind: kindTruncate}
 	g, err := s.active(min(truncateRoom, s.opt.SegmentBytes/4))
 	if err == nil {
-		err = s.write(g, h, nil)
+		err = s.writeMark(g, kindTruncate, minIndex-1)
 	}
 	if err != nil {
 		return fmt.Errorf("delete entries from %d on of the raft log: %w", minIndex, err)
 	}
 	s.mu.Lock()
-	g.end += sectorBytes
-	s.truncateLocked(h.index)
+	s.truncateLocked(minIndex - 1)
 	s.mu.Unlock()
 	s.counters.truncations.Add(1)
 	return nil
@@ -152,16 +154,28 @@ func (s *Store) writeClosed() error {
 	if g.end+sectorBytes > g.size {
 		return nil
 	}
-	err := s.write(g, batchHeader{length: batchHeaderBytes + 1, index: s.next - 1, kind: kindClosed}, nil)
+	err := s.writeMark(g, kindClosed, s.next-1)
 	if vfs.IsFull(err) {
 		return nil // it is only a mark
 	}
 	return err
 }
 
-// write puts a batch at the end of a segment, durably. The caller moves the end. body
-// appends the entries.
+// writeMark puts a batch without entries at the end of a segment, durably.
+func (s *Store) writeMark(g *segment, kind byte, index uint64) error {
+	if err := s.write(g, batchHeader{length: batchHeaderBytes + 1, index: index, kind: kind}, nil); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	g.end += sectorBytes
+	s.mu.Unlock()
+	return nil
+}
+
+// write puts a batch at the end of a segment, durably, with the commit index. The caller
+// moves the end. body appends the entries.
 func (s *Store) write(g *segment, h batchHeader, body func(dst []byte) []byte) error {
+	h.commit = min(s.staged.Load(), s.next-1)
 	stream := appendBatchHeader(s.buffers[0][:0], g.salt(), g.end, h)
 	if body != nil {
 		stream = body(stream)
@@ -195,6 +209,7 @@ func (s *Store) write(g *segment, h batchHeader, body func(dst []byte) []byte) e
 		return s.fail(fmt.Errorf("sync %s: %w", g.path, err))
 	}
 	s.sealed = h.kind == kindClosed
+	s.kept.Store(h.commit)
 	s.counters.wrote(len(sectors), wrote.Sub(start), time.Since(wrote))
 	return nil
 }

@@ -13,16 +13,16 @@ import (
 
 // A batch is what one write and one sync put into the log. Its stream:
 //
-//	 0     4        8       16      20     21     22                      length
-//	┌─────┬────────┬───────┬───────┬──────┬──────┬─────────────┬──────────┐
-//	│ crc │ length │ index │ count │ kind │ mark │ entries     │ end mark │
-//	│ u32 │ u32    │ u64   │ u32   │ u8   │ 0x96 │             │ 0x69     │
-//	└─────┴────────┴───────┴───────┴──────┴──────┴─────────────┴──────────┘
+//	 0     4        8       16      20       28     29     30                      length
+//	┌─────┬────────┬───────┬───────┬────────┬──────┬──────┬─────────────┬──────────┐
+//	│ crc │ length │ index │ count │ commit │ kind │ mark │ entries     │ end mark │
+//	│ u32 │ u32    │ u64   │ u32   │ u64    │ u8   │ 0x96 │             │ 0x69     │
+//	└─────┴────────┴───────┴───────┴────────┴──────┴──────┴─────────────┴──────────┘
 //
-// crc is the CRC32C of the bytes 4 to 21, started from the salt of the segment and
-// the offset of the batch. length is that of the stream of the batch. mark and end
-// mark have four bits set, so that zeros in their place show a write that was cut
-// off there.
+// crc is the CRC32C of the bytes 4 to 29, started from the salt of the segment and
+// the offset of the batch. length is that of the stream of the batch. The entries up to
+// commit are committed. mark and end mark have four bits set, so that zeros in their
+// place show a write that was cut off there.
 //
 // An entry:
 //
@@ -35,7 +35,7 @@ import (
 // crc covers what follows it, started from the salt of the segment. appended at is
 // in nanoseconds since 1970, the smallest number for the zero time.
 const (
-	batchHeaderBytes = 22
+	batchHeaderBytes = 30
 	entryHeaderBytes = 37
 
 	headerMark = 0x96
@@ -52,12 +52,14 @@ const (
 	kindEntries  = 1 // count entries from index on
 	kindTruncate = 2 // entries above index are deleted
 	kindClosed   = 3 // the log was closed; index is its last one
+	kindCommit   = 4 // no more than the commit index; index is the last one of the log
 )
 
 type batchHeader struct {
 	length int64
 	index  uint64
 	count  int
+	commit uint64
 	kind   byte
 }
 
@@ -73,6 +75,7 @@ func appendBatchHeader(dst []byte, salt uint32, off int64, h batchHeader) []byte
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(h.length))
 	dst = binary.LittleEndian.AppendUint64(dst, h.index)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(h.count))
+	dst = binary.LittleEndian.AppendUint64(dst, h.commit)
 	dst = append(dst, h.kind, headerMark)
 	binary.LittleEndian.PutUint32(dst[start:], batchChecksum(salt, off, dst[start:]))
 	return dst
@@ -88,20 +91,21 @@ func batchChecksum(salt uint32, off int64, header []byte) uint32 {
 // says that it is whole.
 func parseBatchHeader(sector []byte, salt uint32, off int64) (h batchHeader, ok bool) {
 	b := sector[1 : 1+batchHeaderBytes]
-	if sector[0] != stampStart || b[21] != headerMark || binary.LittleEndian.Uint32(b) != batchChecksum(salt, off, b) {
+	if sector[0] != stampStart || b[batchHeaderBytes-1] != headerMark || binary.LittleEndian.Uint32(b) != batchChecksum(salt, off, b) {
 		return h, false
 	}
 	h.length = int64(binary.LittleEndian.Uint32(b[4:]))
 	h.index = binary.LittleEndian.Uint64(b[8:])
 	count := binary.LittleEndian.Uint32(b[16:])
-	h.count, h.kind = int(count), b[20]
+	h.commit = binary.LittleEndian.Uint64(b[20:])
+	h.count, h.kind = int(count), b[28]
 	switch {
 	case h.length <= batchHeaderBytes || h.length > maxBatchBytes || h.index > maxIndex:
 		return h, false
 	case h.kind == kindEntries:
-		return h, h.index > 0 && count > 0 && int64(count) <= h.length/entryHeaderBytes
-	case h.kind == kindTruncate || h.kind == kindClosed:
-		return h, count == 0 && h.length == batchHeaderBytes+1
+		return h, h.index > 0 && count > 0 && int64(count) <= h.length/entryHeaderBytes && h.commit < h.index+uint64(count)
+	case h.kind == kindTruncate || h.kind == kindClosed || h.kind == kindCommit:
+		return h, count == 0 && h.length == batchHeaderBytes+1 && h.commit <= h.index
 	}
 	return h, false
 }

@@ -31,6 +31,8 @@ type model struct {
 	terms []uint64 // of the entries 1, 2, 3 …
 	base  uint64
 	term  uint64 // of the stable store
+	// commit was noted, kept is in a batch.
+	commit, kept uint64
 }
 
 func (m model) clone() model {
@@ -53,11 +55,12 @@ func steps(r *rand.Rand, m model, n int) []step {
 		last := uint64(len(m.terms))
 		var st step
 		switch k := r.IntN(20); {
-		case k < 3 && last > m.base:
-			from := m.base + 1 + r.Uint64N(last-m.base)
+		case k < 3 && last > max(m.base, m.commit):
+			from := max(m.base, m.commit) + 1
+			from += r.Uint64N(last - from + 1)
 			st = step{
 				fmt.Sprintf("delete %d-%d", from, last), func(s *Store) error { return s.DeleteRange(from, last) },
-				func(m *model) { m.terms = m.terms[:from-1] },
+				func(m *model) { m.terms, m.kept = m.terms[:from-1], m.commit },
 			}
 		case k < 5 && last > m.base:
 			to := m.base + 1 + r.Uint64N(last-m.base)
@@ -72,6 +75,15 @@ func steps(r *rand.Rand, m model, n int) []step {
 				fmt.Sprintf("term %d", term), func(s *Store) error { return s.SetUint64([]byte("CurrentTerm"), term) },
 				func(m *model) { m.term = term },
 			}
+		case k < 10 && last > m.commit:
+			commit := m.commit + 1 + r.Uint64N(last-m.commit)
+			st = step{
+				fmt.Sprintf("commit %d", commit), func(s *Store) error {
+					s.Commit(commit)
+					return s.SaveCommit()
+				},
+				func(m *model) { m.commit = commit },
+			}
 		default:
 			count, term := 1+r.Uint64N(6), m.term
 			st = step{
@@ -81,6 +93,7 @@ func steps(r *rand.Rand, m model, n int) []step {
 					for range count {
 						m.terms = append(m.terms, term)
 					}
+					m.kept = m.commit
 				},
 			}
 		}
@@ -108,6 +121,9 @@ func (m model) matches(s *Store) error {
 	}
 	if b := s.Base(); b.Index != m.base || b.Sequence != 10*m.base {
 		return fmt.Errorf("base %+v, want %d", b, m.base)
+	}
+	if c := s.Committed(); c < max(m.kept, m.base) || c > max(m.commit, m.base) {
+		return fmt.Errorf("commit index %d, want %d to %d", c, max(m.kept, m.base), max(m.commit, m.base))
 	}
 	term, err := s.GetUint64([]byte("CurrentTerm"))
 	if err != nil || term != m.term {
@@ -177,7 +193,8 @@ func (i image) check(t *testing.T) model {
 	var errs []error
 	for _, m := range i.want {
 		if err = m.matches(s); err == nil {
-			must(t, s.closeFiles(s.segments)) // as a kill does
+			m.commit, m.kept = s.Committed(), s.Committed() // what it knows now
+			must(t, s.closeFiles(s.segments))               // as a kill does
 			return m
 		}
 		errs = append(errs, err)

@@ -4,7 +4,9 @@
 //
 // Create makes a log that begins after a Base, Open reads it. StoreLogs writes the entries
 // of one call as one batch, with one write and one sync. DeleteRange removes the end of the
-// log, by a batch that says so. SetBase moves the base on and removes old segments.
+// log, by a batch that says so. Every batch also says what is committed (Commit), so that a
+// member knows it after a restart; no committed entry is ever removed (ErrCommitted).
+// SetBase moves the base on and removes old segments.
 //
 // A member must never come back with fewer entries than it has acknowledged, because it
 // could then help to elect a leader that lacks them. So Open tells the rest of an unfinished

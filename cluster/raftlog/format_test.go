@@ -33,8 +33,11 @@ func goldenLog(t testing.TB) *vfstest.FS {
 		{Index: 9, Term: 3, Data: []byte("ninth"), Extensions: []byte("more"), AppendedAt: time.Unix(1, 5)},
 		{Index: 10, Term: 3, Data: []byte("tenth")},
 	}))
+	s.Commit(8)
 	must(t, s.DeleteRange(10, 10))
 	must(t, s.StoreLog(&raft.Log{Index: 10, Term: 4, Data: []byte(strings.Repeat("another ", 70))}))
+	s.Commit(10)
+	must(t, s.SaveCommit())
 	must(t, s.SetUint64([]byte("CurrentTerm"), 4))
 	must(t, s.Set([]byte("LastVoteCand"), []byte("10.0.0.1:8088")))
 	must(t, s.SetUint64([]byte("LastVoteTerm"), 4))
@@ -65,23 +68,25 @@ func TestGolden(t *testing.T) {
 			}
 			formats.Golden(t, "v1."+path.Base(name)+".golden", content[:pairHeaderBytes+len(payload)+4])
 		default:
-			formats.Golden(t, "v1"+segmentSuffix+".golden", content)
+			formats.Golden(t, "v2"+segmentSuffix+".golden", content)
 		}
 	}
 	formats.Examples(t, "raftlog.md")
 }
 
-// TestVersions refuses files of a later version, without a word of damage.
+// TestVersions refuses files of other versions, without a word of damage.
 func TestVersions(t *testing.T) {
 	change := func(name string, at int64, sum func(b []byte)) {
 		t.Helper()
-		f := goldenLog(t)
-		b := f.Content(name)
-		b[at]++
-		sum(b)
-		must(t, f.Put(name, b))
-		if _, err := Open(f, testDir, Options{}); !errors.Is(err, binio.ErrVersion) {
-			t.Errorf("%s of version 2: %v", name, err)
+		for _, by := range []int{-1, 1} {
+			f := goldenLog(t)
+			b := f.Content(name)
+			b[at] += byte(by)
+			sum(b)
+			must(t, f.Put(name, b))
+			if _, err := Open(f, testDir, Options{}); !errors.Is(err, binio.ErrVersion) {
+				t.Errorf("%s of version %d: %v", name, b[at], err)
+			}
 		}
 	}
 	change(segmentPath(testDir, 1), 8, func(b []byte) { binary.LittleEndian.PutUint32(b[headerCRC:], binio.Checksum(b[:headerCRC])) })
@@ -108,7 +113,7 @@ func resum(b []byte) []byte {
 	h := segmentHeader{id: testID, number: 1}
 	for off := int64(sectorBytes); off < int64(len(b)); {
 		header := b[off+1:]
-		b[off], header[21] = stampStart, headerMark
+		b[off], header[batchHeaderBytes-1] = stampStart, headerMark
 		binary.LittleEndian.PutUint32(header, batchChecksum(h.salt(), off, header))
 		batch, ok := parseBatchHeader(b[off:], h.salt(), off)
 		next := off + sectorsOf(batch.length)*sectorBytes

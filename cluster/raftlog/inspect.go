@@ -29,6 +29,7 @@ type SegmentInfo struct {
 type Report struct {
 	Base        Base
 	First, Next uint64 // the log has the entries from First on that are below Next
+	Committed   uint64 // the entries up to it are committed, as the last batch says
 	Segments    []SegmentInfo
 	Damage      []Damage // at most one: the reader ends there
 }
@@ -76,7 +77,7 @@ func Inspect(fsys vfs.FS, dir string, fn func(s *SegmentInfo, entries []raft.Log
 		if h.kind == kindTruncate {
 			s.Truncations++
 		}
-		if fn != nil && h.kind != kindClosed {
+		if fn != nil && (h.kind == kindEntries || h.kind == kindTruncate) {
 			fn(s, entries, h.index)
 		}
 	})
@@ -84,7 +85,7 @@ func Inspect(fsys vfs.FS, dir string, fn func(s *SegmentInfo, entries []raft.Log
 		r.Segments[i].Used = g.end
 		r.Segments[i].Torn = w.torn && i == len(w.segments)-1
 	}
-	r.First, r.Next = w.first, w.next
+	r.First, r.Next, r.Committed = w.first, w.next, max(w.commit, b.base.Index)
 	if w.damage != nil {
 		r.Damage = append(r.Damage, *w.damage)
 	}

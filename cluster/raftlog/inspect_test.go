@@ -52,7 +52,7 @@ func TestSetAside(t *testing.T) {
 	for i, name := range []string{"/data/quarantine/log-1", "/data/quarantine/log-2"} {
 		must(t, SetAside(m, testDir))
 		text := string(m.Content(name + ".reason"))
-		if damaged := strings.Contains(text, "000000000001.rlog at offset 535"); damaged != (i == 0) || !strings.Contains(text, testDir) {
+		if damaged := strings.Contains(text, "000000000001.rlog at offset 543"); damaged != (i == 0) || !strings.Contains(text, testDir) {
 			t.Errorf("text of %s: %s", name, text)
 		}
 		if r, err := Inspect(m, name, nil); err != nil || len(r.Damage) != 1-i {

@@ -138,6 +138,8 @@ func (s *Store) readSegments() error {
 		return nil
 	}
 	s.first, s.next, s.configurations, s.sealed = w.first, w.next, w.configurations, w.sealed
+	s.kept.Store(w.commit)
+	s.Commit(w.commit)
 	s.spoiled, s.counters.torn = w.torn, w.torn
 	if w.torn {
 		g := s.segments[len(s.segments)-1]
@@ -193,6 +195,7 @@ type walk struct {
 
 	first, next    uint64 // of the entries
 	configurations []configuration
+	commit         uint64
 	sealed, torn   bool
 	damage         *Damage
 }
@@ -229,11 +232,15 @@ func (w *walk) run(each func(g *segment, off int64, h batchHeader, entries []raf
 				each(g, off, h, entries)
 			}
 			w.sealed = h.kind == kindClosed
+			if h.commit < w.commit {
+				return fmt.Sprintf("batch has the commit index %d behind one with %d", h.commit, w.commit)
+			}
+			w.commit = h.commit
 			switch {
 			case h.kind == kindTruncate && h.index < s.next:
 				s.truncateLocked(h.index)
 				return ""
-			case h.kind == kindClosed && h.index == s.next-1:
+			case (h.kind == kindClosed || h.kind == kindCommit) && h.index == s.next-1:
 				return ""
 			case h.kind != kindEntries || h.index != s.next:
 				return fmt.Sprintf("batch of kind %d goes on at entry %d instead of %d", h.kind, h.index, s.next)

@@ -28,7 +28,7 @@ import (
 // has behind it is the rest of a write that failed. size is that of the file.
 const (
 	segmentMagic   = "TSDBDRFL"
-	segmentVersion = 1
+	segmentVersion = 2
 	segmentSuffix  = ".rlog"
 	spareName      = "next.tmp"
 	headerCRC      = 60

@@ -49,6 +49,8 @@ type Store struct {
 	logger *slog.Logger
 
 	counters counters
+	staged   atomic.Uint64         // the commit index
+	kept     atomic.Uint64         // what the last batch says of it
 	failed   atomic.Pointer[error] // sticky
 	broken   error                 // an ErrDamaged, since Open
 	closed   atomic.Bool

@@ -101,6 +101,11 @@ func (m *memory) SetBase(index, term, sequence uint64, keep int64) error {
 	return nil
 }
 
+// It does not keep the commit index.
+func (m *memory) Commit(uint64)     {}
+func (m *memory) SaveCommit() error { return nil }
+func (m *memory) Committed() uint64 { return 0 }
+
 func (m *memory) Snapshots() raft.SnapshotStore { return (*memorySnapshots)(m) }
 
 type memorySnapshots memory

@@ -88,6 +88,29 @@ func behind(a *raft.AppendEntriesRequest, base raftlog.Base) *raft.AppendEntries
 	return &b
 }
 
+// committed tells raft that the entries of its log up to index are committed, as a leader
+// would. It returns false if raft ends.
+func (c *contact) committed(index uint64) bool {
+	r := c.raft.Load()
+	address, id := r.LeaderWithID()
+	a := &raft.AppendEntriesRequest{
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id), Addr: c.EncodePeer(id, address)},
+		Term:      r.CurrentTerm(), LeaderCommitIndex: index,
+	}
+	done := make(chan raft.RPCResponse, 1)
+	select {
+	case c.consumer <- raft.RPC{Command: a, RespChan: done}:
+	case <-c.stop:
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	case <-c.stop:
+		return false
+	}
+}
+
 // Consumer returns the messages for raft.
 func (c *contact) Consumer() <-chan raft.RPC { return c.consumer }
 

@@ -78,7 +78,9 @@
 // The store calls Trim when entries are in files. The replica keeps a coarse list of
 // index and sequence of what it applied. It moves the base of the log to the highest
 // index whose entries are not needed any more. After a restart raft hands the entries
-// behind the base to apply again; shards and catalog skip what they have. The log store
+// behind the base to apply again; shards and catalog skip what they have. The log keeps
+// the commit index, so what is known to be committed is applied at once (catchUp), also if
+// this node never meets another one. The log store
 // keeps the newest entries even if they are below the base, so that other nodes can
 // catch up.
 //

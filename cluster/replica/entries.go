@@ -36,7 +36,8 @@ type entries struct {
 	logger    *slog.Logger
 	fail      func(error)
 	stop      <-chan struct{}
-	truncated bool // the end was removed and nothing stored since; the appender's
+	stored    atomic.Uint64 // calls that stored entries
+	truncated bool          // the end was removed and nothing stored since; the appender's
 
 	mu struct {
 		sync.Mutex
@@ -74,6 +75,9 @@ const fullRetry = 100 * time.Millisecond
 // replica (W7). Behind a DeleteRange it waits for room: raft goes on with the removed
 // end of the log if the entries in its place are not stored.
 func (e *entries) StoreLogs(logs []*raft.Log) error {
+	if r := e.raft.Load(); r != nil {
+		e.Commit(r.CommitIndex())
+	}
 	err := e.Storage.StoreLogs(logs)
 	for told := false; e.truncated && vfs.IsFull(err); told = true {
 		if !told {
@@ -93,6 +97,7 @@ func (e *entries) StoreLogs(logs []*raft.Log) error {
 		return err
 	}
 	e.truncated = false
+	e.stored.Add(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, l := range logs {

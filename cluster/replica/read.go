@@ -124,16 +124,24 @@ func (r *Replica) ReadPosition(ctx context.Context) (uint64, error) {
 	if err := r.confirm(ctx, e); err != nil {
 		return 0, fmt.Errorf("confirm the leadership: %w", err)
 	}
-	for !r.appliedUpTo(commit) {
+	if err := r.awaitApplied(ctx, commit); err != nil {
+		return 0, err
+	}
+	return r.Applied(), nil
+}
+
+// awaitApplied waits until every group up to index is applied.
+func (r *Replica) awaitApplied(ctx context.Context, index uint64) error {
+	for !r.appliedUpTo(index) {
 		changed := r.whenChanged()
-		if r.appliedUpTo(commit) {
+		if r.appliedUpTo(index) {
 			break
 		}
 		if err := r.wait(ctx, changed); err != nil {
-			return 0, fmt.Errorf("wait for entry %d: %w", commit, err)
+			return fmt.Errorf("wait for entry %d: %w", index, err)
 		}
 	}
-	return r.Applied(), nil
+	return nil
 }
 
 // confirm returns when a majority has accepted heartbeats of the epoch that were sent

@@ -26,6 +26,12 @@ type Storage interface {
 	// SetBase moves the base durably, and drops what is older than it and not among
 	// the newest keep bytes.
 	SetBase(index, term, sequence uint64, keep int64) error
+	// Commit notes up to which index entries are committed. StoreLogs and SaveCommit make
+	// that durable.
+	Commit(index uint64)
+	SaveCommit() error
+	// Committed is what the log knew of it when it was opened, or more.
+	Committed() uint64
 	// Snapshots lists one snapshot: the base.
 	Snapshots() raft.SnapshotStore
 }
@@ -139,6 +145,7 @@ type Replica struct {
 	wake         chan struct{}      // of watch
 	leads        chan struct{}      // of tell
 	stop         chan struct{}
+	caughtUp     chan struct{} // closed when catchUp is over
 	running      sync.WaitGroup
 	closed       sync.Once
 	closeErr     error
@@ -154,7 +161,7 @@ func New(opt Options) (*Replica, error) {
 	if opt.ID == "" || opt.Log == nil || opt.Transport == nil {
 		return nil, errors.New("replica needs an id, a log and a transport")
 	}
-	r := &Replica{opt: opt, logger: opt.Logger, wake: make(chan struct{}, 1), leads: make(chan struct{}, 1), stop: make(chan struct{}), failed: make(chan struct{})}
+	r := &Replica{opt: opt, logger: opt.Logger, wake: make(chan struct{}, 1), leads: make(chan struct{}, 1), stop: make(chan struct{}), failed: make(chan struct{}), caughtUp: make(chan struct{})}
 	r.following, r.unfollow = context.WithCancel(context.Background())
 	r.disconnect = sync.OnceFunc(func() {
 		if t, ok := opt.Transport.(raft.WithClose); ok {
@@ -196,6 +203,7 @@ func (r *Replica) Start(node Store) (err error) {
 	config.NoSnapshotRestoreOnStart = true
 	config.NoLegacyTelemetry = true
 	config.Logger = newLogger(r.logger)
+	committed := r.opt.Log.Committed()
 	defer func() {
 		// Raft panics if it cannot read its log.
 		if p := recover(); p != nil {
@@ -209,6 +217,8 @@ func (r *Replica) Start(node Store) (err error) {
 	r.contact.raft.Store(r.raft)
 	r.running.Go(r.contact.run)
 	r.running.Go(r.watch)
+	r.running.Go(r.keepCommit)
+	r.running.Go(func() { r.catchUp(committed) })
 	r.running.Go(r.tell)
 	return nil
 }
