@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,12 +61,30 @@ func hadData(ctx context.Context, dir string, opt store.Options) (bool, error) {
 	return hasData(opt.FS, dir)
 }
 
+// await makes a node that has been in no cluster ready for its first start. One without
+// data notes the id that the founder may give a seat, before anybody can ask for it: a
+// directory that is lost takes its id along, so no other one sits there.
+func (n *Node) await(ctx context.Context) (err error) {
+	if n.mu.hasData, err = hadData(ctx, n.opt.Dir, n.opt.Store); err != nil {
+		return err
+	}
+	switch i := n.mu.identity; {
+	case n.mu.hasData:
+		n.mu.identity = nil
+	case i == nil, i.Name != n.opt.Name:
+		return n.setIdentity(func(i *identity) {
+			*i = identity{Edition: i.Edition, Name: n.opt.Name, ID: newID(n.opt.Name), Address: n.opt.address(), State: stateWaiting}
+		})
+	}
+	return nil
+}
+
 // firstStart finds the cluster that the node belongs to, or founds it. Afterwards the
-// node has an identity.
+// node is a member, or is going to copy the state of one.
 //
-// If a node of the list is in a cluster, this one joins it. Otherwise all nodes must
-// have answered: then the one that has data founds the cluster, or the first of the
-// list if none has. The others wait for it.
+// If a node of the list is in a cluster, this one takes its seat there or joins it.
+// Otherwise all nodes must have answered: then the one that has data founds the cluster,
+// or the first of the list if none has. The others wait for it.
 func (n *Node) firstStart(ctx context.Context) error {
 	var told string
 	for {
@@ -74,14 +93,16 @@ func (n *Node) firstStart(ctx context.Context) error {
 			return err
 		}
 		switch {
+		case found.member != nil && n.seatIn(found.member.Seats):
+			return n.sit(found.member.Cluster, found.member.Seats, 0)
 		case found.member != nil:
 			err := n.enter(ctx, found.member)
 			if err == nil || !errors.Is(err, errSilent) {
 				return err
 			}
 			found.waiting = err.Error()
-		case found.found:
-			return n.found(ctx)
+		case found.seats != nil:
+			return n.found(ctx, found.seats)
 		}
 		if found.waiting != told {
 			told = found.waiting
@@ -98,7 +119,7 @@ func (n *Node) firstStart(ctx context.Context) error {
 // finding is what a node at its first start knows of the others.
 type finding struct {
 	member  *peerStatus // of the cluster
-	found   bool        // this node founds it
+	seats   []seat      // of the cluster that this node founds
 	waiting string      // for whom
 }
 
@@ -118,6 +139,7 @@ func (n *Node) look(ctx context.Context) (f finding, err error) {
 		}()
 	}
 	var silent, withData []string
+	var seats []seat
 	founder := n.opt.founder()
 	for range others {
 		a := <-answers
@@ -130,9 +152,13 @@ func (n *Node) look(ctx context.Context) (f finding, err error) {
 			if f.member != nil && f.member.Cluster != a.status.Cluster {
 				return f, fmt.Errorf("%s and %s are in different clusters: cluster.join must name nodes of one cluster only", f.member.Name, a.Name)
 			}
-			f.member = a.status
+			if f.member == nil || n.seatIn(a.status.Seats) {
+				f.member = a.status
+			}
 		case a.status.Cluster != "":
 			silent = append(silent, fmt.Sprintf("%s (%s), which is joining a cluster", a.Name, a.Address))
+		case a.status.ID == "" && !a.status.HasData:
+			silent = append(silent, fmt.Sprintf("%s (%s), which runs an older version", a.Name, a.Address))
 		default:
 			if a.status.HasData {
 				withData = append(withData, a.Name)
@@ -140,6 +166,7 @@ func (n *Node) look(ctx context.Context) (f finding, err error) {
 			if a.status.Founder != founder {
 				return f, fmt.Errorf("the first node in cluster.join is %s here, but %s on %s: give all nodes the same list in the same order", founder, a.status.Founder, a.Name)
 			}
+			seats = append(seats, seat{a.status.ID, a.status.Address, a.status.Voter})
 		}
 	}
 	own := n.mu.hasData
@@ -155,19 +182,28 @@ func (n *Node) look(ctx context.Context) (f finding, err error) {
 		return f, fmt.Errorf("%s have data, and only one node of a new cluster may: stop all but one, move the directories of the others away (tsdbd export and import can copy their points), and start them with empty ones", strings.Join(withData, " and "))
 	case len(silent) > 0:
 		f.waiting = strings.Join(silent, ", ")
-	case own, len(withData) == 0 && founder == n.opt.Name:
-		f.found = true
+	case own:
+		// The others copy its data before they can vote.
+		f.seats = []seat{{newID(n.opt.Name), n.opt.address(), true}}
 	case len(withData) > 0:
 		f.waiting = withData[0] + ", which has data and founds the cluster"
+	case founder == n.opt.Name:
+		f.seats = append([]seat{{n.identity().ID, n.opt.address(), true}}, seats...)
 	default:
 		f.waiting = founder + ", which founds the cluster"
 	}
 	return f, nil
 }
 
-// found makes this node the first of a new cluster. What it has in its log goes into
-// files, because the log of the cluster begins behind it.
-func (n *Node) found(ctx context.Context) error {
+// seatIn reports whether a cluster was founded with this node.
+func (n *Node) seatIn(seats []seat) bool {
+	i := n.identity()
+	return i != nil && slices.ContainsFunc(seats, func(s seat) bool { return s.ID == i.ID })
+}
+
+// found founds a cluster. If this node has data, what is in its log goes into files,
+// because the log of the cluster begins behind it.
+func (n *Node) found(ctx context.Context, seats []seat) error {
 	var sequence uint64
 	if n.mu.hasData {
 		var err error
@@ -175,7 +211,19 @@ func (n *Node) found(ctx context.Context) error {
 			return fmt.Errorf("put the log of the data directory into files: %w", err)
 		}
 	}
-	i := &identity{Cluster: newCluster(), Name: n.opt.Name, ID: newID(n.opt.Name), Address: n.opt.address(), State: stateMember, Seed: true, Joined: true}
+	return n.sit(newCluster(), seats, sequence)
+}
+
+// sit makes this node a member with which a cluster is founded. Its log begins with the
+// same entry on all of them, the configuration of the seats. It is a member when its
+// identity says so; before that, all is done again.
+func (n *Node) sit(cluster string, seats []seat, sequence uint64) error {
+	own := slices.IndexFunc(seats, func(s seat) bool { return nameOf(raft.ServerID(s.ID)) == n.opt.Name })
+	if !n.mu.hasData {
+		if err := n.emptyCatalog(cluster); err != nil {
+			return err
+		}
+	}
 	if err := n.fs.RemoveAll(n.logDir()); err != nil { // of a first start that was interrupted
 		return err
 	}
@@ -186,24 +234,51 @@ func (n *Node) found(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = storeConfiguration(log, 1, 1, raft.ServerID(i.ID), raft.ServerAddress(i.Address))
+	err = storeConfiguration(log, 1, 1, seats)
 	if err = errors.Join(err, log.Close()); err != nil {
 		return fmt.Errorf("create log of the cluster: %w", err)
 	}
-	if err := n.setIdentity(func(to *identity) { *to = *i }); err != nil {
+	err = n.setIdentity(func(i *identity) {
+		*i = identity{
+			Edition: i.Edition, Cluster: cluster, Name: n.opt.Name, ID: seats[own].ID, Address: n.opt.address(),
+			State: stateMember, Seed: own == 0, Seats: seats, Joined: true,
+		}
+	})
+	if err != nil {
 		return err
 	}
-	n.logger.Info("cluster founded", "cluster", i.Cluster, "node", i.Name, "sequence", sequence)
+	n.logger.Info("cluster founded", "cluster", cluster, "node", n.opt.Name, "members", len(seats), "sequence", sequence)
 	return nil
 }
 
-// storeConfiguration appends an entry that makes one server the only member.
-func storeConfiguration(log *raftlog.Store, index, term uint64, id raft.ServerID, address raft.ServerAddress) error {
-	one := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: id, Address: address}}}
+// emptyCatalog gives a node without data the catalog that all have with which the cluster
+// is founded: its lineage is the id of the cluster.
+func (n *Node) emptyCatalog(cluster string) error {
+	var data meta.Data
+	if err := data.Lineage.UnmarshalText([]byte(cluster)); err != nil {
+		return fmt.Errorf("id of cluster %s: %w", cluster, err)
+	}
+	dir := path.Join(n.opt.Dir, "meta")
+	if err := n.fs.RemoveAll(dir); err != nil { // of a server that has run and has nothing
+		return err
+	}
+	return meta.Create(n.fs, dir, &data)
+}
+
+// storeConfiguration appends an entry that makes these the members.
+func storeConfiguration(log *raftlog.Store, index, term uint64, seats []seat) error {
+	var all raft.Configuration
+	for _, s := range seats {
+		suffrage := raft.Nonvoter
+		if s.Voter {
+			suffrage = raft.Voter
+		}
+		all.Servers = append(all.Servers, raft.Server{Suffrage: suffrage, ID: raft.ServerID(s.ID), Address: raft.ServerAddress(s.Address)})
+	}
 	if err := log.SetUint64([]byte("CurrentTerm"), term); err != nil {
 		return err
 	}
-	return log.StoreLogs([]*raft.Log{{Index: index, Term: term, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(one)}})
+	return log.StoreLogs([]*raft.Log{{Index: index, Term: term, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(all)}})
 }
 
 // flush opens the store in a directory, puts everything into files, and closes it. It
@@ -262,8 +337,11 @@ func (n *Node) enter(ctx context.Context, member *peerStatus) error {
 		return fmt.Errorf("%s is in cluster %s, and %s has data: a node joins with an empty directory. Move the directory away (tsdbd export and import can copy its points) and start again", member.Name, member.Cluster, n.opt.Dir)
 	}
 	i := &identity{Cluster: member.Cluster, Name: n.opt.Name, ID: newID(n.opt.Name), Address: n.opt.address(), State: stateTransfer, Reason: "it joins the cluster"}
+	if own := n.identity(); own != nil { // it has promised nothing, wherever it has a seat
+		i.Edition, i.Former = own.Edition, []string{own.ID}
+	}
 	// The leader may refuse: better before the transfer than after it.
-	err := n.askMembers(ctx, i, joinRequest{Name: i.Name, ID: i.ID, Address: i.Address, Ask: true})
+	err := n.askMembers(ctx, i, joinRequest{Name: i.Name, ID: i.ID, Address: i.Address, Former: i.Former, Ask: true})
 	if err != nil {
 		return fmt.Errorf("join cluster %s: %w", member.Cluster, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/raft"
@@ -23,6 +25,7 @@ const Dir = "cluster"
 
 // The states of a node.
 const (
+	stateWaiting  = "waiting"        // it has nothing, and waits for its cluster to be founded
 	stateMember   = "member"         // it has data and a log
 	stateTransfer = "needs-transfer" // its data and its log must not be used
 	stateLeft     = "left"           // the cluster has removed it
@@ -30,19 +33,21 @@ const (
 
 // identity says who a node is. Two files in the node's directory keep it:
 //
-//	tsdbd-node 1 SHA-256 of the rest, in hex
+//	tsdbd-node 2 SHA-256 of the rest, in hex
 //	JSON
 //
 // docs/formats/node.md describes them.
 type identity struct {
 	Edition uint64 `json:"edition"` // the higher one counts
-	Cluster string `json:"cluster"` // id, in hex
+	Cluster string `json:"cluster"` // id, in hex; "" while it waits
 	Name    string `json:"name"`
 	ID      string `json:"id"` // of the raft server: name/hex
 	Address string `json:"address"`
 	State   string `json:"state"`
 	Reason  string `json:"reason,omitempty"` // why the state is not member
 	Seed    bool   `json:"seed,omitempty"`   // it has founded the cluster
+	// Seats are the members with which the cluster was founded, as its first entry has them.
+	Seats []seat `json:"seats,omitempty"`
 	// Joined says that the cluster has had the node with this id.
 	Joined bool `json:"joined,omitempty"`
 	// Voted says that the node has had a vote under this id. If it has none now, an
@@ -53,7 +58,20 @@ type identity struct {
 	Former []string `json:"former,omitempty"`
 }
 
-const identityMagic = "tsdbd-node 1 "
+// seat is a member with which a cluster is founded.
+type seat struct {
+	ID      string `json:"id"`
+	Address string `json:"address"`
+	Voter   bool   `json:"voter,omitempty"`
+}
+
+// The version of an identity. The one before had no state waiting and no seats: it is read,
+// so that nodes can be upgraded one after the other.
+const (
+	identityPrefix   = "tsdbd-node "
+	identityVersion  = 2
+	identityReadable = 1
+)
 
 var identityNames = []string{"node.0", "node.1"}
 
@@ -86,18 +104,19 @@ func (i *identity) encode() ([]byte, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(body)
-	return append([]byte(identityMagic+hex.EncodeToString(sum[:])+"\n"), body...), nil
+	return append(fmt.Appendf(nil, "%s%d %x\n", identityPrefix, identityVersion, sum), body...), nil
 }
 
 func decodeIdentity(name string, b []byte) (*identity, error) {
 	head, body, ok := bytes.Cut(b, []byte("\n"))
-	want, magic := bytes.CutPrefix(head, []byte(identityMagic))
-	if !ok || !magic {
-		if rest, other := bytes.CutPrefix(head, []byte("tsdbd-node ")); other {
-			version, _, _ := bytes.Cut(rest, []byte(" "))
-			return nil, fmt.Errorf("open %s: version %q of a node is not known to this program (it knows 1)", name, version)
-		}
+	rest, magic := bytes.CutPrefix(head, []byte(identityPrefix))
+	number, want, _ := bytes.Cut(rest, []byte(" "))
+	version, err := strconv.ParseUint(string(number), 10, 32)
+	if !ok || !magic || err != nil {
 		return nil, binio.Corruptf(name, 0, "not the identity of a node")
+	}
+	if version < identityReadable || version > identityVersion {
+		return nil, binio.CheckVersion(name, "identity of a node", version, identityVersion)
 	}
 	if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != string(want) {
 		return nil, binio.Corruptf(name, int64(len(head)+1), "checksum mismatch")
@@ -106,7 +125,8 @@ func decodeIdentity(name string, b []byte) (*identity, error) {
 	if err := json.Unmarshal(body, i); err != nil {
 		return nil, binio.Corruptf(name, int64(len(head)+1), "%v", err)
 	}
-	if i.Cluster == "" || i.Name == "" || i.ID == "" || i.State != stateMember && i.State != stateTransfer && i.State != stateLeft {
+	known := slices.Contains([]string{stateWaiting, stateMember, stateTransfer, stateLeft}, i.State)
+	if !known || i.Name == "" || i.ID == "" || (i.Cluster == "") != (i.State == stateWaiting) {
 		return nil, binio.Corruptf(name, int64(len(head)+1), "it does not say who the node is")
 	}
 	return i, nil
@@ -167,7 +187,7 @@ func CheckSingle(fsys vfs.FS, dir string) error {
 		return err
 	}
 	switch {
-	case i == nil:
+	case i == nil, i.State == stateWaiting:
 		return nil
 	case i.State == stateLeft:
 		return fmt.Errorf("%s is the directory of node %s, which %s: make it a server of its own with tsdbd cluster leave -data %s", dir, i.Name, i.Reason, dir)

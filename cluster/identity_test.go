@@ -21,6 +21,7 @@ func TestIdentity(t *testing.T) {
 	i := &identity{
 		Cluster: "00112233445566778899aabbccddeeff", Name: "n3", ID: "n3/0badcafe", Address: "10.0.0.3:8088",
 		State: stateTransfer, Reason: "its log is damaged", Former: []string{"n3/01020304"},
+		Seats: []seat{{"n1/00c0ffee", "10.0.0.1:8088", true}, {"n3/01020304", "10.0.0.3:8088", false}},
 	}
 	fsys := vfstest.New()
 	for range 2 {
@@ -29,7 +30,7 @@ func TestIdentity(t *testing.T) {
 		}
 	}
 	got := fsys.Content("/d/cluster/node.1")
-	golden := filepath.Join("testdata", "node-v1.golden")
+	golden := filepath.Join("testdata", "node-v2.golden")
 	if os.Getenv("TSDBD_UPDATE") != "" {
 		if err := os.WriteFile(golden, got, 0o644); err != nil {
 			t.Fatal(err)
@@ -73,8 +74,18 @@ func TestIdentity(t *testing.T) {
 	if _, err := readIdentity(fsys, "/d"); !errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), "tsdbd cluster remove") {
 		t.Errorf("both copies damaged: %v", err)
 	}
-	if _, err := decodeIdentity("x", []byte("tsdbd-node 2 00\n{}")); err == nil || !strings.Contains(err.Error(), `version "2"`) {
-		t.Errorf("another version: %v", err)
+	for _, text := range []string{"tsdbd-node 3 00\n{}", "tsdbd-node 0 00\n{}"} {
+		if _, err := decodeIdentity("x", []byte(text)); !errors.Is(err, binio.ErrVersion) || !strings.Contains(err.Error(), "identity of a node of version") {
+			t.Errorf("another version: %v", err)
+		}
+	}
+	// The version before is read: nodes are upgraded one after the other.
+	before, err := os.ReadFile(filepath.Join("testdata", "node-v1.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have, err := decodeIdentity("x", before); err != nil || have.ID != i.ID || have.Seats != nil {
+		t.Errorf("version 1: %+v %v", have, err)
 	}
 }
 

@@ -27,7 +27,7 @@ func Leave(ctx context.Context, fsys vfs.FS, dir string) (name string, err error
 	switch {
 	case err != nil:
 		return "", err
-	case i == nil:
+	case i == nil, i.State == stateWaiting:
 		return "", fmt.Errorf("%s is no member of a cluster", dir)
 	case i.State == stateTransfer:
 		return "", fmt.Errorf("%s has no complete state, because node %s was to copy that of another one (%s): nothing can be made of it alone", dir, i.Name, i.Reason)
@@ -104,7 +104,7 @@ func flushLog(ctx context.Context, fsys vfs.FS, dir string, i *identity) (err er
 	if err != nil {
 		return err
 	}
-	if err := storeConfiguration(log, max(last, log.Base().Index)+1, term+1, raft.ServerID(i.ID), raft.ServerAddress(i.Address)); err != nil {
+	if err := storeConfiguration(log, max(last, log.Base().Index)+1, term+1, []seat{{i.ID, i.Address, true}}); err != nil {
 		return err
 	}
 	_, network := raft.NewInmemTransport(raft.ServerAddress(i.Address))

@@ -53,7 +53,7 @@ type Node struct {
 
 	mu struct {
 		sync.Mutex
-		identity *identity // nil before the first start is over
+		identity *identity // nil before the first start of a node with data is over
 		hasData  bool      // at the first start
 		transfer *admin.Transfer
 		store    *store.Store // nil until Start
@@ -105,15 +105,15 @@ func Open(ctx context.Context, opt Options) (_ *Node, err error) {
 	if err := n.checkIdentity(); err != nil {
 		return nil, err
 	}
-	if n.mu.identity == nil {
-		if n.mu.hasData, err = hadData(ctx, opt.Dir, opt.Store); err != nil {
+	if n.outside() {
+		if err := n.await(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if err := n.listen(); err != nil {
 		return nil, err
 	}
-	if n.identity() == nil {
+	if n.outside() {
 		if err := n.firstStart(ctx); err != nil {
 			return nil, fmt.Errorf("first start of node %s: %w", opt.Name, err)
 		}
@@ -143,6 +143,12 @@ func (n *Node) identity() *identity {
 	return n.mu.identity
 }
 
+// outside reports whether the node has not been in a cluster yet.
+func (n *Node) outside() bool {
+	i := n.identity()
+	return i == nil || i.State == stateWaiting
+}
+
 // setIdentity changes who the node is, durably.
 func (n *Node) setIdentity(change func(i *identity)) error {
 	n.mu.Lock()
@@ -163,7 +169,7 @@ func (n *Node) setIdentity(change func(i *identity)) error {
 func (n *Node) checkIdentity() error {
 	i := n.mu.identity
 	switch {
-	case i == nil:
+	case i == nil, i.State == stateWaiting:
 		return nil
 	case i.State == stateLeft:
 		return fmt.Errorf("%s is the directory of node %s, which %s: to make it a server of its own, run tsdbd cluster leave -data %s and start without -cluster flags; to join again, start with an empty directory", n.opt.Dir, i.Name, i.Reason, n.opt.Dir)

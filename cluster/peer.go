@@ -38,6 +38,9 @@ type peerStatus struct {
 	// At a first start.
 	HasData bool   `json:"has_data"`
 	Founder string `json:"founder"`
+	Voter   bool   `json:"voter"` // it is to have a vote
+	// With which members the cluster was founded.
+	Seats []seat `json:"seats,omitempty"`
 
 	Runs    bool    `json:"runs"`  // its store is open
 	Ready   bool    `json:"ready"` // it has caught up since its start
@@ -89,7 +92,7 @@ func (n *Node) whileOpen(h http.Handler) http.Handler {
 // hello is what the node says at the start of each connection.
 func (n *Node) hello() transport.Hello {
 	h := transport.Hello{Version: n.opt.Version, Name: n.opt.Name, Address: n.opt.address()}
-	if i := n.identity(); i != nil {
+	if i := n.identity(); i != nil && i.State != stateWaiting { // raft is not to reach it yet
 		h.Cluster, h.ID = i.Cluster, i.ID
 	}
 	return h

@@ -17,10 +17,10 @@ func (n *Node) ownStatus() *peerStatus {
 	n.mu.Lock()
 	s := &peerStatus{
 		Name: n.opt.Name, Address: n.opt.address(), Version: n.opt.Version,
-		HasData: n.mu.hasData, Founder: n.opt.founder(), Problem: n.mu.problem,
+		HasData: n.mu.hasData, Founder: n.opt.founder(), Voter: n.opt.Voter, Problem: n.mu.problem,
 	}
 	if i := n.mu.identity; i != nil {
-		s.Cluster, s.ID, s.State, s.Joined = i.Cluster, i.ID, i.State, i.Joined
+		s.Cluster, s.ID, s.State, s.Joined, s.Seats = i.Cluster, i.ID, i.State, i.Joined, i.Seats
 	}
 	st := n.mu.store
 	n.mu.Unlock()

@@ -259,7 +259,7 @@ func TestStrangers(t *testing.T) {
 				return false
 			})
 			g.servers["n2"].stop()
-			if i, err := readIdentity(vfs.OS, g.servers["n2"].dir); i != nil || err != nil {
+			if i, err := readIdentity(vfs.OS, g.servers["n2"].dir); i == nil || i.State != stateWaiting || err != nil {
 				t.Errorf("the stranger has an identity: %+v %v", i, err)
 			}
 			g.voters("n1")

@@ -1,0 +1,286 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/cluster/raftlog"
+	"tsdbd/internal/testkit/testseed"
+	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/meta"
+	"tsdbd/store"
+)
+
+// state waits until the directory of a server says that its node is in a state.
+func (s *server) state(state string) (i *identity) {
+	s.g.t.Helper()
+	s.g.await(s.name+" is in the state "+state, func() bool {
+		var err error
+		if i, err = readIdentity(vfs.OS, s.dir); err != nil {
+			s.g.t.Fatal(err)
+		}
+		return i != nil && i.State == state
+	})
+	return i
+}
+
+// lose stops a server and gives it an empty directory.
+func (s *server) lose() {
+	s.g.t.Helper()
+	s.stop()
+	s.dir = filepath.Join(s.g.t.TempDir(), s.name)
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		s.g.t.Fatal(err)
+	}
+}
+
+// tried sends one request that creates a database to a server that is open, and returns
+// the status, 0 if there is no answer.
+func (s *server) tried() int {
+	n, st := s.now()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/create?db=d", nil)
+	if n.Leads() {
+		api{st}.ServeHTTP(w, r)
+	} else if n.Forward(w, r) != nil {
+		return 0
+	}
+	return w.Code
+}
+
+// TestFoundedByAll: a new cluster has all nodes of its list as voters from the first entry
+// on. So the founder alone acknowledges nothing, and what is acknowledged first survives
+// the loss of its disk.
+func TestFoundedByAll(t *testing.T) {
+	g := newGroup(t, "n1", "n2", "n3")
+	g.start("n2", "n3")
+	for _, name := range []string{"n2", "n3"} {
+		g.servers[name].state(stateWaiting)
+	}
+	g.start("n1")
+	founder := g.servers["n1"]
+	founder.state(stateMember)
+	g.servers["n2"].stop()
+	g.servers["n3"].stop()
+	g.await("n1 is open", func() bool { n, _ := founder.now(); return n != nil })
+	n, _ := founder.now()
+	if members := n.members(); len(members) != 3 || slices.ContainsFunc(members, func(s raft.Server) bool { return s.Suffrage != raft.Voter }) {
+		t.Errorf("the founder begins with the members %v", members)
+	}
+	if status := founder.tried(); status == http.StatusNoContent {
+		t.Fatal("one disk has acknowledged a request")
+	}
+	g.start("n2")
+	g.await("n2 is open", func() bool { n, _ := g.servers["n2"].now(); return n != nil })
+	g.create("n2", "d")
+	g.write("n1", "d", 0, 100)
+	founder.lose()
+	g.start("n3")
+	g.await("n3 has what was written", func() bool { n, _ := g.servers["n3"].now(); return n != nil && n.replica.Ready() })
+	g.write("n3", "d", 100, 100)
+	g.equal("n2", "n3")
+	if got := len(g.servers["n3"].content()); got < 200 {
+		t.Errorf("%d lines of 200 points", got)
+	}
+	// What had a seat and has lost its disk does not get it back by itself.
+	founder.start()
+	founder.refused("tsdbd cluster remove n1")
+	g.done("n2", "POST remove?name=n1")
+	founder.start()
+	g.voters("n1", "n2", "n3")
+	g.equal("n1", "n2", "n3")
+}
+
+// TestFoundingWaits: nothing is founded while a node of the list does not answer. A node
+// of the list without a vote gets a seat without one.
+func TestFoundingWaits(t *testing.T) {
+	g := newGroup(t, "n1", "n2", "n3", "n4")
+	g.server("n4").options = func(o *Options) { o.Voter = false }
+	g.start("n1", "n2", "n4")
+	g.await("n1 waits for n3 only", func() bool {
+		g.log.Lock()
+		defer g.log.Unlock()
+		return strings.Contains(g.log.String(), `node=n1 for="n3 (`)
+	})
+	var ids []string
+	for _, name := range []string{"n1", "n2", "n4"} {
+		ids = append(ids, g.servers[name].state(stateWaiting).ID)
+	}
+	g.servers["n2"].stop()
+	g.start("n2") // its id is the same
+	g.start("n3")
+	g.voters("n1", "n2", "n3")
+	for i, name := range []string{"n1", "n2", "n4"} {
+		if got := g.servers[name].state(stateMember).ID; got != ids[i] {
+			t.Errorf("%s waited as %s and is %s", name, ids[i], got)
+		}
+	}
+	g.create("n4", "d")
+	g.write("n4", "d", 0, 10)
+	g.equal("n1", "n2", "n3", "n4")
+}
+
+// TestFoundedAlone: a list of one node is a cluster at once.
+func TestFoundedAlone(t *testing.T) {
+	g := newGroup(t, "n1")
+	g.start("n1")
+	g.voters("n1")
+	g.create("n1", "d")
+	if n, _ := g.servers["n1"].now(); len(n.members()) != 1 {
+		t.Errorf("%v", n.members())
+	}
+}
+
+// TestWaitingDirectory: the directory of a node that waits is still free. A copy of it is
+// that of another node, and a single server may write to it.
+func TestWaitingDirectory(t *testing.T) {
+	g := newGroup(t, "n1", "n2", "n3")
+	g.start("n2")
+	id := g.servers["n2"].state(stateWaiting).ID
+	g.servers["n2"].stop()
+	for _, name := range []string{"n1", "n3"} {
+		if err := os.CopyFS(g.server(name).dir, os.DirFS(g.servers["n2"].dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Leave(t.Context(), vfs.OS, g.servers["n2"].dir); err == nil || !strings.Contains(err.Error(), "no member of a cluster") {
+		t.Errorf("leaving no cluster: %v", err)
+	}
+	single(t, g.servers["n2"].dir, func(st *store.Store) { put(t, st, "d", 0, 100) })
+	g.start("n1", "n2", "n3")
+	g.voters("n1", "n2", "n3")
+	g.equal("n1", "n2", "n3")
+	n, _ := g.servers["n2"].now()
+	if i := n.identity(); !i.Seed || i.ID == id || len(i.Seats) != 1 {
+		t.Errorf("the node with data has not founded the cluster under a new id: %+v", i)
+	}
+	if got := len(g.servers["n1"].content()); got < 100 {
+		t.Errorf("%d lines of 100 points", got)
+	}
+}
+
+// TestFoundingSteps cuts the power at each operation of a founding, at the founder and at
+// another node. What is left is a node that waits under the same id, or a whole member.
+func TestFoundingSteps(t *testing.T) {
+	const cluster = "00112233445566778899aabbccddeeff"
+	random := rand.New(rand.NewPCG(testseed.Of(t), 1))
+	for _, name := range []string{"n1", "n2"} {
+		node := func(fsys vfs.FS) *Node {
+			opt := Options{Dir: "/d", Name: name, FS: fsys, Join: []Peer{{"n1", "h1:1"}, {"n2", "h2:1"}, {"n3", "h3:1"}}}
+			opt.setDefaults()
+			n := &Node{opt: opt, fs: fsys, logger: slog.New(slog.DiscardHandler)}
+			err := fsys.MkdirAll("/d")
+			if err == nil {
+				n.mu.identity, err = readIdentity(fsys, "/d")
+			}
+			if err = errors.Join(err, n.await(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		base := vfstest.New()
+		var seats []seat
+		for _, p := range node(base).opt.Join {
+			seats = append(seats, seat{newID(p.Name), p.Address, true})
+		}
+		id := node(base).identity().ID
+		seats[slices.IndexFunc(seats, func(s seat) bool { return nameOf(raft.ServerID(s.ID)) == name })].ID = id
+		whole := func(fsys vfs.FS) error {
+			log, err := raftlog.Open(fsys, "/d/cluster/log", raftlog.Options{})
+			if err != nil {
+				return err
+			}
+			defer log.Close()
+			c, at := log.Configuration(1)
+			data, err := meta.ReadFile(fsys, "/d/meta/"+meta.CopyNames()[0])
+			if err != nil || len(log.Damage()) > 0 || at != 1 || len(c.Servers) != 3 || data.Lineage.String() != cluster {
+				return fmt.Errorf("%v, damage %v, members %v since %d, %+v", err, log.Damage(), c.Servers, at, data)
+			}
+			return nil
+		}
+		for op := 0; ; op++ {
+			f := base.Clone()
+			n := node(f)
+			ops := f.FailFrom(op, errors.New("power cut"))
+			sat := n.sit(cluster, seats, 0)
+			f.SetHook(nil)
+			for range 2 {
+				left := f.CrashLocked(random, random.Float64())
+				i, err := readIdentity(left, "/d")
+				switch {
+				case err != nil || i == nil || i.ID != id:
+					t.Fatalf("%s, operation %d: %+v %v", name, op, i, err)
+				case i.State == stateMember:
+					err = whole(left)
+				case sat == nil:
+					err = errors.New("the node still waits")
+				default:
+					if err = node(left).sit(cluster, seats, 0); err == nil {
+						err = whole(left)
+					}
+				}
+				if err != nil {
+					t.Fatalf("%s, operation %d, in the state %s: %v", name, op, i.State, err)
+				}
+			}
+			if ops() < op {
+				if op < 20 {
+					t.Errorf("%s: %d operations only", name, op)
+				}
+				break
+			}
+		}
+	}
+}
+
+// TestFoundingPowerCuts cuts the power of all nodes at random operations while they found
+// a cluster, and starts them again: there is one cluster of them all.
+func TestFoundingPowerCuts(t *testing.T) {
+	t.Parallel()
+	for round := range 3 {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			g := newGroup(t, "n1", "n2", "n3")
+			random := rand.New(rand.NewPCG(testseed.Of(t), uint64(round)))
+			disks := map[string]*vfstest.FS{}
+			for _, name := range g.join {
+				s := g.server(name)
+				disks[name], s.dir = vfstest.New(), "/"+name
+				if err := errors.Join(disks[name].MkdirAll(s.dir), disks[name].SyncDir("/")); err != nil {
+					t.Fatal(err)
+				}
+				disks[name].FailFrom(random.IntN(120), errors.New("power cut"))
+				s.options = func(o *Options) { o.FS = disks[name] }
+				s.store.FS = disks[name]
+			}
+			g.start(g.join...)
+			for _, name := range g.join {
+				if err := g.servers[name].ended(); err == nil {
+					t.Fatalf("the power of %s is not cut", name)
+				}
+				disks[name] = disks[name].CrashLocked(random, random.Float64())
+				g.servers[name].store.FS = disks[name]
+				g.start(name)
+			}
+			g.voters("n1", "n2", "n3")
+			g.create("n2", "d")
+			g.write("n3", "d", 0, 100)
+			g.equal("n1", "n2", "n3")
+		})
+	}
+}
