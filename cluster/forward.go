@@ -17,6 +17,14 @@ import (
 // Leads reports whether this node takes writes.
 func (n *Node) Leads() bool { return n.current() != nil && n.replica.Leads() }
 
+// WriteWaits is called when a write has waited in the store of this node for an election
+// timeout.
+func (n *Node) WriteWaits() {
+	if n.current() != nil {
+		n.replica.Probe()
+	}
+}
+
 // Position returns how far this node has applied the log.
 func (n *Node) Position() uint64 {
 	if n.current() == nil {

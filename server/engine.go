@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/influxdata/influxql"
 
@@ -20,6 +21,9 @@ type engine struct {
 	*store.Store
 	subscribers *subscriber.Service // nil: nobody gets copies
 	cores       *admission.Cores    // nil: writes have no cores of their own
+	// waits is called when a write has waited for long; nil: never.
+	long  time.Duration
+	waits func()
 }
 
 // RetentionPolicy returns the name of the policy that writes to rp go to.
@@ -34,6 +38,9 @@ func (e engine) RetentionPolicy(db, rp string) (string, error) {
 // Write stores a batch and hands a copy to the subscribers, unless it failed
 // as a whole.
 func (e engine) Write(ctx context.Context, db, rp string, batch *point.Batch) error {
+	if e.waits != nil {
+		defer time.AfterFunc(e.long, e.waits).Stop()
+	}
 	defer e.cores.Write()()
 	if e.subscribers == nil {
 		return e.Store.Write(ctx, db, rp, batch)

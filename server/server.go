@@ -198,7 +198,10 @@ func (s *Server) openStore() (err error) {
 		Limit: s.heap, Logger: s.log, Short: s.memory.SetShort, Flush: s.store.FlushSoon, Queries: s.memory.Used,
 	})
 	s.onClose(quiet(s.guard.Close))
-	s.engine = guarded{engine{s.store, s.subscribers, admission.NewCores(0)}, s.guard}
+	s.engine = guarded{engine{Store: s.store, subscribers: s.subscribers, cores: admission.NewCores(0)}, s.guard}
+	if s.node != nil {
+		s.engine.long, s.engine.waits = time.Duration(c.Cluster.ElectionTimeout), s.node.WriteWaits
+	}
 	s.own = selfWriter{s.engine, shardDurations(c)}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		s.store, s.subscribers, s.guard)

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -22,6 +23,7 @@ type contact struct {
 	reached  func(commit, term uint64) (reached, valid bool)
 	base     func() raftlog.Base
 	stop     <-chan struct{}
+	hangs    func() bool // the disk of this node does
 	consumer chan raft.RPC
 
 	mu struct {
@@ -30,7 +32,18 @@ type contact struct {
 		caught  time.Time // everything that was committed then is applied
 		pending sample    // a later one, if its commit index is not 0
 		acks    map[raft.ServerID]ack
+		heard   leader // of the latest term
 	}
+}
+
+// errSilent is what raft gets for its messages while the disk hangs.
+var errSilent = errors.New("the disk of this node hangs: it sends nothing as a leader")
+
+// leader is who leads in a term.
+type leader struct {
+	term    uint64
+	id      raft.ServerID
+	address raft.ServerAddress
 }
 
 // sample is what a message said of the leader's log.
@@ -45,8 +58,8 @@ type ack struct {
 	term uint64
 }
 
-func newContact(t raft.Transport, id raft.ServerID, base func() raftlog.Base, stop <-chan struct{}, reached func(commit, term uint64) (bool, bool)) *contact {
-	c := &contact{Transport: t, id: id, base: base, stop: stop, reached: reached, consumer: make(chan raft.RPC)}
+func newContact(t raft.Transport, id raft.ServerID, base func() raftlog.Base, stop <-chan struct{}, hangs func() bool, reached func(commit, term uint64) (bool, bool)) *contact {
+	c := &contact{Transport: t, id: id, base: base, stop: stop, hangs: hangs, reached: reached, consumer: make(chan raft.RPC)}
 	c.mu.acks = make(map[raft.ServerID]ack)
 	return c
 }
@@ -60,6 +73,7 @@ func (c *contact) run() {
 			return
 		case rpc := <-from:
 			if a, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
+				c.hear(a)
 				c.observe(a)
 				rpc.Command = behind(a, c.base())
 			}
@@ -70,6 +84,32 @@ func (c *contact) run() {
 			}
 		}
 	}
+}
+
+// SetHeartbeatHandler gives raft the heartbeats that do not wait behind other messages.
+func (c *contact) SetHeartbeatHandler(f func(raft.RPC)) {
+	c.Transport.SetHeartbeatHandler(func(rpc raft.RPC) {
+		if a, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
+			c.hear(a)
+		}
+		f(rpc)
+	})
+}
+
+// hear notes who sends messages of a leader. Raft notes it behind a write to the disk.
+func (c *contact) hear(a *raft.AppendEntriesRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a.Term > c.mu.heard.term {
+		c.mu.heard = leader{a.Term, raft.ServerID(a.ID), c.DecodePeer(a.Addr)}
+	}
+}
+
+// leader returns the leader of the latest term that this node has heard of.
+func (c *contact) leader() leader {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.heard
 }
 
 // behind leaves out of a message of the leader the entries up to the base. They are
@@ -211,8 +251,13 @@ func (c *contact) lag() (lag time.Duration, ready bool) {
 	return time.Since(c.mu.caught), c.mu.ready
 }
 
-// AppendEntries sends a heartbeat, or entries to a node that is behind.
+// AppendEntries sends a heartbeat, or entries to a node that is behind. A leader that
+// cannot store anything sends nothing, so that the others elect another one. Raft itself
+// would go on with heartbeats, from another goroutine than the one that stores.
 func (c *contact) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if c.hangs() {
+		return errSilent
+	}
 	bound(args)
 	sent := time.Now()
 	if err := c.Transport.AppendEntries(id, target, args, resp); err != nil {
@@ -249,7 +294,7 @@ func (c *contact) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddr
 	if err != nil {
 		return nil, err
 	}
-	return newPipeline(p), nil
+	return newPipeline(p, c.hangs), nil
 }
 
 // confirmed says that a majority of the voters has accepted, in this term, messages

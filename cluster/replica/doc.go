@@ -40,8 +40,8 @@
 //	                         another node is asked to lead
 //	leading   -> ending      raft says that this node does not lead, or leads in
 //	                         another term; a proposal fails; nothing is applied for
-//	                         long; apply meets a group that is not of the epoch;
-//	                         TransferLeadership; Close; a failure
+//	                         long; a write to the disk hangs; apply meets a group that
+//	                         is not of the epoch; TransferLeadership; Close; a failure
 //	ending    -> following   Retire has returned
 //	any       -> failed      a group cannot be decoded or followed, or the disk fails
 //
@@ -86,6 +86,18 @@
 //
 // Raft's own snapshots are not used. If the leader offers one, this node lacks entries
 // that the leader no longer has: OnTransferNeeded is called.
+//
+// # A disk that hangs
+//
+// Raft stores entries in its main goroutine, and sends heartbeats from others. So it would
+// lead for as long as a write to the disk hangs, and nothing would be written anywhere.
+// Once a write has lasted half the election timeout, this node sends no messages as a
+// leader, and the others elect one whose disk works. After a whole one its epoch ends, and
+// whoever waits for the log gets an answer. A write may also wait for a request that hangs
+// elsewhere, with nothing under way in the log: Probe gives the log something to store.
+// When the disk answers again, raft meets the new term and follows. Until then it cannot
+// store that term and does not know the new leader, so Leader takes it from the messages
+// that arrive.
 //
 // # Reads
 //

@@ -38,6 +38,8 @@ type entries struct {
 	stop      <-chan struct{}
 	stored    atomic.Uint64 // calls that stored entries
 	truncated bool          // the end was removed and nothing stored since; the appender's
+	made      time.Time
+	writing   atomic.Int64 // when the change of the log under way began, since made; 0: there is none
 
 	mu struct {
 		sync.Mutex
@@ -60,9 +62,24 @@ type feed struct {
 }
 
 func newEntries(s Storage, stop <-chan struct{}, logger *slog.Logger, fail func(error)) *entries {
-	e := &entries{Storage: s, stop: stop, logger: logger, fail: fail}
+	e := &entries{Storage: s, stop: stop, logger: logger, fail: fail, made: time.Now()}
 	e.mu.moved.L = &e.mu
 	return e
+}
+
+// begin notes that the log is being changed, until end is called.
+func (e *entries) begin() (end func()) {
+	e.writing.Store(max(int64(time.Since(e.made)), 1))
+	return func() { e.writing.Store(0) }
+}
+
+// hangs returns for how long the change of the log that is under way has lasted.
+func (e *entries) hangs() time.Duration {
+	at := e.writing.Load()
+	if at == 0 {
+		return 0
+	}
+	return time.Since(e.made) - time.Duration(at)
 }
 
 // StoreLog stores an entry.
@@ -75,6 +92,7 @@ const fullRetry = 100 * time.Millisecond
 // replica (W7). Behind a DeleteRange it waits for room: raft goes on with the removed
 // end of the log if the entries in its place are not stored.
 func (e *entries) StoreLogs(logs []*raft.Log) error {
+	defer e.begin()()
 	if r := e.raft.Load(); r != nil {
 		e.Commit(r.CommitIndex())
 	}
@@ -134,6 +152,7 @@ func (e *entries) dropLocked(n int) {
 
 // DeleteRange removes entries.
 func (e *entries) DeleteRange(first, last uint64) error {
+	defer e.begin()()
 	e.mu.Lock()
 	e.forgetLocked(math.MaxUint64)
 	e.mu.Unlock()

@@ -18,6 +18,7 @@ var (
 	errHandover  = fmt.Errorf("%w: the leadership is being handed over", store.ErrNotLeader)
 	errClosing   = fmt.Errorf("%w: this node is shutting down", store.ErrNotLeader)
 	errStalled   = fmt.Errorf("%w: no majority of the nodes stores what this one sends", store.ErrNotLeader)
+	errHangs     = fmt.Errorf("%w: the disk of this node hangs", store.ErrNotLeader)
 	errStands    = errors.New("nothing is applied")
 	errLost      = fmt.Errorf("%w: the leadership was lost", store.ErrNotLeader)
 )

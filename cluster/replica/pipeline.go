@@ -15,17 +15,21 @@ type pipeline struct {
 	raft.AppendPipeline
 	answers chan raft.AppendFuture
 	end     func() // of pass
+	hangs   func() bool
 }
 
-func newPipeline(p raft.AppendPipeline) *pipeline {
+func newPipeline(p raft.AppendPipeline, hangs func() bool) *pipeline {
 	stop := make(chan struct{})
-	out := &pipeline{p, make(chan raft.AppendFuture), sync.OnceFunc(func() { close(stop) })}
+	out := &pipeline{p, make(chan raft.AppendFuture), sync.OnceFunc(func() { close(stop) }), hangs}
 	go out.pass(stop)
 	return out
 }
 
-// AppendEntries sends a message.
+// AppendEntries sends a message, unless the disk hangs; see contact.
 func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	if p.hangs() {
+		return nil, errSilent
+	}
 	bound(args)
 	return p.AppendPipeline.AppendEntries(args, resp)
 }

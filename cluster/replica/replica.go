@@ -71,6 +71,10 @@ type Options struct {
 	OnFatal func(error)
 }
 
+// silentAfter is for how long a write to the log may last before a leader is silent. The
+// others wait for an election timeout on top of it.
+func (o *Options) silentAfter() time.Duration { return o.ElectionTimeout / 2 }
+
 func (o *Options) setDefaults() {
 	if o.ElectionTimeout <= 0 {
 		o.ElectionTimeout = time.Second
@@ -142,8 +146,9 @@ type Replica struct {
 	disconnect   func()             // closes the transport, once
 	down         func() raft.Future // shuts raft down, once, without waiting for nodes that hang
 	asked        atomic.Int64       // questions to raft without an answer
-	wake         chan struct{}      // of watch
-	leads        chan struct{}      // of tell
+	probing      atomic.Bool
+	wake         chan struct{} // of watch
+	leads        chan struct{} // of tell
 	stop         chan struct{}
 	caughtUp     chan struct{} // closed when catchUp is over
 	running      sync.WaitGroup
@@ -176,7 +181,7 @@ func New(opt Options) (*Replica, error) {
 	base := opt.Log.Base()
 	r.progress.sequence.Store(base.Sequence)
 	r.progress.index.Store(base.Index)
-	r.contact = newContact(opt.Transport, opt.ID, opt.Log.Base, r.stop, r.reached)
+	r.contact = newContact(opt.Transport, opt.ID, opt.Log.Base, r.stop, func() bool { return r.entries.hangs() > opt.silentAfter() }, r.reached)
 	return r, nil
 }
 
@@ -292,6 +297,9 @@ func (r *Replica) Leader() (raft.ServerID, raft.ServerAddress) {
 	raft := r.Raft()
 	if raft == nil {
 		return "", ""
+	}
+	if l := r.contact.leader(); l.term > raft.CurrentTerm() {
+		return l.id, l.address // raft cannot store the term, because the disk hangs
 	}
 	address, id := raft.LeaderWithID()
 	return id, address

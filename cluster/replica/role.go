@@ -16,7 +16,7 @@ const retryAfter = 10 * time.Millisecond
 // watch begins an epoch when raft leads, and ends it when raft does not any more.
 func (r *Replica) watch() {
 	var retry <-chan time.Time
-	look := time.NewTicker(r.opt.ElectionTimeout)
+	look := time.NewTicker(r.opt.ElectionTimeout / 2)
 	defer look.Stop()
 	var stall stall
 	for {
@@ -27,7 +27,11 @@ func (r *Replica) watch() {
 		case <-r.wake:
 		case <-retry:
 		case now := <-look.C:
-			if e := r.epoch.Load(); stall.lasts(e, r.progress.index.Load(), now) > stalledAfter*r.opt.ElectionTimeout {
+			e := r.epoch.Load()
+			switch stalled := stall.lasts(e, r.progress.index.Load(), now); {
+			case r.entries.hangs() > r.opt.ElectionTimeout:
+				r.end(e, errHangs)
+			case stalled > stalledAfter*r.opt.ElectionTimeout:
 				r.end(e, errStalled)
 			}
 		}
@@ -163,6 +167,19 @@ func (r *Replica) giveTo(voters []raft.Server) bool {
 		r.logger.Warn("a node does not take the lead", "id", v.ID, "err", err)
 	}
 	return false
+}
+
+// Probe is called when a write has waited at this node for long. It may wait outside the
+// log, behind a request that changes files. Then raft stores an entry of its own, which
+// tells whether the disk hangs.
+func (r *Replica) Probe() {
+	if !r.Leads() || r.entries.hangs() > 0 || !r.probing.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer r.probing.Store(false)
+		_ = r.ask(context.Background(), func() raft.Future { return r.raft.Barrier(0) }) // nothing depends on it
+	}()
 }
 
 // end ends an epoch.
