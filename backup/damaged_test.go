@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/scan"
 	"tsdbd/store"
 	"tsdbd/transfer"
 )
@@ -75,7 +78,14 @@ func TestSkipDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	lines := dump(t, st, transfer.Filter{})
+	if _, err := transfer.Export(t.Context(), st, io.Discard, transfer.ExportOptions{}); !errors.As(err, new(*scan.DamageError)) {
+		t.Errorf("export of what lacks points: %v", err)
+	}
+	var b strings.Builder
+	if _, err := transfer.Export(t.Context(), st, &b, transfer.ExportOptions{Filter: transfer.Filter{Partial: true}}); err != nil || !strings.Contains(b.String(), "\n# points are missing in shard 1, ") {
+		t.Errorf("partial export: %v\n%.500s", err, b.String())
+	}
+	lines := dump(t, st, transfer.Filter{Partial: true})
 	for shard, want := range []int{0, 2000, 2000} {
 		n := 0
 		for _, l := range lines {
@@ -91,7 +101,20 @@ func TestSkipDamaged(t *testing.T) {
 	if _, text := st.Health(); !strings.Contains(text, "quarantine") {
 		t.Errorf("health: %s", text)
 	}
-	v, err := st.View("d", "", model.AllTime)
+	// A backup of a server that has lost points needs the same word.
+	h := NewHandler(st, HandlerOptions{Dir: to})
+	defer h.Close()
+	lossy := httptest.NewServer(h)
+	defer lossy.Close()
+	again := OpenRepository(vfs.OS, t.TempDir())
+	c := &transfer.Client{URL: lossy.URL}
+	if _, err := Take(t.Context(), c, again, TakeOptions{}); err == nil || !strings.Contains(err.Error(), "d.autogen: points are missing in shard 1, ") {
+		t.Errorf("backup of what lacks points: %v", err)
+	}
+	if _, err := Take(t.Context(), c, again, TakeOptions{SkipDamaged: true}); err != nil {
+		t.Errorf("backup of what is left: %v", err)
+	}
+	v, err := st.Partial().View("d", "", model.AllTime)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -261,6 +261,11 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 		want = nil // fails if a database does not open, even one without shards
 	}
 	set, err := h.store.Backup(r.Context(), want)
+	if err == nil && !whole {
+		if err = f.CheckWhole(h.store, set.Catalog); err != nil {
+			set.Release()
+		}
+	}
 	if err != nil {
 		fail(w, statusOf(err), err)
 		return

@@ -94,8 +94,9 @@ func (r *Repository) Manifest(name string) (string, *Manifest, error) {
 type TakeOptions struct {
 	Filter  transfer.Filter
 	Workers int // objects fetched at a time; default 4
-	// SkipDamaged leaves out files that are damaged on the server and lists them
-	// in the result. Otherwise a damaged file is an error.
+	// SkipDamaged takes what is left of shards that have lost points, and leaves out files
+	// that are damaged on the server and lists them in the result. Otherwise both are an
+	// error.
 	SkipDamaged bool
 	Progress    func(Progress)
 	// Whole has the backup name all shards of the catalog, also those without files,
@@ -126,6 +127,7 @@ type Result struct {
 // content hash in its name before the object counts.
 func Take(ctx context.Context, c *transfer.Client, r *Repository, opt TakeOptions) (*Result, error) {
 	begin := time.Now()
+	opt.Filter.Partial = opt.SkipDamaged
 	if err := r.fs.MkdirAll(path.Join(r.dir, objectsDir)); err != nil {
 		return nil, err
 	}

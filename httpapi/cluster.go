@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/influxdata/influxql"
 
 	"tsdbd/httpapi/browser"
 	"tsdbd/httpapi/encode"
+	"tsdbd/internal/body"
 	"tsdbd/model/point"
 	"tsdbd/query"
 )
@@ -214,8 +213,8 @@ func (h *Handler) forward(w *response, r *request) error {
 	out.Header.Set(clientHeader, r.RemoteAddr)
 	if r.form != nil { // it is no longer compressed
 		out.Header.Del("Content-Encoding")
-		lent := &lentForm{rest: r.form.Bytes()}
-		defer lent.takeBack()
+		lent := body.Lend(r.form.Bytes())
+		defer lent.TakeBack()
 		out.Body, out.ContentLength, out.TransferEncoding = lent, int64(r.form.Len()), nil
 	}
 	before := maps.Clone(own)
@@ -234,39 +233,6 @@ func (h *Handler) forward(w *response, r *request) error {
 		return r.Context().Err()
 	}
 	return unavailable(err)
-}
-
-// lentForm is the body of a form on its way to the leader. What sends it may read on
-// after the answer, while another request has the memory.
-type lentForm struct {
-	mu    sync.Mutex
-	rest  []byte
-	ended bool
-}
-
-// Read implements io.Reader.
-func (f *lentForm) Read(p []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch {
-	case f.ended:
-		return 0, http.ErrBodyReadAfterClose
-	case len(f.rest) == 0:
-		return 0, io.EOF
-	}
-	n := copy(p, f.rest)
-	f.rest = f.rest[n:]
-	return n, nil
-}
-
-// Close implements io.Closer. The request may be sent again.
-func (f *lentForm) Close() error { return nil }
-
-// takeBack ends all reading.
-func (f *lentForm) takeBack() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.rest, f.ended = nil, true
 }
 
 // unavailable returns the answer 503 with the text of an error.

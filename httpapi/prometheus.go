@@ -155,6 +155,11 @@ func (h *Handler) readSeries(w *response, r *request, parse func() ([]engine.Sel
 			return databaseError(err, db)
 		}
 	}
+	_ = r.FormValue("partial") // parses the URL
+	partial, err := r.flag("partial")
+	if err != nil {
+		return err
+	}
 	selections, answer, err := parse()
 	if err != nil {
 		return err
@@ -164,7 +169,7 @@ func (h *Handler) readSeries(w *response, r *request, parse func() ([]engine.Sel
 	defer done()
 	out := encode.NewOutput(w, outputTo(ctx, w, &opt))
 	defer out.Free()
-	access := &engine.Access{DB: db, RP: rp, MayLack: !named, User: opt.User, Account: opt.Account, Turn: opt.Turn, Interrupt: opt.Interrupt}
+	access := &engine.Access{DB: db, RP: rp, MayLack: !named, Partial: partial, User: opt.User, Account: opt.Account, Turn: opt.Turn, Interrupt: opt.Interrupt}
 	notes := warnings{header: w.Header()}
 	err = answer(w, out, seriesReader{selections, opt.Account, func(each func(int, engine.Series) error) error {
 		warn := func(text string) { notes.tell(warningHeader, text, out.AnySent()) }

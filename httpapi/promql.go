@@ -107,7 +107,11 @@ func (h *Handler) promEndpoint(api *promapi.API, e promapi.Endpoint) handle {
 		defer call.Out.Free()
 		a := &call.Access
 		a.User, a.Account, a.Turn, a.Interrupt = opt.User, opt.Account, opt.Turn, opt.Interrupt
-		err := api.Serve(e, call)
+		var err error
+		if a.Partial, err = r.flag("partial"); err != nil {
+			return err
+		}
+		err = api.Serve(e, call)
 		if err != nil && call.Out.AnySent() {
 			panic(http.ErrAbortHandler) // the client must see that the answer is not complete
 		}

@@ -260,6 +260,10 @@ func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account)
 	if err != nil {
 		return nil, err
 	}
+	partial, err := r.flag("partial")
+	if err != nil {
+		return nil, err
+	}
 	// One true is enough: a proxy may add it to the URL, whatever the client sends.
 	readOnly, err := r.flag("read_only")
 	if err != nil {
@@ -282,6 +286,7 @@ func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account)
 		Database:        r.FormValue("db"),
 		RetentionPolicy: r.FormValue("rp"),
 		Hints:           hints,
+		Partial:         partial,
 		WarnOfChanges:   r.Method == http.MethodGet,
 		// Execute rewrites the statements, so Text parses the query again.
 		Text: func() string {

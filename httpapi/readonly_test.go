@@ -73,6 +73,20 @@ func TestReadOnlyInACluster(t *testing.T) {
 	}
 }
 
+// TestPartialParameter: what damage has left is for those who ask for it.
+func TestPartialParameter(t *testing.T) {
+	s := newFakeStore()
+	_, base := start(t, s, httpapi.Options{})
+	for params, want := range map[string]bool{"": false, "&partial=true": true, "&partial=false": false} {
+		if a := do(t, "GET", base+"/query?q=SHOW+DATABASES"+params, ""); a.status != 200 || s.options.Partial != want {
+			t.Errorf("%q: %d, partial %v", params, a.status, s.options.Partial)
+		}
+	}
+	if a := do(t, "GET", base+"/query?q=SHOW+DATABASES&partial=1", ""); a.status != 400 {
+		t.Errorf("partial=1: %d", a.status)
+	}
+}
+
 // TestHintsParameter: hints are for those who ask for them.
 func TestHintsParameter(t *testing.T) {
 	s := newFakeStore()

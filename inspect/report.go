@@ -103,7 +103,7 @@ func reportDatabase(st *Store, dir string, d *meta.Database, damage *[]Problem) 
 	all := roaring.New()
 	for _, rp := range d.RetentionPolicies {
 		p := PolicyReport{Name: rp.Name}
-		view, err := st.View(d.Name, rp.Name, model.AllTime)
+		view, err := st.Partial().View(d.Name, rp.Name, model.AllTime)
 		if err != nil {
 			return nil, err
 		}

@@ -1,9 +1,17 @@
 package query
 
 import (
+	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	"tsdbd/internal/binio"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/model/scan"
+	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // TestDamagedTagKeys: an answer that needs tag keys which cannot be read is an
@@ -31,5 +39,60 @@ func TestDamagedTagKeys(t *testing.T) {
 	}
 	if got := runText(t, e, ExecuteOptions{Database: "db"}, `SHOW FIELD KEYS FROM up`); got[0] != `up(fieldKey fieldType): v float` {
 		t.Errorf("fields: %q", got)
+	}
+}
+
+// TestLosses: statements about times that have lost points fail, unless the request asks
+// for what is left; the results then say so. Nothing is computed from it for good.
+func TestLosses(t *testing.T) {
+	store := sampleStore(t)
+	store.Lost = []scan.Loss{{Shard: 2, Range: model.TimeRange{Min: 1e18, Max: 2e18}, Path: "db-1/shard-2/quarantine/1.tsm"}}
+	const lost = "points are missing in shard 2, 2001-09-09T01:46:40Z to 2033-05-18T03:33:20Z: damaged file set aside as db-1/shard-2/quarantine/1.tsm"
+	e := New(Options{Storage: store, Admin: store, Into: func(context.Context, *result.IntoBatch) error {
+		t.Error("rows were stored")
+		return nil
+	}})
+	mustOK(t, store.Apply(t.Context(), meta.CreateContinuousQuery{Database: "db", Name: "c", Query: "CREATE CONTINUOUS QUERY c ON db BEGIN SELECT count(v) INTO agg FROM cpu GROUP BY time(1h) END"}))
+	read := []string{
+		`SELECT count(v) FROM cpu`,
+		`SELECT n FROM (SELECT count(v) AS n FROM cpu)`,
+		`SELECT count(v) FROM cpu WHERE time > 1500000000s`,
+		`SELECT v FROM nothing`,
+		`SHOW MEASUREMENTS`,
+		`SHOW SERIES`,
+		`SHOW TAG VALUES WITH KEY = host`,
+		`SHOW FIELD KEYS`,
+		`SHOW SERIES EXACT CARDINALITY`,
+		`EXPLAIN SELECT v FROM cpu`,
+	}
+	for _, q := range append(read, `SELECT count(v) INTO agg FROM cpu`, `EXECUTE CONTINUOUS QUERY c ON db FROM '2001-09-09' TO '2001-09-10'`) {
+		got := runText(t, e, ExecuteOptions{Database: "db"}, q)
+		if len(got) != 1 || !strings.HasPrefix(got[0], "error: ") || !strings.Contains(got[0], lost+". For an answer from what is left, add partial=true") {
+			t.Errorf("%s: %q", q, got)
+		}
+	}
+	for _, q := range read {
+		stmts, err := syntax.Parse(q, nil)
+		mustOK(t, err)
+		n := 0
+		mustOK(t, e.Execute(t.Context(), stmts, ExecuteOptions{Database: "db", Partial: true}, func(r *result.Result) error {
+			if n++; n == 1 && (r.Err != nil || !slices.Contains(r.Messages, result.Message{Level: "warning", Text: lost})) {
+				t.Errorf("%s, partial: %+v", q, r)
+			}
+			return nil
+		}))
+	}
+	for q, want := range map[string]string{
+		`SELECT count(v) INTO agg FROM cpu`:                                  "SELECT INTO takes no partial=true",
+		`EXECUTE CONTINUOUS QUERY c ON db FROM '2001-09-09' TO '2001-09-10'`: lost,
+	} {
+		if got := runText(t, e, ExecuteOptions{Database: "db", Partial: true}, q); len(got) != 1 || !strings.Contains(got[0], want) {
+			t.Errorf("%s, partial: %q", q, got)
+		}
+	}
+	for _, q := range []string{`SELECT count(v) FROM cpu WHERE time < 900000000s`, `SHOW DATABASES`, `SHOW SHARDS`} {
+		if got := runText(t, e, ExecuteOptions{Database: "db"}, q); strings.Contains(strings.Join(got, ""), "missing") {
+			t.Errorf("%s: %q", q, got)
+		}
 	}
 }

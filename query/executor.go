@@ -87,6 +87,9 @@ type ExecuteOptions struct {
 	MayRead, MaySee func(database string) bool
 	// Hints adds messages of result.LevelInfo to the results of SELECTs.
 	Hints bool
+	// Partial lets statements answer where damage has taken points; the results say
+	// so. Without it they fail.
+	Partial bool
 	// SourceOnly makes SELECTs take no downsample.
 	SourceOnly bool
 	// Unlimited is for a caller that bounds by itself what a SELECT reads: the limits

@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/influxdata/influxql"
 
@@ -14,6 +15,9 @@ import (
 // selectStatement runs a SELECT. Its sources are normalized. With Hints, an answer without
 // rows says why.
 func (s *session) selectStatement(st *influxql.SelectStatement) error {
+	if s.req.Partial && st.Target != nil {
+		return errors.New("SELECT INTO takes no partial=true: what is computed from a part of the points must not be stored")
+	}
 	run, note, err := s.tiered(st)
 	if err != nil {
 		return err
@@ -21,7 +25,7 @@ func (s *session) selectStatement(st *influxql.SelectStatement) error {
 	if note != "" && s.req.Hints {
 		s.out.messages = append(s.out.messages, result.Message{Level: result.LevelInfo, Text: note})
 	}
-	if err := engine.Select(s.ctx, run, s.opt.Storage, s.selectOptions(), s.out.send); err != nil {
+	if err := engine.Select(s.ctx, run, s.storage(), s.selectOptions(), s.out.send); err != nil {
 		return err
 	}
 	if s.req.Hints && !s.out.sent && st.Target == nil {
@@ -37,7 +41,7 @@ func (s *session) tiered(st *influxql.SelectStatement) (run *influxql.SelectStat
 		return st, "", nil
 	}
 	run, note, err = tier.Rewrite(st, tier.Options{
-		Use: s.opt.UseTiers, Catalog: s.catalog(), Storage: s.opt.Storage, Now: s.opt.Now(), Until: s.opt.CompleteUntil,
+		Use: s.opt.UseTiers, Catalog: s.catalog(), Storage: s.storage(), Now: s.opt.Now(), Until: s.opt.CompleteUntil,
 	})
 	return cmp.Or(run, st), note, err
 }
@@ -45,7 +49,7 @@ func (s *session) tiered(st *influxql.SelectStatement) (run *influxql.SelectStat
 // hint adds to the messages of a statement why its answer has no rows.
 func (s *session) hint(st *influxql.SelectStatement) {
 	ask := hint.Asker{
-		Storage: s.opt.Storage, Catalog: s.catalog(), Now: s.opt.Now(), Keep: s.claim.Keep,
+		Storage: s.opt.Storage.Partial(), Catalog: s.catalog(), Now: s.opt.Now(), Keep: s.claim.Keep,
 		MayName: func(db string) bool {
 			return (s.req.MayRead == nil || s.req.MayRead(db)) && (s.req.MaySee == nil || s.req.MaySee(db))
 		},
@@ -67,7 +71,7 @@ func (s *session) explain(st *influxql.ExplainStatement) error {
 	if err != nil {
 		return err
 	}
-	text, err := lines(s.ctx, stmt, s.opt.Storage, s.selectOptions())
+	text, err := lines(s.ctx, stmt, s.storage(), s.selectOptions())
 	if err != nil {
 		return err
 	}
@@ -91,8 +95,6 @@ func (s *session) selectOptions() engine.Options {
 		ChunkSize: s.req.ChunkSize, Now: s.opt.Now(),
 		MaxSelectPoint: l.MaxSelectPoint, MaxSelectSeries: l.MaxSelectSeries, MaxSelectBuckets: l.MaxSelectBuckets,
 		MemoryBytes: l.MemoryBytes, Account: s.req.Account, Into: s.opt.Into, Workers: s.workers, Turn: s.req.Turn,
-		Warn: func(text string) {
-			s.out.messages = append(s.out.messages, result.Message{Level: "warning", Text: text})
-		},
+		Warn: s.warn,
 	}
 }

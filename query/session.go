@@ -6,7 +6,9 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/model/scan"
 	"tsdbd/query/admission"
+	"tsdbd/query/result"
 	"tsdbd/query/show"
 )
 
@@ -23,12 +25,27 @@ type session struct {
 // catalog returns the present catalog.
 func (s *session) catalog() *meta.Data { return s.opt.Admin.Catalog() }
 
+// storage returns what the statement reads.
+func (s *session) storage() scan.Storage {
+	if s.req.Partial {
+		return s.opt.Storage.Partial()
+	}
+	return s.opt.Storage
+}
+
 // showing returns what a statement that shows something needs.
 func (s *session) showing() *show.Statement {
+	options := s.show
+	options.Storage = s.storage()
 	return &show.Statement{
-		Options: &s.show, Ctx: s.ctx, RetentionPolicy: s.req.RetentionPolicy, User: s.req.User,
-		MayRead: s.req.MayRead, MaySee: s.req.MaySee, Keep: s.claim.Keep,
+		Options: &options, Ctx: s.ctx, RetentionPolicy: s.req.RetentionPolicy, User: s.req.User,
+		MayRead: s.req.MayRead, MaySee: s.req.MaySee, Keep: s.claim.Keep, Warn: s.warn,
 	}
+}
+
+// warn adds a warning to the answer.
+func (s *session) warn(text string) {
+	s.out.messages = append(s.out.messages, result.Message{Level: "warning", Text: text})
 }
 
 // killQuery runs KILL QUERY.

@@ -152,7 +152,7 @@ func agree(s *Store) error {
 	if s.Catalog().Database("db") == nil {
 		return nil
 	}
-	v, err := s.View("db", "", model.AllTime)
+	v, err := s.Partial().View("db", "", model.AllTime)
 	if err != nil {
 		return err
 	}

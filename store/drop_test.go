@@ -65,7 +65,7 @@ func TestDropStorm(t *testing.T) {
 		allowed(err)
 	})
 	loop(func(int) {
-		v, err := s.View("db", "", model.AllTime)
+		v, err := s.Partial().View("db", "", model.AllTime)
 		if err == nil {
 			time.Sleep(time.Millisecond)
 			_, err = v.SeriesKey(1)
@@ -166,7 +166,7 @@ func TestDropWhileUsed(t *testing.T) {
 				fmt.Fprintf(&lines, "m,h=%d v=1 1\n", i)
 			}
 			s.must(s.write("db", lines.String()))
-			v, err := s.View("db", "", model.AllTime)
+			v, err := s.Partial().View("db", "", model.AllTime)
 			s.must(err)
 			db, err := s.database("db")
 			s.must(err)
@@ -205,7 +205,7 @@ func TestSeriesNeverThere(t *testing.T) {
 	s := openTest(t, fs, testOptions(fs))
 	defer s.Close()
 	s.create("db")
-	v, err := s.View("db", "", model.AllTime)
+	v, err := s.Partial().View("db", "", model.AllTime)
 	s.must(err)
 	defer v.Release()
 	db, err := s.database("db")

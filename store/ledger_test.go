@@ -26,11 +26,18 @@ const ledgerPath = "/data/meta/" + ledger.Name
 // losses returns what a SELECT of a database would be warned of.
 func (s *testStore) losses(db string) (out []scan.Loss) {
 	s.t.Helper()
-	v, err := s.View(db, "", model.AllTime)
+	v, err := s.Partial().View(db, "", model.AllTime)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer v.Release()
+	whole, err := s.View(db, "", model.AllTime)
+	if lost := len(v.Losses()) > 0; errors.As(err, new(*scan.DamageError)) != lost || !lost && err != nil {
+		s.t.Fatalf("losses %v, and a view of all: %v", v.Losses(), err)
+	}
+	if err == nil {
+		whole.Release()
+	}
 	return v.Losses()
 }
 

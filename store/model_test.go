@@ -85,7 +85,7 @@ func readAll(s *Store, db string, descending bool) (points, error) {
 
 func readPolicy(s *Store, db, policy string, descending bool) (points, error) {
 	out := points{}
-	v, err := s.View(db, policy, model.AllTime)
+	v, err := s.Partial().View(db, policy, model.AllTime)
 	if err != nil {
 		return nil, err
 	}

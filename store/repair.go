@@ -8,12 +8,9 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
-	"tsdbd/model"
-	"tsdbd/model/scan"
 	"tsdbd/series"
 	"tsdbd/shard/repair"
 	"tsdbd/store/move"
-	"tsdbd/wal"
 )
 
 // repairSeries makes a database's series file whole again where it is damaged.
@@ -103,8 +100,8 @@ func (s *Store) checkQuarantine() {
 			}
 		}
 	}
-	if len(*s.logLosses.Load()) > 0 {
-		s.listLogLosses()
+	if len(s.logLost.List()) > 0 {
+		s.logLost.Read()
 	}
 }
 
@@ -120,18 +117,4 @@ func (s *Store) quarantines() []*repair.Quarantine {
 		out = append(out, db.quarantine)
 	}
 	return out
-}
-
-// listLogLosses reads which damaged spans of the log are in quarantine.
-func (s *Store) listLogLosses() {
-	names, err := wal.Lost(s.fs, path.Join(s.dir, "wal"))
-	if err != nil {
-		s.logger.Warn("quarantine of the log not read", "err", err)
-		return
-	}
-	losses := []scan.Loss{}
-	for _, name := range names {
-		losses = append(losses, scan.Loss{Range: model.AllTime, Path: name})
-	}
-	s.logLosses.Store(&losses)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,7 +16,6 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/point"
-	"tsdbd/model/scan"
 	"tsdbd/retention"
 	"tsdbd/shard"
 	"tsdbd/shard/repair"
@@ -23,6 +23,7 @@ import (
 	"tsdbd/store/exemplars"
 	"tsdbd/store/figures"
 	"tsdbd/store/ledger"
+	"tsdbd/store/loss"
 	"tsdbd/store/merges"
 	"tsdbd/store/pace"
 	"tsdbd/store/settings"
@@ -113,11 +114,11 @@ type Store struct {
 		tables   atomic.Int64 // of all series tables, as of the latest writes
 	}
 
-	following atomic.Bool                 // see Lead
-	closing   chan struct{}               // closed by Close
-	lost      atomic.Bool                 // the lock; see checkLock
-	failure   atomic.Pointer[error]       // why no write is accepted until restart
-	logLosses atomic.Pointer[[]scan.Loss] // damaged spans of the log; never nil once open
+	following atomic.Bool           // see Lead
+	closing   chan struct{}         // closed by Close
+	lost      atomic.Bool           // the lock; see checkLock
+	failure   atomic.Pointer[error] // why no write is accepted until restart
+	logLost   loss.Log              // what damage has taken from the log
 
 	flushSoon   atomic.Bool // all dirty shards are to be flushed; see FlushSoon
 	wakeFlush   chan struct{}
@@ -154,7 +155,10 @@ type shardEntry struct {
 // newStore returns a store that has opened nothing yet.
 func newStore(dir string, opt Options) *Store {
 	opt.SetDefaults()
-	s := &Store{opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, bounds: boundsOf(opt.Limits), validateKeys: opt.ValidateKeys}
+	s := &Store{
+		opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, bounds: boundsOf(opt.Limits), validateKeys: opt.ValidateKeys,
+		logLost: loss.Log{FS: opt.FS, Dir: path.Join(dir, "wal"), Logger: opt.Logger},
+	}
 	s.flushing.SetRank(ordered.StoreFlushing)
 	s.deleting.SetRank(ordered.StoreDeleting)
 	s.gate.SetRank(ordered.StoreGate)

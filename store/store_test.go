@@ -237,7 +237,7 @@ func TestDropAndCreateDatabase(t *testing.T) {
 	if err := s.write("db", "m,h=a v=1 1"); err != nil {
 		t.Fatal(err)
 	}
-	v, err := s.View("db", "", model.AllTime)
+	v, err := s.Partial().View("db", "", model.AllTime)
 	if err != nil {
 		t.Fatal(err)
 	}

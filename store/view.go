@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"slices"
 
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -11,8 +10,19 @@ import (
 )
 
 // View references the shards of a retention policy that overlap r; policy ""
-// is the database's default.
+// is the database's default. It is the place that refuses an answer with holes.
 func (s *Store) View(database, policy string, r model.TimeRange) (scan.View, error) {
+	v, err := s.view(database, policy, r)
+	if err != nil {
+		return nil, err
+	}
+	return scan.Whole(v, r)
+}
+
+// Partial implements scan.Storage.
+func (s *Store) Partial() scan.Storage { return scan.PartialViews(s.view) }
+
+func (s *Store) view(database, policy string, r model.TimeRange) (scan.View, error) {
 	db, err := s.database(database)
 	if err != nil {
 		return nil, err
@@ -31,7 +41,7 @@ func (s *Store) View(database, policy string, r model.TimeRange) (scan.View, err
 	}
 	v := &view.View{
 		Key:  db.file().Key,
-		Lost: func() []scan.Loss { return slices.Clone(*s.logLosses.Load()) },
+		Lost: s.logLost.List,
 		Done: func() { _ = db.release() },
 	}
 	s.viewing.RLock() // a move is in all shards or in none

@@ -173,7 +173,7 @@ func timestamp(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC333
 
 // policy exports a retention policy, shard by shard in order of time.
 func (x *exporter) policy(ctx context.Context, d *meta.Database, rp *meta.RetentionPolicy) error {
-	view, err := x.src.View(d.Name, rp.Name, x.opt.Filter.Times())
+	view, err := x.opt.Filter.View(x.src, d, rp)
 	if err != nil {
 		return err
 	}
@@ -185,6 +185,11 @@ func (x *exporter) policy(ctx context.Context, d *meta.Database, rp *meta.Retent
 		}
 		if err := x.text(fmt.Sprintf("# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n", db, policy)); err != nil {
 			return err
+		}
+		for _, note := range scan.Notes(view, x.opt.Filter.Times()) {
+			if err := x.text("# " + note + "\n"); err != nil {
+				return err
+			}
 		}
 	}
 	for _, sh := range view.Shards() {

@@ -64,7 +64,7 @@ type rowExporter struct {
 
 // policy exports a retention policy by measurement, and a measurement by shard.
 func (x *rowExporter) policy(src Source, d *meta.Database, rp *meta.RetentionPolicy) error {
-	view, err := src.View(d.Name, rp.Name, x.filter.Times())
+	view, err := x.filter.View(src, d, rp)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/scan"
 )
 
 // Filter chooses data. The zero value is everything.
@@ -22,6 +23,31 @@ type Filter struct {
 	// slashes.
 	Measurements []string        `json:"measurements,omitempty"`
 	Range        model.TimeRange `json:"range"`
+	// Partial takes what is left where damage has taken points. Without it that is an
+	// error.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// View returns what the filter takes of a policy.
+func (f *Filter) View(src scan.Storage, d *meta.Database, rp *meta.RetentionPolicy) (scan.View, error) {
+	if f.Partial {
+		src = src.Partial()
+	}
+	return src.View(d.Name, rp.Name, f.Times())
+}
+
+// CheckWhole returns an error if damage has taken something of what the filter takes.
+func (f *Filter) CheckWhole(src scan.Storage, data *meta.Data) error {
+	for _, d := range data.Databases {
+		for _, rp := range f.policies(d) {
+			view, err := f.View(src, d, rp)
+			if err != nil {
+				return fmt.Errorf("%s.%s: %w", d.Name, rp.Name, err)
+			}
+			view.Release()
+		}
+	}
+	return nil
 }
 
 // Times returns the filter's range; the zero Range is all time.
@@ -146,6 +172,9 @@ func (f *Filter) Params() url.Values {
 		p.Add("measurement", m)
 	}
 	t := f.Times()
+	if f.Partial {
+		set("partial", "true")
+	}
 	set("start", strconv.FormatInt(t.Min, 10))
 	set("end", strconv.FormatInt(t.Max, 10))
 	return p
@@ -161,6 +190,7 @@ func ParseFilter(p url.Values) (f Filter, err error) {
 		}
 		f.Shards = append(f.Shards, id)
 	}
+	f.Partial = p.Get("partial") == "true"
 	f.Range = model.AllTime
 	for name, to := range map[string]*int64{"start": &f.Range.Min, "end": &f.Range.Max} {
 		if s := p.Get(name); s != "" {

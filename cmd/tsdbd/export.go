@@ -54,6 +54,7 @@ Examples:
 			measurementFlag(&opt.Filter),
 			&cli.BoolFlag{Name: "gzip", Destination: &opt.Gzip, Usage: "compress"},
 			&cli.BoolFlag{Name: "lponly", Destination: &opt.LinesOnly, Usage: "write no headers, and no comments that name databases into CSV"},
+			&cli.BoolFlag{Name: "partial", Destination: &opt.Filter.Partial, Usage: "export what is left where damage has taken points"},
 			&cli.IntFlag{Name: "workers", Destination: &opt.Workers, HideDefault: true, Usage: "read with `N` threads, not with one for each CPU; for line protocol"},
 		}),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {

@@ -23,7 +23,7 @@ func (a *API) metadata(c *Call) error {
 	if limits[0] == 0 {
 		return c.answer(struct{}{}, nil)
 	}
-	entries, err := a.opt.Engine.Metadata(c.Request.Context(), &c.Access, c.param("metric"), max(limits[0], 0), max(limits[1], 0))
+	entries, out, err := a.opt.Engine.Metadata(c.Request.Context(), &c.Access, c.param("metric"), max(limits[0], 0), max(limits[1], 0))
 	if err != nil {
 		return err
 	}
@@ -31,5 +31,5 @@ func (a *API) metadata(c *Call) error {
 	for _, e := range entries {
 		all[e.Metric] = append(all[e.Metric], described{e.Type, e.Unit, e.Help})
 	}
-	return c.answer(all, nil)
+	return c.answer(all, out)
 }

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tsdbd/model"
@@ -42,5 +43,55 @@ func (l *Loss) String() string {
 	}
 	return fmt.Sprintf("%s %s: damaged file set aside as %s", what, where, l.Path)
 }
+
+// DamageError says that an answer would not be whole.
+type DamageError struct{ Losses []Loss } // at least one
+
+func (e *DamageError) Error() string {
+	text := e.Losses[0].String()
+	if more := len(e.Losses) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more losses", more)
+	}
+	return text + ". For an answer from what is left, add partial=true to the request"
+}
+
+// Whole returns a view over r, or releases it and returns a *DamageError if damage has
+// taken something from r.
+func Whole(v View, r model.TimeRange) (View, error) {
+	if lost := lostIn(v, r); len(lost) > 0 {
+		v.Release()
+		return nil, &DamageError{lost}
+	}
+	return v, nil
+}
+
+// maxNotes is how many losses an answer tells one by one.
+const maxNotes = 8
+
+// Notes returns what an answer says of losses of a view in r: a short answer must not look
+// like a whole one.
+func Notes(v View, r model.TimeRange) (texts []string) {
+	lost := lostIn(v, r)
+	for i := range lost[:min(len(lost), maxNotes)] {
+		texts = append(texts, lost[i].String())
+	}
+	if more := len(lost) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("%d more damaged files were set aside", more))
+	}
+	return texts
+}
+
+func lostIn(v View, r model.TimeRange) []Loss {
+	return slices.DeleteFunc(slices.Clone(v.Losses()), func(l Loss) bool { return !l.Range.Overlaps(r) })
+}
+
+// PartialViews is a Storage whose views may lack what damage has taken.
+type PartialViews func(db, rp string, r model.TimeRange) (View, error)
+
+// View implements Storage.
+func (f PartialViews) View(db, rp string, r model.TimeRange) (View, error) { return f(db, rp, r) }
+
+// Partial implements Storage.
+func (f PartialViews) Partial() Storage { return f }
 
 func formatTime(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }

@@ -14,8 +14,12 @@ import (
 type Storage interface {
 	// View references the shards of a retention policy that overlap r. The
 	// caller must Release it. Unknown names give an error that is
-	// meta.ErrDatabaseNotFound or meta.ErrRetentionPolicyNotFound.
+	// meta.ErrDatabaseNotFound or meta.ErrRetentionPolicyNotFound. If damage has
+	// taken something from r, the error is a *DamageError.
 	View(db, rp string, r model.TimeRange) (View, error)
+	// Partial returns the storage whose views have what damage has left. Their
+	// Losses say what is missing.
+	Partial() Storage
 }
 
 // View is a referenced set of shards of one database and retention policy.

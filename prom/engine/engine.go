@@ -100,6 +100,9 @@ type Access struct {
 	// MayLack says that a database that does not exist is an empty one.
 	MayLack bool
 	User    string // shown in SHOW QUERIES
+	// Partial lets the request answer where damage has taken samples; the outcome warns
+	// of it. Without it the request fails.
+	Partial bool
 	// Account is charged for what the request holds, and stays the caller's. With
 	// nil the request has an account of its own.
 	Account *admission.Account

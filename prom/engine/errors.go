@@ -8,6 +8,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/meta"
+	"tsdbd/model/scan"
 	"tsdbd/query/admission"
 )
 
@@ -69,7 +70,9 @@ func classify(ctx context.Context, err error) error {
 		return &Error{Canceled, cause}
 	case errors.Is(err, meta.ErrDatabaseNotFound), errors.Is(err, meta.ErrRetentionPolicyNotFound):
 		return &Error{NotFound, err}
-	case errors.As(err, new(*admission.Panic)), errors.As(err, &storage), errors.Is(err, binio.ErrCorrupt):
+	case errors.As(err, &storage):
+		return &Error{Internal, storage.Err}
+	case errors.As(err, new(*admission.Panic)), errors.As(err, new(*scan.DamageError)), errors.Is(err, binio.ErrCorrupt):
 		return &Error{Internal, err}
 	}
 	return &Error{Execution, err}

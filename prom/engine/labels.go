@@ -112,15 +112,17 @@ func (e *Engine) LabelValues(ctx context.Context, l *Lookup, name string) ([]str
 // Metadata returns what senders said about metrics, sorted by metric: about one, or
 // about all if metric is "". Limits are of the metrics and of the entries of each; 0 is no
 // limit.
-func (e *Engine) Metadata(ctx context.Context, access *Access, metric string, limit, perMetric int) (entries []metadata.Entry, err error) {
+func (e *Engine) Metadata(ctx context.Context, access *Access, metric string, limit, perMetric int) (entries []metadata.Entry, out *Outcome, err error) {
+	out = new(Outcome)
+	warn := func(text string) { out.Warnings = append(out.Warnings, text) }
 	err = e.admit(ctx, access, func() string { return "metadata " + strconv.Quote(metric) }, func(r *run) error {
-		entries, err = metadata.Read(r.ctx, e.opt.Storage, access.DB, access.RP, metadata.ReadOptions{Metric: metric, Limit: limit, PerMetric: perMetric, Charge: r.keep})
+		entries, err = metadata.Read(r.ctx, r.storage(), access.DB, access.RP, metadata.ReadOptions{Metric: metric, Limit: limit, PerMetric: perMetric, Charge: r.keep, Warn: warn})
 		if r.lacks(err) {
 			return nil
 		}
 		return err
 	})
-	return entries, err
+	return entries, out, err
 }
 
 // list joins the texts that f finds for each selector.

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"tsdbd/meta"
+	"tsdbd/model/scan"
 	"tsdbd/prom/queryable"
 )
 
@@ -24,7 +25,7 @@ type source struct {
 // Querier implements storage.Queryable.
 func (s *source) Querier(mint, maxt int64) (storage.Querier, error) {
 	access := s.run.access
-	src := queryable.Source{Storage: s.run.opt.Storage, DB: access.DB, RP: access.RP, Charge: s.run.keep, Read: s.read}
+	src := queryable.Source{Storage: s.run.storage(), DB: access.DB, RP: access.RP, Charge: s.run.keep, Read: s.read}
 	q, err := src.Querier(mint, maxt)
 	if s.run.lacks(err) {
 		return storage.NoopQuerier(), nil
@@ -33,6 +34,14 @@ func (s *source) Querier(mint, maxt int64) (storage.Querier, error) {
 		return nil, err
 	}
 	return &querier{Querier: q, source: s}, nil
+}
+
+// storage returns what the request reads.
+func (r *run) storage() scan.Storage {
+	if r.access.Partial {
+		return r.opt.Storage.Partial()
+	}
+	return r.opt.Storage
 }
 
 // lacks reports whether an error means that the database is an empty one.

@@ -24,6 +24,8 @@ type ReadOptions struct {
 	// Charge is called before memory is taken, with its bytes. Its error ends Read.
 	// nil: memory has no bound.
 	Charge func(bytes int64) error
+	// Warn takes what the answer lacks. nil: nobody is told.
+	Warn func(text string)
 }
 
 // entryBytes is the memory of an entry without its texts: in a list, and among those that
@@ -46,6 +48,11 @@ func Read(ctx context.Context, storage scan.Storage, db, rp string, opt ReadOpti
 		return nil, err
 	}
 	defer view.Release()
+	if opt.Warn != nil {
+		for _, text := range scan.Notes(view, model.AllTime) {
+			opt.Warn(text)
+		}
+	}
 	r := reader{view: view, opt: opt, done: roaring.New(), newest: make(map[model.SeriesID]int64), known: make(map[Entry]int)}
 	for _, sh := range slices.Backward(view.Shards()) { // the newest first
 		if err := r.shard(ctx, sh); err != nil {

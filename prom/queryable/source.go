@@ -2,7 +2,6 @@ package queryable
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/prometheus/storage"
@@ -73,24 +72,11 @@ func (q *querier) shards(times model.TimeRange) []scan.Shard {
 	return out
 }
 
-// maxWarnings is how many losses an answer lists one by one.
-const maxWarnings = 8
-
-// warnings returns what damage has taken from the samples: a short answer must not look
-// like a whole one.
+// warnings returns what damage has taken from the samples.
 func (q *querier) warnings(times model.TimeRange) annotations.Annotations {
 	var out annotations.Annotations
-	n := 0
-	for _, l := range q.view.Losses() {
-		if !l.Range.Overlaps(times) {
-			continue
-		}
-		if n++; n <= maxWarnings {
-			out.Add(errors.New(l.String()))
-		}
-	}
-	if n > maxWarnings {
-		out.Add(fmt.Errorf("%d more damaged files were set aside", n-maxWarnings))
+	for _, text := range scan.Notes(q.view, times) {
+		out.Add(errors.New(text))
 	}
 	return out
 }

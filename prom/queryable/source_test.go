@@ -167,14 +167,25 @@ func TestExactName(t *testing.T) {
 	}
 }
 
-// TestLosses warns of damage between the times.
+// TestLosses fails over times with damage, and warns of it if the answer may be partial.
 func TestLosses(t *testing.T) {
 	s, _ := newSource(t, points)
 	store := s.Storage.(*scantest.Store)
-	for i := range maxWarnings + 2 {
+	for i := range 2 {
 		store.Lost = append(store.Lost, scan.Loss{Range: model.TimeRange{Min: 0, Max: 1}, Path: fmt.Sprint(i)})
 	}
-	for mint, want := range map[int64]int{0: maxWarnings + 1, 50: 0} {
+	if _, err := s.Querier(0, 100); !errors.As(err, new(*scan.DamageError)) {
+		t.Errorf("querier over damage: %v", err)
+	}
+	if _, err := s.Find(t.Context(), 0, 100, parse(t, "up")); !errors.As(err, new(*scan.DamageError)) {
+		t.Errorf("find over damage: %v", err)
+	}
+	for mint, want := range map[int64]int{0: 2, 50: 0} {
+		if want > 0 {
+			s.Storage = store.Partial()
+		} else {
+			s.Storage = store
+		}
 		q, err := s.Querier(mint, 100)
 		if err != nil {
 			t.Fatal(err)

@@ -59,6 +59,7 @@ func newBenchStore(hosts, rows, fields int, stats bool) *benchStore {
 }
 
 func (b *benchStore) View(db, rp string, r model.TimeRange) (scan.View, error) { return b, nil }
+func (b *benchStore) Partial() scan.Storage                                    { return b }
 func (b *benchStore) Shards() []scan.Shard                                     { return []scan.Shard{b} }
 
 func (b *benchStore) SeriesKey(id model.SeriesID) (string, error) {

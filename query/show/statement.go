@@ -43,6 +43,8 @@ type Statement struct {
 	MayRead, MaySee func(database string) bool
 	// Keep accounts for bytes that are held to the end of the statement.
 	Keep func(bytes int64) error
+	// Warn takes what the answer lacks; nil if it may lack nothing.
+	Warn func(text string)
 }
 
 // Database returns the database that a statement is about.

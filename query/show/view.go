@@ -44,6 +44,11 @@ func (s *Statement) view(db string, policies []string, r model.TimeRange) (*inde
 			return v, err
 		}
 		v.views = append(v.views, part)
+		if s.Warn != nil {
+			for _, text := range scan.Notes(part, r) {
+				s.Warn(text)
+			}
+		}
 		for _, shard := range part.Shards() {
 			v.shards = append(v.shards, shard.Charged(s.Keep))
 		}

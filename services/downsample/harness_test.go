@@ -20,6 +20,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/point"
+	"tsdbd/model/scan"
 	"tsdbd/query"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
@@ -45,7 +46,29 @@ type harness struct {
 	fail     func(measurement string, n int) error    // of writes of the service
 	failAt   func(measurement string, at int64) error // of rows of the service
 	memory   *admission.Memory
+	lost     []scan.Loss // of the policy raw
 }
+
+// damaged is a store that has lost points.
+type damaged struct {
+	*store.Store
+	h *harness
+}
+
+func (d damaged) View(db, rp string, r model.TimeRange) (scan.View, error) {
+	v, err := d.Store.View(db, rp, r)
+	if err != nil || rp != "raw" {
+		return v, err
+	}
+	return scan.Whole(damagedView{v, d.h.lost}, r)
+}
+
+type damagedView struct {
+	scan.View
+	lost []scan.Loss
+}
+
+func (v damagedView) Losses() []scan.Loss { return v.lost }
 
 func newHarness(t testing.TB) *harness {
 	h := &harness{t: t}
@@ -72,11 +95,11 @@ func (h *harness) open() {
 		h.t.Fatal(err)
 	}
 	h.executor = query.New(query.Options{
-		Storage: h.store, Admin: h.store, Now: clock, UseTiers: h.use, CompleteUntil: h.store.Touched().Until,
+		Storage: damaged{h.store, h}, Admin: h.store, Now: clock, UseTiers: h.use, CompleteUntil: h.store.Touched().Until,
 		Downsamples: func() map[uint64]show.Tier { return h.service.Tiers() },
 	})
 	h.service = New(Options{
-		Catalog: h.store.Catalog, Storage: h.store, Marks: h.store.Touched(), Applied: h.store.Applied, Now: clock, Rows: h.rows,
+		Catalog: h.store.Catalog, Storage: damaged{h.store, h}, Marks: h.store.Touched(), Applied: h.store.Applied, Now: clock, Rows: h.rows,
 		Logger: slog.New(slog.DiscardHandler),
 		Execute: func(ctx context.Context, db string, q *influxql.Query, rows func(*result.Series) error) error {
 			return h.execute(ctx, db, q, rows)

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"tsdbd/model"
+	"tsdbd/model/scan"
 	"tsdbd/query/admission"
 )
 
@@ -77,6 +79,54 @@ func TestFailures(t *testing.T) {
 		}
 		if n := testutil.ToFloat64(gauge{h.service, waitingDesc}); n != 0 {
 			t.Errorf("%s: %v windows waiting", name, n)
+		}
+	}
+}
+
+// TestDamagedSource: windows over points that damage has taken wait until the points are
+// back, all others are computed. No window is computed, or emptied, from holes.
+func TestDamagedSource(t *testing.T) {
+	for name, windows := range map[string]bool{"windows": true, "all that is there": false} {
+		h := hourly(t)
+		if err := h.load("raw", "m f=1 3600\nm f=2 90000"); err != nil { // two days, two shards
+			t.Fatal(err)
+		}
+		if err := h.settle(); err != nil {
+			t.Fatal(err)
+		}
+		before := h.contents("SELECT * FROM hours.m")
+		// Half of the first day is gone, as it were; what is marked is written after that.
+		h.lost = []scan.Loss{{Shard: 1, Range: model.TimeRange{Min: 0, Max: int64(24*time.Hour) - 1}, Path: "1.tsm"}}
+		if windows {
+			if err := h.load("raw", "m f=3 3601\nm f=4 90001"); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			h.must("DROP DOWNSAMPLE ON d FROM raw INTO hours; CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS max")
+		}
+		for range 5 {
+			h.round()
+			h.now = h.now.Add(time.Minute)
+		}
+		now := h.contents("SELECT * FROM hours.m")
+		if len(now) != len(before) {
+			t.Errorf("%s: %q over damage, before it %q", name, now, before)
+		}
+		if text := fmt.Sprint(now); windows && (strings.Contains(text, "3") || !strings.Contains(text, "4")) {
+			t.Errorf("%s: %s", name, text)
+		}
+		tier := h.service.Tiers()[h.store.Catalog().Database("d").Downsamples[0].ID]
+		if !strings.Contains(tier.Err, "points are missing in shard 1, 1970-01-01T00:00:00Z to 1970-01-01T23:59:59Z: damaged file set aside as 1.tsm") ||
+			windows && tier.Waiting == 0 || !windows && tier.Backfilled == 1 {
+			t.Errorf("%s: %+v", name, tier)
+		}
+		h.lost = nil
+		h.now = h.now.Add(time.Hour)
+		if err := h.settle(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if text := fmt.Sprint(h.contents("SELECT * FROM hours.m")); windows && !strings.Contains(text, "3") {
+			t.Errorf("%s: healed: %s", name, text)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func TestDamage(t *testing.T) {
 			}
 			count := func(what, q string, want int64) {
 				t.Helper()
-				got, err := s.Count("db", q)
+				got, err := s.Count("db", q, "partial")
 				switch {
 				case want == lost:
 					t.Logf("%s: %d rows, %v", what, got, err)
@@ -126,7 +126,7 @@ func TestDamage(t *testing.T) {
 			count("m", "SELECT count(v) FROM m", c.m)
 			count("late", "SELECT count(v) FROM late", c.late)
 			// Values that are served are the ones that were written.
-			status, body, err := s.Do(context.Background(), http.MethodPost, "/query", map[string][]string{"db": {"db"}, "q": {"SELECT v FROM m"}, "epoch": {"ns"}}, "")
+			status, body, err := s.Do(context.Background(), http.MethodPost, "/query", map[string][]string{"db": {"db"}, "q": {"SELECT v FROM m"}, "epoch": {"ns"}, "partial": {"true"}}, "")
 			if err != nil || status != http.StatusOK {
 				t.Fatalf("%d %v", status, err)
 			}
@@ -204,7 +204,7 @@ func TestOlderCopy(t *testing.T) {
 // askCSV returns the header of an answer in CSV.
 func askCSV(t *testing.T, s *Server) http.Header {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/query?db=db&q=SELECT+count(v)+FROM+late", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/query?partial=true&db=db&q=SELECT+count(v)+FROM+late", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,32 +217,36 @@ func askCSV(t *testing.T, s *Server) http.Header {
 	return resp.Header
 }
 
-// checkWarning holds that answers tell of lost data, those of times before the
-// data do not, and none does once an operator has cleared the quarantine.
+// checkWarning holds that queries fail where data was lost, unless they ask for what is
+// left; that those of times before the data do not, and none does once an operator has
+// cleared the quarantine.
 func checkWarning(t *testing.T, s *Server, warning string) {
 	t.Helper()
-	ask := func(where string) string {
+	ask := func(where, partial string) string {
 		t.Helper()
-		_, body, err := s.Do(context.Background(), http.MethodPost, "/query", map[string][]string{"db": {"db"}, "q": {"SELECT count(v) FROM late" + where}}, "")
+		_, body, err := s.Do(context.Background(), http.MethodPost, "/query", map[string][]string{"db": {"db"}, "q": {"SELECT count(v) FROM late" + where}, "partial": {partial}}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return body
 	}
 	if warning == "" {
-		if body := ask(""); strings.Contains(body, `"level":"warning"`) {
+		if body := ask("", "true"); strings.Contains(body, `"level":"warning"`) {
 			t.Errorf("a warning without a loss: %s", body)
 		}
 		return
 	}
-	if body := ask(""); !strings.Contains(body, `"messages":[{"level":"warning","text":"`+warning) || !strings.Contains(body, "quarantine/") {
+	if body := ask("", "false"); !strings.Contains(body, `"error":"`+warning) || !strings.Contains(body, "quarantine/") || !strings.Contains(body, "add partial=true") {
+		t.Errorf("no error %q: %s", warning, body)
+	}
+	if body := ask("", "true"); !strings.Contains(body, `"messages":[{"level":"warning","text":"`+warning) || !strings.Contains(body, "quarantine/") {
 		t.Errorf("no warning %q: %s", warning, body)
 	}
 	if h := askCSV(t, s); !strings.HasPrefix(h.Get("X-Influxdb-Warning"), warning) {
 		t.Errorf("no warning %q beside CSV: %v", warning, h)
 	}
-	if body := ask(" WHERE time < '1960-01-01T00:00:00Z'"); strings.Contains(warning, "shard") && strings.Contains(body, `"level":"warning"`) {
-		t.Errorf("a warning for times that lost nothing: %s", body)
+	if body := ask(" WHERE time < '1960-01-01T00:00:00Z'", "false"); strings.Contains(warning, "shard") && strings.Contains(body, "error") {
+		t.Errorf("an error for times that lost nothing: %s", body)
 	}
 	for _, pattern := range []string{"wal/quarantine", "db-*/quarantine", "db-*/shard-*/quarantine"} {
 		dirs, err := filepath.Glob(filepath.Join(s.Dir, pattern))
@@ -256,9 +260,9 @@ func checkWarning(t *testing.T, s *Server, warning string) {
 		}
 	}
 	deadline := time.Now().Add(time.Minute)
-	for strings.Contains(ask(""), `"level":"warning"`) {
+	for strings.Contains(ask("", "false"), `"error"`) {
 		if time.Now().After(deadline) {
-			t.Fatal("the quarantine was cleared, and answers still warn")
+			t.Fatal("the quarantine was cleared, and queries still fail")
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

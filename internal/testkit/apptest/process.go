@@ -68,8 +68,12 @@ func (s *Server) Health() (status int, text string) {
 
 // Count returns the only number of the answer to a SELECT of one value; 0 for
 // an empty answer.
-func (s *Server) Count(db, q string) (int64, error) {
-	status, body, err := s.Do(context.Background(), http.MethodPost, "/query", url.Values{"db": {db}, "q": {q}}, "")
+func (s *Server) Count(db, q string, flags ...string) (int64, error) {
+	form := url.Values{"db": {db}, "q": {q}}
+	for _, name := range flags {
+		form.Set(name, "true")
+	}
+	status, body, err := s.Do(context.Background(), http.MethodPost, "/query", form, "")
 	if err != nil || status != http.StatusOK {
 		return 0, fmt.Errorf("query %q: %d %.300s %w", q, status, body, err)
 	}

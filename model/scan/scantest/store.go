@@ -351,6 +351,17 @@ func (s *Store) FieldType(db, rp, measurement, field string, at int64) (model.Fi
 
 // View implements scan.Storage.
 func (s *Store) View(db, rp string, r model.TimeRange) (scan.View, error) {
+	v, err := s.view(db, rp, r)
+	if err != nil {
+		return nil, err
+	}
+	return scan.Whole(v, r)
+}
+
+// Partial implements scan.Storage.
+func (s *Store) Partial() scan.Storage { return scan.PartialViews(s.view) }
+
+func (s *Store) view(db, rp string, r model.TimeRange) (scan.View, error) {
 	if s.Viewing != nil {
 		s.Viewing()
 	}

@@ -68,7 +68,6 @@ type Planner struct {
 
 	views   map[viewKey]*openView
 	matches map[matchKey][]string // what regular expressions match
-	warned  int                   // losses reported so far
 }
 
 // viewKey names a retention policy.

@@ -8,6 +8,7 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/scan"
 	"tsdbd/query/engine/function"
 	"tsdbd/query/expr"
 )
@@ -36,7 +37,11 @@ func (x *Planner) openViews(sources influxql.Sources, r model.TimeRange) error {
 					x.views = map[viewKey]*openView{}
 				}
 				x.views[key] = open
-				x.warnOfLosses(v, r)
+				if x.Warn != nil {
+					for _, text := range scan.Notes(v, r) {
+						x.Warn(text)
+					}
+				}
 			}
 		}
 	}
