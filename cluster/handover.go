@@ -30,13 +30,26 @@ func unfit(s *peerStatus) string {
 	if s.Damage != "" {
 		reasons = append(reasons, "its data has damage: "+s.Damage)
 	}
+	if s.ClockWrong {
+		reasons = append(reasons, s.Clock)
+	}
 	return strings.Join(reasons, "; ")
 }
 
 // compareFlaws returns a negative number if it is better that a leads than b: it takes
-// writes, or has less damage.
+// writes, has less damage, or has the time that most voters have.
 func compareFlaws(a, b *peerStatus) int {
-	return cmp.Or(cmp.Compare(min(len(a.Refuses), 1), min(len(b.Refuses), 1)), cmp.Compare(a.Damaged, b.Damaged))
+	return cmp.Or(
+		cmp.Compare(flag(a.Refuses != ""), flag(b.Refuses != "")), cmp.Compare(a.Damaged, b.Damaged),
+		cmp.Compare(flag(a.ClockWrong), flag(b.ClockWrong)),
+	)
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // rival is another voter that answers.

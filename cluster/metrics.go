@@ -43,7 +43,7 @@ func metrics() []metric {
 		newMetric("applied_sequence", "Sequence of the last entry that this node has applied.", gauge, func(f *figures) float64 { return float64(f.applied) }),
 		newMetric("applied_index", "Index in the cluster's log of the last group that this node has applied.", gauge, func(f *figures) float64 { return float64(f.index) }),
 		newMetric("commit_index", "Index in the cluster's log up to which a majority has it, as far as this node knows.", gauge, func(f *figures) float64 { return float64(f.commit) }),
-		newMetric("lag_seconds", "Age of the state that this node has applied.", gauge, func(f *figures) float64 { return f.lag }),
+		newMetric("lag_seconds", "Age of the state that this node has applied, or the time since its start until that is known.", gauge, func(f *figures) float64 { return f.lag }),
 		newMetric("members", "Members of the cluster.", gauge, func(f *figures) float64 { return float64(f.voters + f.others) }),
 		newMetric("voters", "Members of the cluster that vote.", gauge, func(f *figures) float64 { return float64(f.voters) }),
 		newMetric("elections_total", "Times that this node began to lead.", counter, func(f *figures) float64 { return f.elections }),
@@ -71,7 +71,7 @@ func (n *Node) Collect(ch chan<- prometheus.Metric) {
 	}
 	r := n.replica.Stats()
 	f := &figures{
-		leads: n.replica.Leads(), term: r.Term, applied: r.Sequence, commit: r.Commit, index: r.Index, lag: n.replica.Lag().Seconds(),
+		leads: n.replica.Leads(), term: r.Term, applied: r.Sequence, commit: r.Commit, index: r.Index, lag: n.lag().Seconds(),
 		elections: float64(r.Epochs), forwarded: float64(n.forwarded.Load()), transfers: float64(n.transferred.Load()),
 		log: n.log.Stats(), logMax: n.opt.LogMaxBytes, refusals: len(n.transport.Refusals()),
 	}

@@ -47,6 +47,7 @@ type Node struct {
 	endLead context.CancelFunc // onLead's
 	sums    sums
 
+	opened    time.Time
 	giveAgain time.Time // giveWay's: not before
 
 	forwarded, transferred atomic.Int64
@@ -62,8 +63,9 @@ type Node struct {
 		problem  string   // why the node is not where it should be
 		restart  error    // what was sent to restart
 		silent   []string // members that do not answer
-		lead     *lead    // that requests are passed on to, or nil
-		ofStore  bool     // the store closes the log
+		clock    verdict
+		lead     *lead // that requests are passed on to, or nil
+		ofStore  bool  // the store closes the log
 		closed   bool
 	}
 }
@@ -84,7 +86,7 @@ func Open(ctx context.Context, opt Options) (_ *Node, err error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	n := &Node{opt: opt, fs: opt.FS, logger: opt.Logger, restart: make(chan error, 1)}
+	n := &Node{opt: opt, fs: opt.FS, logger: opt.Logger, restart: make(chan error, 1), opened: time.Now()}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.sums.open()
 	defer func() {

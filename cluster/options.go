@@ -37,7 +37,7 @@ type Options struct {
 	ElectionTimeout time.Duration // default 1 s
 	MaxLag          time.Duration // a node that is further behind does not answer queries itself; default 5 s
 	LogMaxBytes     int64         // of the log that is kept for nodes that were away; default 1 GiB
-	MaxClockSkew    time.Duration // see transport.Options
+	MaxClockSkew    time.Duration // a node whose clock differs by more from that of most voters is not to lead; default 1 minute
 
 	// Store has the options with which a node that founds a cluster opens the store
 	// that it has, to put its log into files.
@@ -59,6 +59,7 @@ type Options struct {
 func (o *Options) setDefaults() {
 	o.ElectionTimeout = cmp.Or(o.ElectionTimeout, time.Second)
 	o.MaxLag = cmp.Or(o.MaxLag, 5*time.Second)
+	o.MaxClockSkew = cmp.Or(o.MaxClockSkew, time.Minute)
 	o.LogMaxBytes = cmp.Or(o.LogMaxBytes, 1<<30)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

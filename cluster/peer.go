@@ -51,6 +51,12 @@ type peerStatus struct {
 	Damage  string  `json:"damage"`  // why no other node may copy its state
 	Damaged int     `json:"damaged"` // files and databases with damage
 	Problem string  `json:"problem"`
+
+	Now        int64  `json:"now"`         // its clock, in microseconds since 1970
+	Clock      string `json:"clock"`       // what is wrong with it
+	ClockWrong bool   `json:"clock_wrong"` // most voters have another time
+
+	ahead time.Duration // its clock, of that of the node that has asked
 }
 
 // listen opens the port of the node.
@@ -58,7 +64,7 @@ func (n *Node) listen() error {
 	var err error
 	n.transport, err = transport.Listen(transport.Options{
 		Bind: n.opt.Bind, Advertise: n.opt.address(), Secret: n.opt.Secret, TLS: n.opt.TLS,
-		Self: n.hello, MaxClockSkew: n.opt.MaxClockSkew, Logger: n.logger, Now: n.opt.Now,
+		Self: n.hello, Logger: n.logger, Now: n.opt.Now,
 		Resolve: n.opt.Resolve, Dial: n.opt.Dial, Listen: n.opt.Listen,
 	})
 	if err != nil {
@@ -325,9 +331,11 @@ func (n *Node) statusOf(ctx context.Context, address string) (*peerStatus, error
 	ctx, cancel := context.WithTimeout(ctx, n.timeout())
 	defer cancel()
 	s := new(peerStatus)
+	sent := n.opt.Now()
 	if err := n.get(ctx, address, "status", nil, s); err != nil {
 		return nil, plain(err)
 	}
+	s.ahead = clockOffset(s.Now, sent, n.opt.Now())
 	return s, nil
 }
 

@@ -18,6 +18,7 @@ func (n *Node) ownStatus() *peerStatus {
 	s := &peerStatus{
 		Name: n.opt.Name, Address: n.opt.address(), Version: n.opt.Version,
 		HasData: n.mu.hasData, Founder: n.opt.founder(), Voter: n.opt.Voter, Problem: n.mu.problem,
+		Now: n.opt.Now().UnixMicro(), Clock: n.mu.clock.text, ClockWrong: n.mu.clock.wrong,
 	}
 	if i := n.mu.identity; i != nil {
 		s.Cluster, s.ID, s.State, s.Joined, s.Seats = i.Cluster, i.ID, i.State, i.Joined, i.Seats
@@ -27,7 +28,7 @@ func (n *Node) ownStatus() *peerStatus {
 	if st == nil {
 		return s
 	}
-	s.Runs, s.Ready, s.Leads, s.Applied, s.Lag = true, n.replica.Ready(), n.replica.Leads(), n.replica.Applied(), n.replica.Lag().Seconds()
+	s.Runs, s.Ready, s.Leads, s.Applied, s.Lag = true, n.replica.Ready(), n.replica.Leads(), n.replica.Applied(), n.lag().Seconds()
 	d := n.opt.damage(st)
 	s.Refuses, s.Damage, s.Damaged = refuses(st), d.first, d.files
 	return s
@@ -90,6 +91,8 @@ func (n *Node) problemOf(p *peerStatus) string {
 	switch {
 	case problem != "":
 		return problem
+	case p.Clock != "":
+		return p.Clock
 	case !p.Ready:
 		return "it has not caught up with the leader since its start"
 	case p.Lag > n.opt.MaxLag.Seconds():
@@ -126,11 +129,20 @@ func (n *Node) role() string {
 	return admin.RoleFollower
 }
 
+// lag returns how old the state of this node is. As long as that is not known, it is the
+// time since the start.
+func (n *Node) lag() time.Duration {
+	if !n.replica.Ready() {
+		return time.Since(n.opened)
+	}
+	return n.replica.Lag()
+}
+
 // Health reports whether the node can do its part, and what it does.
 func (n *Node) Health() (ok bool, message string) {
 	role := n.role()
 	n.mu.Lock()
-	problem, restart, silent := n.mu.problem, n.mu.restart, n.mu.silent
+	problem, restart, silent, clock := n.mu.problem, n.mu.restart, n.mu.silent, n.mu.clock
 	n.mu.Unlock()
 	if restart != nil {
 		return false, restart.Error()
@@ -141,7 +153,7 @@ func (n *Node) Health() (ok bool, message string) {
 		ok = true
 	case admin.RoleFollower:
 		leader, _ := n.leader()
-		lag := n.replica.Lag()
+		lag := n.lag()
 		message = fmt.Sprintf("%s follows %s, %.1f s behind", n.opt.Name, nameOf(leader), lag.Seconds())
 		ok = n.replica.Ready() && lag <= n.opt.MaxLag
 	case admin.RoleCandidate:
@@ -154,6 +166,9 @@ func (n *Node) Health() (ok bool, message string) {
 	if problem != "" {
 		message += "; " + problem
 	}
+	if clock.text != "" {
+		message += "; " + clock.text
+	}
 	for _, name := range silent {
 		message += fmt.Sprintf("; %s is not reachable", name)
 	}
@@ -163,25 +178,47 @@ func (n *Node) Health() (ok bool, message string) {
 	return ok, message
 }
 
-// watchMembers keeps the names of the members that do not answer, for Health, which must
-// not wait for them. It runs until Close.
+// watchMembers keeps which members do not answer, and how this node's clock compares with
+// theirs: Health and the handover of the lead must not wait for that. It runs until Close.
 func (n *Node) watchMembers() {
 	for {
 		servers := n.members()
 		at := n.reach(n.ctx, servers)
 		var silent []string
+		var clocks []clock
+		voters := 0
 		for _, s := range servers {
-			if at[s.ID] == nil {
+			voter := s.Suffrage == raft.Voter
+			if voter {
+				voters++
+			}
+			if p := at[s.ID]; p != nil {
+				clocks = append(clocks, clock{p.Name, p.ahead, voter})
+			} else {
 				silent = append(silent, nameOf(s.ID))
 			}
 		}
+		now := judge(clocks, voters, n.opt.MaxClockSkew)
 		n.mu.Lock()
-		n.mu.silent = silent
+		before := n.mu.clock
+		n.mu.silent, n.mu.clock = silent, now
 		n.mu.Unlock()
+		if now.wrong != before.wrong || now.other != before.other {
+			n.tellClock(now)
+		}
 		select {
 		case <-n.ctx.Done():
 			return
 		case <-time.After(n.timeout()):
 		}
 	}
+}
+
+// tellClock logs what was found about the clock of this node.
+func (n *Node) tellClock(v verdict) {
+	if v.text == "" {
+		n.logger.Info("the clock agrees with those of the other nodes again", "node", n.opt.Name)
+		return
+	}
+	n.logger.Warn("the clocks of the nodes differ", "node", n.opt.Name, "reason", v.text)
 }

@@ -3,7 +3,7 @@
 //
 // A connection begins with a handshake. The nodes encrypt it, prove to each other
 // that they belong together, and exchange a Hello. Each node checks the Hello of the
-// other one: protocol versions, cluster, name, and clock. A node that refuses the
+// other one: protocol versions, cluster, and name. A node that refuses the
 // connection sends the reason as text; both nodes keep it for Refusals. After the
 // handshake the dialer names the kind of the connection, and the bytes that follow
 // belong to raft (Streams) or to HTTP (HTTP, Client). docs/formats/cluster-wire.md has

@@ -111,20 +111,3 @@ func FuzzFrame(f *testing.F) {
 		}
 	})
 }
-
-func TestClockOffset(t *testing.T) {
-	at := func(s float64) time.Time { return time.Unix(1000, 0).Add(time.Duration(s * float64(time.Second))) }
-	f := func(peer, sent, received float64, offset, sure float64) {
-		t.Helper()
-		o, s := clockOffset(at(peer), at(sent), at(received))
-		if o.Seconds() != offset || s.Seconds() != sure {
-			t.Errorf("%v between %v and %v: %v, %v", peer, sent, received, o, s)
-		}
-	}
-	f(1, 0, 2, 0, 0)
-	f(2, 0, 2, 1, 0) // the answer was at once
-	f(0, 0, 2, -1, 0)
-	f(10, 0, 2, 9, 8)
-	f(-10, 0, 2, -11, -10)
-	f(5, 0, 0, 5, 5)
-}

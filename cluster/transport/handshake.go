@@ -108,15 +108,13 @@ func (t *Transport) offer(ctx context.Context, raw net.Conn, address string, k K
 		return nil, t.explained(err, address, self)
 	}
 	peer, err := readHello(conn)
-	received := t.opt.Now()
 	if err != nil {
 		return nil, t.explained(err, address, self)
 	}
 	if _, err := expectFrame(conn, acceptFrame); err != nil {
 		return nil, of(err, peer)
 	}
-	offset, sure := clockOffset(peer.Clock, self.Clock, received)
-	if reason := t.objection(self, peer, offset, sure); reason != "" {
+	if reason := t.objection(self, peer); reason != "" {
 		return nil, refuse(conn, nil, &Refusal{Peer: peer.Name, Reason: reason})
 	}
 	if _, err := conn.Write(append(appendFrame(nil, acceptFrame, nil), byte(k))); err != nil {
@@ -128,7 +126,7 @@ func (t *Transport) offer(ctx context.Context, raw net.Conn, address string, k K
 	if err := raw.SetDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
-	t.memory.connected(Peer{Hello: peer, Offset: offset, Seen: received}, address, false)
+	t.memory.connected(Peer{Hello: peer, Seen: t.opt.Now()}, address, false)
 	return t.newConn(conn, raw, k, self, peer), nil
 }
 
@@ -215,7 +213,6 @@ func (t *Transport) failedAccept(host string, err error) {
 
 // accept is the handshake of the node that was dialed.
 func (t *Transport) accept(raw net.Conn, host string) (*Conn, error) {
-	began := t.opt.Now()
 	self := t.self()
 	first := &firstByte{Conn: raw}
 	if err := first.peek(); err != nil {
@@ -237,13 +234,9 @@ func (t *Transport) accept(raw net.Conn, host string) (*Conn, error) {
 			return nil, err
 		}
 		conn = encrypted
-		if t.security.key != nil { // the peer reads its clock after it has got the proof
-			began = t.opt.Now()
-		}
 	}
 	peer, err := readHello(conn)
-	received := t.opt.Now()
-	self.Clock = received
+	self.Clock = t.opt.Now()
 	hello := appendFrame(nil, helloFrame, appendHello(nil, self))
 	if err != nil {
 		var r *Refusal
@@ -252,8 +245,7 @@ func (t *Transport) accept(raw net.Conn, host string) (*Conn, error) {
 		}
 		return nil, t.explainedAccept(err, nil, host, self)
 	}
-	offset, sure := clockOffset(peer.Clock, began, received)
-	if reason := t.objection(self, peer, offset, sure); reason != "" {
+	if reason := t.objection(self, peer); reason != "" {
 		return nil, refuse(conn, hello, &Refusal{Peer: peer.Name, Address: peer.Address, Reason: reason})
 	}
 	if _, err := conn.Write(appendFrame(hello, acceptFrame, nil)); err != nil {
@@ -273,7 +265,7 @@ func (t *Transport) accept(raw net.Conn, host string) (*Conn, error) {
 	if err := raw.SetDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
-	t.memory.connected(Peer{Hello: peer, Offset: offset, Seen: received}, host, true)
+	t.memory.connected(Peer{Hello: peer, Seen: t.opt.Now()}, host, true)
 	return t.newConn(conn, raw, k, self, peer), nil
 }
 
@@ -337,10 +329,7 @@ func (t *Transport) explainedAccept(err error, offered []string, host string, se
 }
 
 // objection returns why this node refuses a peer, or "".
-func (t *Transport) objection(self, peer Hello, offset, sure time.Duration) string {
-	if sure.Abs() > t.opt.MaxClockSkew {
-		return clockReason(self, peer, offset)
-	}
+func (t *Transport) objection(self, peer Hello) string {
 	if reason := check(self, peer); reason != "" {
 		return reason
 	}

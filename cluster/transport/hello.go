@@ -24,7 +24,7 @@ type Hello struct {
 	Name    string    // of the node
 	ID      string    // raft server id, "" if the node has none yet
 	Address string    // where other nodes reach the node; "": Options.Advertise
-	Clock   time.Time // wall clock when the Hello was sent; the transport sets it
+	Clock   time.Time // wall clock when the Hello was sent; the transport sets it, and no check uses it
 }
 
 // String returns name and address, by which an operator knows the node.
@@ -111,32 +111,4 @@ func check(self, peer Hello) string {
 			self.Name, peer.Address, peer.ID, self.Address, self.ID)
 	}
 	return ""
-}
-
-// clockReason is the reason to refuse a peer whose clock is ahead by offset.
-func clockReason(self, peer Hello, offset time.Duration) string {
-	way, by := "ahead of", offset.Abs()
-	if offset < 0 {
-		way = "behind"
-	}
-	unit := time.Millisecond
-	if by > time.Minute {
-		unit = time.Second
-	}
-	return fmt.Sprintf("clock of %s is %s %s that of %s: set it (NTP), the node then connects by itself", peer, by.Round(unit), way, self)
-}
-
-// clockOffset returns how far the clock of a peer is ahead. The peer read its clock at
-// some time between sent and received, by the clock of this node; the middle counts.
-// sure is the part of the offset that the unknown time cannot explain.
-func clockOffset(peer, sent, received time.Time) (offset, sure time.Duration) {
-	half := received.Sub(sent) / 2
-	offset = peer.Sub(sent.Add(half))
-	switch {
-	case offset > half:
-		return offset, offset - half
-	case offset < -half:
-		return offset, offset + half
-	}
-	return offset, 0
 }

@@ -34,7 +34,6 @@ type Options struct {
 	// Certificates must name the advertised one.
 	Resolve func(address string) string
 
-	MaxClockSkew     time.Duration // 0: 1 minute
 	HandshakeTimeout time.Duration // of a whole handshake; 0: 10 seconds
 	WriteTimeout     time.Duration // in which a write must make progress; 0: 30 seconds
 
@@ -46,9 +45,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.MaxClockSkew == 0 {
-		o.MaxClockSkew = time.Minute
-	}
 	if o.HandshakeTimeout == 0 {
 		o.HandshakeTimeout = 10 * time.Second
 	}

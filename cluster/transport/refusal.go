@@ -51,8 +51,7 @@ func (r *Refusal) key() string {
 // Peer is a node that was connected.
 type Peer struct {
 	Hello
-	Offset time.Duration // of its clock, positive if it is ahead; the error is at most half a round trip
-	Seen   time.Time     // when it was connected last
+	Seen time.Time // when it was connected last
 }
 
 // memory keeps what is known about peers, within bounds.

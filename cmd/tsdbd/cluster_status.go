@@ -75,7 +75,8 @@ func memberRole(m admin.Member) string {
 
 // lag returns how far a node is behind, to a hundredth of a second.
 func lag(seconds float64) string {
-	return time.Duration(seconds * float64(time.Second)).Round(10 * time.Millisecond).String()
+	const most = 1e9 // more does not fit into a Duration
+	return time.Duration(min(seconds, most) * float64(time.Second)).Round(10 * time.Millisecond).String()
 }
 
 func ofTotal(bytes int64) string {
