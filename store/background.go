@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/shard"
+	"tsdbd/store/due"
 	"tsdbd/store/move"
 )
 
@@ -79,54 +80,26 @@ func (s *Store) shrinkLog() {
 	s.applying.Unlock()
 }
 
-// nextFlush chooses the shard to flush next, or nil: one with very many moves that wait
-// for it; one whose cache is above the mark; the largest when all caches together are above half the hard mark;
-// the one that pins the oldest segment when the log is large; one without
-// writes for a while; one whose last flush failed, when its time has come.
+// nextFlush chooses the shard to flush next, or nil. See package due.
 func (s *Store) nextFlush() *shardEntry {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	now := time.Now()
-	var failed, moved, largest, oldest, idle *shardEntry
-	var largestBytes int64
-	s.unflushedLocked(func(e *shardEntry) bool {
-		if now.Before(e.tries.retryAt) {
-			return true
-		}
-		if e.tries.pending != nil {
-			failed = e
-			return false
-		}
-		if _, waiting := e.Moves(); waiting >= move.FlushAt {
-			moved = e
-		}
-		if n := e.ActiveBytes(); largest == nil || n > largestBytes {
-			largest, largestBytes = e, n
-		}
-		if oldest == nil {
-			oldest = e
-		}
-		if now.Sub(e.LastWrite()) > s.opt.FlushIdle {
-			idle = e
-		}
-		return true
+	return due.Next(s.mu.unflushed.All(), due.Marks[*shardEntry]{
+		Bytes: s.opt.FlushBytes, All: s.held() > s.opt.CacheBytes/2, Idle: s.opt.FlushIdle,
+		Log: func(oldest *shardEntry) bool {
+			first := s.mu.refused.First() // a flush makes no room if that keeps the log
+			return s.log.Stats().DiskBytes > s.opt.LogBytes && (first == 0 || oldest.place.Since < first)
+		},
 	})
-	switch {
-	case failed != nil:
-		return failed
-	case moved != nil:
-		return moved
-	case largest == nil:
-		return nil
-	case largestBytes > s.opt.FlushBytes || s.held() > s.opt.CacheBytes/2:
-		return largest
-	case s.log.Stats().DiskBytes > s.opt.LogBytes:
-		// It makes room only if nothing else keeps the log.
-		if first := s.pinnedLocked(); first == 0 || oldest.unflushedSince < first {
-			return oldest
-		}
-	}
-	return idle
+}
+
+// Failed is for package due. s.mu is held.
+func (e *shardEntry) Failed() (bool, time.Time) { return e.tries.pending != nil, e.tries.retryAt }
+
+// ManyMoves is for package due.
+func (e *shardEntry) ManyMoves() bool {
+	_, waiting := e.Moves()
+	return waiting >= move.FlushAt
 }
 
 // nextSync chooses the database whose series file is to write the keys that it

@@ -131,7 +131,7 @@ func (s *Store) refusedError(want func(*meta.Database, *meta.RetentionPolicy, *m
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, d := range s.catalog.Data().Databases {
-		err := s.refusedLocked(d.ID)
+		err := s.mu.refused.Error(d.ID)
 		if err == nil {
 			continue
 		}

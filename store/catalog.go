@@ -131,7 +131,7 @@ func (s *Store) bringInStep(cmd meta.Command, before, after *meta.Data) error {
 		switch {
 		case e != nil:
 			delete(s.mu.shards, id)
-			s.displaceLocked(e)
+			s.mu.unflushed.Remove(&e.place)
 		case s.mu.databases[database] == nil:
 			continue // it may have files: the next start deals with them
 		}

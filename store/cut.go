@@ -22,7 +22,7 @@ func (s *Store) Cut() (*content.Cut, error) {
 	}
 	for _, d := range c.Catalog.Databases {
 		s.mu.RLock()
-		db, err := s.mu.databases[d.ID], s.refusedLocked(d.ID)
+		db, err := s.mu.databases[d.ID], s.mu.refused.Error(d.ID)
 		s.mu.RUnlock()
 		if err != nil {
 			c.Release()

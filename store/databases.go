@@ -52,7 +52,7 @@ func (s *Store) database(name string) (*database, error) {
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, name)
 	}
 	s.mu.RLock()
-	db, refused := s.mu.databases[d.ID], s.refusedLocked(d.ID)
+	db, refused := s.mu.databases[d.ID], s.mu.refused.Error(d.ID)
 	s.mu.RUnlock()
 	if db != nil || refused != nil {
 		return db, refused
@@ -66,7 +66,7 @@ func (s *Store) openedDatabase(id uint32) (*database, error) {
 	s.opening.Lock()
 	defer s.opening.Unlock()
 	s.mu.RLock()
-	db, refused := s.mu.databases[id], s.refusedLocked(id)
+	db, refused := s.mu.databases[id], s.mu.refused.Error(id)
 	s.mu.RUnlock()
 	if db != nil || refused != nil {
 		return db, refused

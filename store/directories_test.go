@@ -522,8 +522,8 @@ func TestSwappedShards(t *testing.T) {
 	before := contents(fs, "/data/db-1")
 	s := openTest(t, fs, testOptions(fs))
 	s.refusedFor("a", "/data/db-1/shard-1/"+manifest.Name, "belongs to shard 2")
-	if !errors.Is(s.refusedErrors()[0], identity.ErrForeign) {
-		t.Errorf("%v", s.refusedErrors())
+	if !errors.Is(s.mu.refused.Errors()[0], identity.ErrForeign) {
+		t.Errorf("%v", s.mu.refused.Errors())
 	}
 	s.must(s.Close())
 	if after := contents(fs, "/data/db-1"); !maps.Equal(before, after) {

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsdbd/internal/binio"
 	"tsdbd/shard/repair"
 	"tsdbd/store/figures"
 )
@@ -48,7 +46,7 @@ func (s *Store) Figures() figures.Figures {
 func (s *Store) State() figures.State {
 	st := figures.State{
 		DiskFull: s.space.Full(), Trouble: s.space.Trouble(), Catalog: s.catalog.Err(),
-		Unopened: s.refusedErrors(), Quarantined: s.quarantined(), Damaged: s.damaged(), LogDamage: s.log.Damage(),
+		Quarantined: s.quarantined(), LogDamage: s.log.Damage(),
 	}
 	if p := s.failure.Load(); p != nil {
 		st.Failure = *p
@@ -56,10 +54,13 @@ func (s *Store) State() figures.State {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, e := range s.mu.shards {
+		st.Damaged = append(st.Damaged, e.Damaged()...)
 		if e.tries.failures > 0 {
 			st.FailingShards, st.Flush = st.FailingShards+1, e.tries.failed
 		}
 	}
+	st.Unopened = s.mu.refused.Errors()
+	st.Sort()
 	return st
 }
 
@@ -78,23 +79,10 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	f.Collect(ch)
 }
 
-// quarantined returns the files and directories in quarantine, sorted.
+// quarantined returns the files and directories in quarantine.
 func (s *Store) quarantined() (out []repair.Quarantined) {
 	for _, q := range s.quarantines() {
 		out = append(out, q.List()...)
 	}
-	slices.SortFunc(out, func(a, b repair.Quarantined) int { return strings.Compare(a.Path, b.Path) })
-	return out
-}
-
-// damaged returns the damage of the shards' files that stay in service, as far
-// as reads have met it, sorted.
-func (s *Store) damaged() (out []*binio.CorruptError) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, e := range s.mu.shards {
-		out = append(out, e.Damaged()...)
-	}
-	slices.SortFunc(out, func(a, b *binio.CorruptError) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }

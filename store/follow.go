@@ -369,19 +369,15 @@ func (f *follower) pin(e *entry.Entry) {
 	}
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
-	note := func(id uint32) {
-		if r := f.s.mu.refused[id]; r != nil && r.first == 0 {
-			r.first = e.Sequence
-		}
-	}
+	pin := func(id uint32) { f.s.mu.refused.Pin(id, e.Sequence) }
 	for i := range e.Writes {
-		note(e.Writes[i].Database)
+		pin(e.Writes[i].Database)
 	}
 	for i := range e.Deletes {
-		note(e.Deletes[i].Database)
+		pin(e.Deletes[i].Database)
 	}
 	if e.Move != nil {
-		note(e.Move.Database)
+		pin(e.Move.Database)
 	}
 }
 

@@ -11,39 +11,7 @@ func (s *Store) refuse(id uint32, name string, first uint64, err error) {
 	s.logger.Error("database does not open, the others do", "db", name, "err", err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.refused[id] = &refused{name: name, err: err, first: first}
-}
-
-// refusedLocked returns why a database does not open, nil if it does. s.mu is held.
-func (s *Store) refusedLocked(id uint32) error {
-	if r := s.mu.refused[id]; r != nil {
-		return &layout.RefusedError{Database: r.name, Err: r.err}
-	}
-	return nil
-}
-
-// refusedErrors returns why databases do not open, in the catalog's order.
-func (s *Store) refusedErrors() (out []error) {
-	data := s.catalog.Data()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, d := range data.Databases {
-		if err := s.refusedLocked(d.ID); err != nil {
-			out = append(out, err)
-		}
-	}
-	return out
-}
-
-// pinnedLocked returns the sequence of the first entry of the log that a database
-// needs which does not open, 0 if there is none. s.mu is held.
-func (s *Store) pinnedLocked() (first uint64) {
-	for _, r := range s.mu.refused {
-		if r.first != 0 && (first == 0 || r.first < first) {
-			first = r.first
-		}
-	}
-	return first
+	s.mu.refused[id] = &layout.RefusedError{Database: name, Err: err, First: first}
 }
 
 // unload closes a database that turned out to contradict the log while that was
@@ -56,7 +24,7 @@ func (s *Store) unload(db *database) error {
 	for id, e := range s.mu.shards {
 		if e.db == db {
 			delete(s.mu.shards, id)
-			s.displaceLocked(e)
+			s.mu.unflushed.Remove(&e.place)
 			shards = append(shards, e)
 		}
 	}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"log/slog"
@@ -22,6 +21,7 @@ import (
 	"tsdbd/store/cardinality"
 	"tsdbd/store/exemplars"
 	"tsdbd/store/figures"
+	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
 	"tsdbd/store/loss"
 	"tsdbd/store/merges"
@@ -29,6 +29,7 @@ import (
 	"tsdbd/store/settings"
 	"tsdbd/store/space"
 	"tsdbd/store/touched"
+	"tsdbd/store/unflushed"
 )
 
 // The types of store/settings, by which the store is opened.
@@ -80,9 +81,9 @@ type Store struct {
 		ordered.RWMutex
 		databases map[uint32]*database
 		shards    map[uint64]*shardEntry
-		dropped   leftovers           // out of the catalog, files not yet removed
-		refused   map[uint32]*refused // databases that do not open
-		unflushed *list.List          // of the *shardEntry in shards that have anything unflushed; see unflushed
+		dropped   leftovers // out of the catalog, files not yet removed
+		refused   layout.Refused
+		unflushed unflushed.List[*shardEntry]
 		closed    bool
 	}
 
@@ -137,8 +138,9 @@ type Store struct {
 // shardEntry is an open shard and whose it is.
 type shardEntry struct {
 	*shard.Shard
-	db *database
-	unflushed
+	db           *database
+	place        unflushed.Place // in Store.mu.unflushed, if not everything is in files
+	countedBytes int64           // bytes in Store.cached
 
 	// tries is about flushes that failed. It changes with Store.flushing and Store.mu
 	// held.
@@ -172,9 +174,8 @@ func newStore(dir string, opt Options) *Store {
 	s.slots.Counters, s.slots.Logger = &s.counters, s.logger
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards = make(map[uint64]*shardEntry)
-	s.mu.refused = make(map[uint32]*refused)
+	s.mu.refused = make(layout.Refused)
 	s.mu.dropped.shards, s.mu.dropped.databases = make(map[uint64]droppedShard), make(map[uint32]*database)
-	s.mu.unflushed = list.New()
 	s.space = space.New(s.fs, dir, time.Now)
 	s.exemplars = exemplars.New(opt.Exemplars, opt.CacheBytes/8)
 	s.quarantine = repair.NewQuarantine(s.fs, dir, s.logger)
@@ -216,22 +217,6 @@ type leftovers struct {
 type droppedShard struct {
 	*shardEntry        // nil: it was not open, for no point was ever written to it
 	database    uint32 // whose it was
-}
-
-// unflushed is a shardEntry's place among them.
-type unflushed struct {
-	unflushedElem  *list.Element // in Store.mu.unflushed, nil if everything is in files
-	unflushedSince uint64        // sequence of the first entry, if there is an element
-	countedBytes   int64         // bytes in Store.cached
-}
-
-// refused is a database that does not open, because its files contradict the
-// catalog or the log. Its directory stays as it is, and so does what the log has
-// of it.
-type refused struct {
-	name  string
-	err   error
-	first uint64 // sequence of the first entry of the log that names it; 0: none
 }
 
 func (s *Store) writable() error {

@@ -97,21 +97,20 @@ func (s *testStore) checkUnflushed(seed uint64, step int) {
 		if ok {
 			dirty++
 		}
-		if ok != (e.unflushedElem != nil) || ok && (e.unflushedSince < first || e.unflushedSince > s.applying.sequence) {
-			s.t.Fatalf("seed %d, step %d: shard %d has place %t since %d; %t, %d", seed, step, e.ID(), e.unflushedElem != nil, e.unflushedSince, ok, first)
+		if ok != e.place.Taken() || ok && (e.place.Since < first || e.place.Since > s.applying.sequence) {
+			s.t.Fatalf("seed %d, step %d: shard %d has place %t since %d; %t, %d", seed, step, e.ID(), e.place.Taken(), e.place.Since, ok, first)
 		}
 	}
 	if cached := s.memory.cached.Load(); cached != bytes {
 		s.t.Fatalf("seed %d, step %d: %d bytes are counted, the shards have %d", seed, step, cached, bytes)
 	}
-	s.unflushedLocked(func(e *shardEntry) bool {
-		if e.unflushedSince < last {
-			s.t.Fatalf("seed %d, step %d: shard %d stands behind %d with %d", seed, step, e.ID(), last, e.unflushedSince)
+	for e := range s.mu.unflushed.All() {
+		if e.place.Since < last {
+			s.t.Fatalf("seed %d, step %d: shard %d stands behind %d with %d", seed, step, e.ID(), last, e.place.Since)
 		}
-		last = e.unflushedSince
+		last = e.place.Since
 		dirty--
-		return true
-	})
+	}
 	if dirty != 0 {
 		s.t.Fatalf("seed %d, step %d: the list lacks %d shards", seed, step, dirty)
 	}

@@ -4,6 +4,8 @@ package figures
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"tsdbd/internal/binio"
@@ -75,6 +77,12 @@ type State struct {
 	Quarantined []repair.Quarantined
 	Damaged     []*binio.CorruptError // files in service, as far as reads have met it
 	LogDamage   []wal.Damage
+}
+
+// Sort brings what is wrong with files in the order of their paths.
+func (s *State) Sort() {
+	slices.SortFunc(s.Quarantined, func(a, b repair.Quarantined) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(s.Damaged, func(a, b *binio.CorruptError) int { return strings.Compare(a.Path, b.Path) })
 }
 
 // Health reports whether the store takes writes, and the worst of what is wrong.

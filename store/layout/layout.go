@@ -145,25 +145,6 @@ func CheckFiles(fsys vfs.FS, dir, database string) error {
 	return fmt.Errorf("%s is missing or empty: %w, put them back or drop the database", dir, ErrFilesGone)
 }
 
-// RefusedError says that a database does not open, and why. It is temporary: an
-// operator can put the right files back, and until then clients are to keep
-// their data.
-type RefusedError struct {
-	Database string
-	Err      error
-}
-
-// Error names the database and the reason.
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("database %s does not open: %v", e.Database, e.Err)
-}
-
-// Unwrap returns the reason.
-func (e *RefusedError) Unwrap() error { return e.Err }
-
-// Temporary reports that the same request may succeed later.
-func (e *RefusedError) Temporary() bool { return true }
-
 // Refusable reports whether an error makes one database unusable, and not the
 // store.
 func Refusable(err error) bool {
