@@ -9,9 +9,14 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tsdbd/transfer"
 )
 
 // Leads reports whether this node takes writes.
@@ -31,6 +36,34 @@ func (n *Node) Position() uint64 {
 		return 0
 	}
 	return n.replica.Applied()
+}
+
+// disksHeader says on how many disks a write is at least that is acknowledged.
+const disksHeader = "X-Tsdbd-Disks"
+
+// Stamp is called before a request is answered. What it returns adds to the header of
+// the answer how far this node has applied the log and, for what only the leader does, on
+// how many disks it is at least: the membership may have changed meanwhile.
+func (n *Node) Stamp(leader bool) func(http.Header) {
+	before := n.disks()
+	return func(h http.Header) {
+		h.Set(transfer.PositionHeader, strconv.FormatUint(n.Position(), 10))
+		if leader {
+			h.Set(disksHeader, strconv.Itoa(min(before, n.disks())))
+		}
+	}
+}
+
+// disks returns on how many disks something is when it is acknowledged: on those of most
+// voters.
+func (n *Node) disks() int {
+	voters := 0
+	for _, s := range n.members() {
+		if s.Suffrage == raft.Voter {
+			voters++
+		}
+	}
+	return voters/2 + 1
 }
 
 // Read returns when this node may answer a query: it has applied the log up to

@@ -147,6 +147,58 @@ func TestFoundedAlone(t *testing.T) {
 	}
 }
 
+// TestDisks: answers to writes, the status and the health say on how many disks an
+// acknowledged write is at least.
+func TestDisks(t *testing.T) {
+	g := newGroup(t, "n1", "n2", "n3")
+	for _, name := range []string{"n2", "n3"} {
+		g.server(name).options = func(o *Options) { o.Voter = false }
+	}
+	g.start("n1", "n2", "n3")
+	g.await("three nodes", func() bool {
+		for _, name := range g.join {
+			if n, _ := g.servers[name].now(); n == nil || !n.replica.Ready() {
+				return false
+			}
+		}
+		return true
+	})
+	n1, _ := g.servers["n1"].now()
+	said := func(stamp func(http.Header)) string {
+		h := http.Header{}
+		stamp(h)
+		if h.Get("X-Tsdbd-Position") == "" {
+			t.Errorf("no position: %v", h)
+		}
+		return h.Get("X-Tsdbd-Disks")
+	}
+	of := func(disks string) {
+		t.Helper()
+		for _, name := range g.join {
+			n, _ := g.servers[name].now()
+			g.await(name+" says "+disks, func() bool {
+				_, text := n.Health()
+				return strings.Contains(text, "acknowledged writes are on "+disks+" of 3 disks") && fmt.Sprint(n.Status().Disks) == disks
+			})
+			if got := said(n.Stamp(true)); got != disks {
+				t.Errorf("%s stamps %s disks, want %s", name, got, disks)
+			}
+		}
+	}
+	of("1")
+	before := n1.Stamp(true)
+	g.done("n1", "POST add?name=n2")
+	of("2")
+	if got := said(before); got != "1" {
+		t.Errorf("a write from before the second vote is on %s disks", got)
+	}
+	g.done("n1", "POST add?name=n3")
+	of("2")
+	if got := said(n1.Stamp(false)); got != "" {
+		t.Errorf("the answer to a query is on %s disks", got)
+	}
+}
+
 // TestWaitingDirectory: the directory of a node that waits is still free. A copy of it is
 // that of another node, and a single server may write to it.
 func TestWaitingDirectory(t *testing.T) {
@@ -178,6 +230,7 @@ func TestWaitingDirectory(t *testing.T) {
 // TestFoundingSteps cuts the power at each operation of a founding, at the founder and at
 // another node. What is left is a node that waits under the same id, or a whole member.
 func TestFoundingSteps(t *testing.T) {
+	t.Parallel()
 	const cluster = "00112233445566778899aabbccddeeff"
 	random := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	for _, name := range []string{"n1", "n2"} {
@@ -220,24 +273,22 @@ func TestFoundingSteps(t *testing.T) {
 			ops := f.FailFrom(op, errors.New("power cut"))
 			sat := n.sit(cluster, seats, 0)
 			f.SetHook(nil)
-			for range 2 {
-				left := f.CrashLocked(random, random.Float64())
-				i, err := readIdentity(left, "/d")
-				switch {
-				case err != nil || i == nil || i.ID != id:
-					t.Fatalf("%s, operation %d: %+v %v", name, op, i, err)
-				case i.State == stateMember:
+			left := f.CrashLocked(random, random.Float64())
+			i, err := readIdentity(left, "/d")
+			switch {
+			case err != nil || i == nil || i.ID != id:
+				t.Fatalf("%s, operation %d: %+v %v", name, op, i, err)
+			case i.State == stateMember:
+				err = whole(left)
+			case sat == nil:
+				err = errors.New("the node still waits")
+			default:
+				if err = node(left).sit(cluster, seats, 0); err == nil {
 					err = whole(left)
-				case sat == nil:
-					err = errors.New("the node still waits")
-				default:
-					if err = node(left).sit(cluster, seats, 0); err == nil {
-						err = whole(left)
-					}
 				}
-				if err != nil {
-					t.Fatalf("%s, operation %d, in the state %s: %v", name, op, i.State, err)
-				}
+			}
+			if err != nil {
+				t.Fatalf("%s, operation %d, in the state %s: %v", name, op, i.State, err)
 			}
 			if ops() < op {
 				if op < 20 {
@@ -257,25 +308,24 @@ func TestFoundingPowerCuts(t *testing.T) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			g := newGroup(t, "n1", "n2", "n3")
 			random := rand.New(rand.NewPCG(testseed.Of(t), uint64(round)))
-			disks := map[string]*vfstest.FS{}
 			for _, name := range g.join {
 				s := g.server(name)
-				disks[name], s.dir = vfstest.New(), "/"+name
-				if err := errors.Join(disks[name].MkdirAll(s.dir), disks[name].SyncDir("/")); err != nil {
+				disk := vfstest.New()
+				s.dir, s.store.FS = "/"+name, disk
+				s.options = func(o *Options) { o.FS = s.store.FS }
+				if err := errors.Join(disk.MkdirAll(s.dir), disk.SyncDir("/")); err != nil {
 					t.Fatal(err)
 				}
-				disks[name].FailFrom(random.IntN(120), errors.New("power cut"))
-				s.options = func(o *Options) { o.FS = disks[name] }
-				s.store.FS = disks[name]
+				disk.FailFrom(random.IntN(120), errors.New("power cut"))
 			}
 			g.start(g.join...)
 			for _, name := range g.join {
-				if err := g.servers[name].ended(); err == nil {
+				s := g.servers[name]
+				if err := s.ended(); err == nil {
 					t.Fatalf("the power of %s is not cut", name)
 				}
-				disks[name] = disks[name].CrashLocked(random, random.Float64())
-				g.servers[name].store.FS = disks[name]
-				g.start(name)
+				s.store.FS = s.store.FS.(*vfstest.FS).CrashLocked(random, random.Float64())
+				s.start()
 			}
 			g.voters("n1", "n2", "n3")
 			g.create("n2", "d")

@@ -57,7 +57,7 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 		return s
 	}
 	figures := n.replica.Stats()
-	s.Term, s.Commit, s.LogBytes = figures.Term, figures.Commit, n.log.Stats().Bytes
+	s.Term, s.Commit, s.LogBytes, s.Disks = figures.Term, figures.Commit, n.log.Stats().Bytes, n.disks()
 	leader, _ := n.leader()
 	s.Leader = nameOf(leader)
 	servers := n.members()
@@ -162,6 +162,9 @@ func (n *Node) Health() (ok bool, message string) {
 		message = fmt.Sprintf("%s copies the state of another node", n.opt.Name)
 	default:
 		message = fmt.Sprintf("%s joins the cluster", n.opt.Name)
+	}
+	if n.current() != nil {
+		message += fmt.Sprintf("; acknowledged writes are on %d of %d disks", n.disks(), len(n.members()))
 	}
 	if problem != "" {
 		message += "; " + problem

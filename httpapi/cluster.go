@@ -34,6 +34,10 @@ type Cluster interface {
 	Read(ctx context.Context, position uint64, strong bool) (forward bool, behind time.Duration, err error)
 	// Position returns how far this node has applied the log.
 	Position() uint64
+	// Stamp is called before a request is answered here. What it returns adds to the
+	// header of the answer, when that begins, the position and, for what only the leader
+	// does, on how many disks it is.
+	Stamp(leader bool) func(http.Header)
 }
 
 // behindHeader is how old an answer may be, in seconds. It is there if the node has no
@@ -104,7 +108,7 @@ func (h *Handler) answer(w *response, r *request, rt *route, serve handle) error
 	} else if err != nil {
 		return err
 	}
-	w.position = h.opt.Cluster.Position
+	w.stamp = h.opt.Cluster.Stamp(place == query.Leader)
 	err := h.admitted(w, r, rt, serve)
 	if isRefusal(err) && w.status == 0 && h.mayForward(r) && r.whole() {
 		return h.forward(w, r) // this node may not have the user or the grant yet
@@ -219,7 +223,7 @@ func (h *Handler) forward(w *response, r *request) error {
 	}
 	before := maps.Clone(own)
 	clear(own)
-	w.position, w.compress = nil, false
+	w.stamp, w.compress = nil, false
 	err := h.opt.Cluster.Forward(w, out)
 	if err == nil {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +45,15 @@ func (c *fakeCluster) Position() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.position
+}
+
+func (c *fakeCluster) Stamp(leader bool) func(http.Header) {
+	return func(h http.Header) {
+		h.Set("X-Tsdbd-Position", strconv.FormatUint(c.Position(), 10))
+		if leader {
+			h.Set("X-Tsdbd-Disks", "2")
+		}
+	}
 }
 
 func (c *fakeCluster) Forward(w http.ResponseWriter, r *http.Request) error {
@@ -112,9 +122,11 @@ const form = "application/x-www-form-urlencoded"
 func TestFollower(t *testing.T) {
 	var access strings.Builder
 	h, of, _, own, leaders := pair(t, httpapi.Options{AccessLog: slog.New(slog.NewTextHandler(&access, nil))})
-	ask := func(method, target, body string, header ...string) *httptest.ResponseRecorder {
+	var target string // of the latest request
+	ask := func(method, at, body string, header ...string) *httptest.ResponseRecorder {
 		t.Helper()
-		r := httptest.NewRequest(method, target, strings.NewReader(body))
+		target, _, _ = strings.Cut(at, "?")
+		r := httptest.NewRequest(method, at, strings.NewReader(body))
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
@@ -124,6 +136,10 @@ func TestFollower(t *testing.T) {
 		t.Helper()
 		if got := of.did(); got != calls || w.Code != status || w.Header().Get("X-Tsdbd-Position") != position {
 			t.Errorf("%q, status %d, position %q, want %q, %d, %q: %s", got, w.Code, w.Header().Get("X-Tsdbd-Position"), calls, status, position, w.Body)
+		}
+		// Only the leader's answer to what it alone does says on how many disks that is.
+		if disks, want := w.Header().Get("X-Tsdbd-Disks"), map[string]string{"/write": "2"}[target]; want != "" && disks != want || calls == "read" && disks != "" {
+			t.Errorf("%s is on %q disks, want %q", target, disks, want)
 		}
 		for key, values := range w.Header() {
 			if len(values) > 1 {

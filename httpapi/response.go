@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strconv"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
@@ -23,9 +22,8 @@ type response struct {
 	compress bool  // the body of a 200 may be compressed
 	gz       *gzip.Writer
 	client   stall.Client
-	// position returns the place in the log that the answer follows. nil: there is
-	// no log that nodes share.
-	position func() uint64
+	// stamp adds what a node of a cluster says with each answer; see Cluster.Stamp.
+	stamp func(http.Header)
 }
 
 var gzipWriters = sync.Pool{New: func() any {
@@ -39,8 +37,8 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	w.status = status
-	if w.position != nil {
-		w.Header().Set(positionHeader, strconv.FormatUint(w.position(), 10))
+	if w.stamp != nil {
+		w.stamp(w.Header())
 	}
 	if w.compress {
 		w.Header().Add("Vary", "Accept-Encoding")

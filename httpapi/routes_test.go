@@ -75,6 +75,8 @@ type placed struct{ forwarded, read bool }
 func (*placed) Leads() bool      { return false }
 func (*placed) Position() uint64 { return 0 }
 
+func (*placed) Stamp(bool) func(http.Header) { return func(http.Header) {} }
+
 func (p *placed) Forward(w http.ResponseWriter, _ *http.Request) error {
 	p.forwarded = true
 	w.WriteHeader(http.StatusTeapot)

@@ -31,6 +31,8 @@ type fakeNode struct {
 func (n *fakeNode) Leads() bool      { return n.leads }
 func (n *fakeNode) Position() uint64 { return n.position }
 
+func (*fakeNode) Stamp(bool) func(http.Header) { return func(http.Header) {} }
+
 func (n *fakeNode) Forward(w http.ResponseWriter, r *http.Request) error {
 	n.requests++
 	if n.err != nil {

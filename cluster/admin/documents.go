@@ -28,6 +28,7 @@ type Status struct {
 	Applied     uint64    `json:"applied"` // sequence of the latest entry that the node applied
 	Commit      uint64    `json:"commit"`  // index up to which a majority holds the log
 	LagSeconds  float64   `json:"lag_seconds"`
+	Disks       int       `json:"disks"` // a write is on so many at least when it is acknowledged
 	LogBytes    int64     `json:"log_bytes"`
 	LogMaxBytes int64     `json:"log_max_bytes"`
 	Transfer    *Transfer `json:"transfer,omitempty"`

@@ -27,8 +27,8 @@ type rates map[string]float64
 // writeStatus writes a cluster as a table. With rates, it has a column for them.
 func writeStatus(w io.Writer, s *admin.Status, r rates) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "cluster %s   leader %s   term %d   log %s of %s   as %s (%s) sees it\n\n",
-		s.Cluster, cmp.Or(s.Leader, "none"), s.Term, mib(s.LogBytes), mib(s.LogMaxBytes), s.Node, s.Role)
+	fmt.Fprintf(&b, "cluster %s   leader %s   term %d   log %s of %s   writes on %d of %d disks   as %s (%s) sees it\n\n",
+		s.Cluster, cmp.Or(s.Leader, "none"), s.Term, mib(s.LogBytes), mib(s.LogMaxBytes), s.Disks, len(s.Members), s.Node, s.Role)
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	entries := ""
 	if r != nil {

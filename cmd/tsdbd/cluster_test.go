@@ -85,7 +85,7 @@ type fakeNode struct {
 func newFakeNode(t *testing.T) *fakeNode {
 	n := &fakeNode{
 		status: admin.Status{
-			Cluster: "00ff", Node: "n1", Role: "leader", Leader: "n1", Term: 3, LogBytes: 3 << 20, LogMaxBytes: 1 << 30,
+			Cluster: "00ff", Node: "n1", Role: "leader", Leader: "n1", Term: 3, LogBytes: 3 << 20, LogMaxBytes: 1 << 30, Disks: 2,
 			Members: []admin.Member{
 				{Name: "n1", ID: "n1/1", Address: "10.0.0.1:8088", Voter: true, Leader: true, Reachable: true, Applied: 1000, Version: "0.1.0"},
 				{Name: "n3", ID: "n3/1", Address: "10.0.0.3:8088", Reachable: true, Applied: 1000, Version: "0.1.0"},
@@ -123,7 +123,7 @@ func TestClusterStatus(t *testing.T) {
 	n := newFakeNode(t)
 	// The first address that answers is asked.
 	host := "127.0.0.1:1, " + strings.TrimPrefix(n.URL, "http://")
-	want := `cluster 00ff   leader n1   term 3   log 3.0MiB of 1024.0MiB   as n1 (leader) sees it
+	want := `cluster 00ff   leader n1   term 3   log 3.0MiB of 1024.0MiB   writes on 2 of 3 disks   as n1 (leader) sees it
 
 NODE  ROLE      ADDRESS        REACHABLE  APPLIED  BEHIND  VERSION
 n1    leader    10.0.0.1:8088  yes        1000     0s      0.1.0
@@ -143,7 +143,7 @@ n3    copy      10.0.0.3:8088  yes        1000     0s      0.1.0
 	n.status.Members[1].Problem = "its clock is off by an hour"
 	n.status.Members[2].Reachable, n.status.Members[2].Problem = false, "not reachable at 10.0.0.2:8088"
 	n.status.Transfer = &admin.Transfer{From: "n2", Bytes: 1 << 20, TotalBytes: 4 << 20}
-	want = `cluster 00ff   leader none   term 3   log 3.0MiB of 1024.0MiB   as n1 (candidate) sees it
+	want = `cluster 00ff   leader none   term 3   log 3.0MiB of 1024.0MiB   writes on 2 of 3 disks   as n1 (candidate) sees it
 
 NODE  ROLE      ADDRESS        REACHABLE  APPLIED  BEHIND  VERSION
 n1    follower  10.0.0.1:8088  yes        1000     0s      0.1.0
