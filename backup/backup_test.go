@@ -49,7 +49,13 @@ type server struct {
 
 func newServer(t testing.TB, opt HandlerOptions) *server {
 	t.Helper()
-	s := &server{dir: t.TempDir()}
+	return newServerIn(t, t.TempDir(), opt)
+}
+
+// newServerIn is newServer over a directory with data.
+func newServerIn(t testing.TB, dir string, opt HandlerOptions) *server {
+	t.Helper()
+	s := &server{dir: dir}
 	var err error
 	if s.Store, err = store.Open(s.dir, store.Options{RetentionInterval: -1}); err != nil {
 		t.Fatal(err)

@@ -38,14 +38,14 @@ func sampleManifest() *Manifest {
 			{"00000001.tsm", Object{"0123456789abcdef-1000-1-2a-0.tsm", 4096}},
 			{"00000002.tsi", Object{"fedcba9876543210-200.tsi", 512}},
 		}}},
-		Series:  []SeriesLog{{Database: 3, Pieces: []Object{{"00000000000000ff-64.series", 100}}}},
+		Series:  []SeriesLog{{Database: 3, Given: 12, Pieces: []Object{{"00000000000000ff-64.series", 100}}}},
 		Objects: map[string]string{"fedcba9876543210-200.tsi": "aa", "0123456789abcdef-1000-1-2a-0.tsm": "bb", "00000000000000ff-64.series": "cc"},
 	}
 }
 
-// TestManifestGolden keeps backups of version 2 readable forever.
+// TestManifestGolden keeps backups of version 3 readable forever.
 func TestManifestGolden(t *testing.T) {
-	const name = "testdata/manifest-v2.golden"
+	const name = "testdata/manifest-v3.golden"
 	b, err := sampleManifest().encode()
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestManifestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b, want) {
-		t.Errorf("a manifest is written otherwise than in version 2:\n%s", b)
+		t.Errorf("a manifest is written otherwise than in version 3:\n%s", b)
 	}
 	m, err := decodeBackup(name, want)
 	if err != nil {
@@ -90,8 +90,8 @@ func TestManifestGolden(t *testing.T) {
 // changed in it.
 func TestOtherVersions(t *testing.T) {
 	for version, want := range map[int]string{
-		manifestVersion - 1: "x.backup: backup of version 1 was written by an older build of tsdbd",
-		manifestVersion + 1: "x.backup: backup of version 3 was written by a newer build of tsdbd",
+		manifestVersion - 1: "x.backup: backup of version 2 was written by an older build of tsdbd",
+		manifestVersion + 1: "x.backup: backup of version 4 was written by a newer build of tsdbd",
 	} {
 		for _, spoil := range []func(m *Manifest){func(*Manifest) {}, func(m *Manifest) { m.Catalog = nil }} {
 			m := sampleManifest()

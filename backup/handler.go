@@ -316,7 +316,7 @@ func describe(f *transfer.Filter, set *store.BackupSet, objects map[string]place
 		if m.Catalog.DatabaseByID(s.Database) == nil {
 			continue
 		}
-		l := SeriesLog{Database: s.Database}
+		l := SeriesLog{Database: s.Database, Given: s.Given}
 		for at := int64(0); at < s.Size; at += pieceBytes {
 			n := min(pieceBytes, s.Size-at)
 			sum := xxhash.New()

@@ -19,7 +19,7 @@ import (
 )
 
 // manifestVersion is the version of a backup's manifest.
-const manifestVersion = 2
+const manifestVersion = 3
 
 // Manifest says what a backup consists of.
 type Manifest struct {
@@ -85,6 +85,7 @@ func (m *Manifest) leaveOut(name string, why error) bool {
 // SeriesLog is a database's series log, in pieces.
 type SeriesLog struct {
 	Database uint32   `json:"database"`
+	Given    uint64   `json:"given"` // all ids that were given are below, also those that the log lacks
 	Pieces   []Object `json:"pieces"`
 }
 

@@ -175,7 +175,11 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 			return nil, err
 		}
 	}
-	known := ledger.Ledger{Lineage: data.Lineage, Shards: map[uint64]ledger.Shard{}}
+	known := ledger.Ledger{Lineage: data.Lineage, Shards: map[uint64]ledger.Shard{}, IDs: map[uint32]ledger.IDs{}}
+	for _, s := range databases {
+		// What the log lacks of them the server has told that was backed up.
+		known.IDs[s.Database] = ledger.IDs{Next: s.Given, Told: true}
+	}
 	for _, s := range shards {
 		at := path.Join(dir, layout.ShardDir(s.Database, s.ID))
 		for _, f := range s.Files {

@@ -359,7 +359,14 @@ func (v *verifier) quarantine(dir string) {
 // series checks a series file and returns it, nil when it cannot be used.
 func (v *verifier) series(dir string, owner identity.Database) (*series.File, error) {
 	name := path.Join(dir, series.LogName)
+	var ids ledger.IDs
+	if v.ledger != nil && v.opt.Live == nil { // or it may know of newer ones
+		ids = v.ledger.IDs[owner.ID]
+	}
 	if _, err := v.fs.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		if err := ids.Lacks(1, v.dir, owner.ID); err != nil {
+			v.add(name, err)
+		}
 		return nil, nil // a database that was never flushed
 	}
 	for _, n := range []string{series.LogName, series.IndexName} {
@@ -392,7 +399,11 @@ func (v *verifier) series(dir string, owner identity.Database) (*series.File, er
 			v.r.Problems = append(v.r.Problems, p)
 		}
 	}
-	for _, err := range f.Verify() {
+	damage := f.Verify()
+	if err := ids.Lacks(f.Given(), v.dir, owner.ID); err != nil {
+		damage = append(damage, err)
+	}
+	for _, err := range damage {
 		for _, p := range problems(name, err) {
 			add(p)
 		}

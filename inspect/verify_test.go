@@ -423,6 +423,23 @@ func TestVerifyFindsDisagreement(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "the directory is gone"},
+		"the end of the series file gone": {func(t *testing.T, dir string) {
+			st, err := store.Open(dir, store.Options{RetentionInterval: -1, SegmentBytes: 4 << 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				write(t, st, lines(20, 30, 20*week))
+				flush(t, st) // which trims the log
+			}
+			if err := st.Close(); err != nil {
+				t.Fatal(err)
+			}
+			remove(t, dir+"/db-1/series/series.idx")
+			if err := os.Truncate(dir+"/db-1/series/series.log", 36); err != nil { // its header
+				t.Fatal(err)
+			}
+		}, "series log without its end: it lacks"},
 		"the log gone": {func(t *testing.T, dir string) {
 			if err := os.RemoveAll(dir + "/wal"); err != nil {
 				t.Fatal(err)

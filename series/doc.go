@@ -5,7 +5,8 @@
 // Sync appends the confirmed keys to a log of compressed blocks. A mapped index
 // file, which is derived from the log, finds ids by the fingerprint of a key.
 //
-// Invariants. A confirmed id never gets another key, in spite of crashes and damage. Each
+// Invariants. A confirmed id never gets another key, in spite of crashes and damage: the
+// owner notes Given elsewhere, and gives it to Reserve at the next opening. Each
 // block and page has a CRC32C (W8), and damage is a *binio.CorruptError. A log of
 // another database is an identity.ErrForeign and stays as it is. An index file
 // lives until its last reader releases it (W6). The ids and keys of damaged blocks

@@ -2,7 +2,6 @@ package series
 
 import (
 	"errors"
-	"path"
 
 	"tsdbd/internal/vfs"
 )
@@ -13,17 +12,19 @@ type Export struct {
 	Database uint32
 	File     vfs.File
 	Size     int64
+	Given    uint64 // see File.Given; the log may lack the end, and have more meanwhile
 }
 
-// OpenExport opens the series log in dir, as it is now.
-func OpenExport(fsys vfs.FS, dir string, database uint32) (Export, error) {
-	f, err := fsys.Open(path.Join(dir, LogName))
+// Export opens the series log for reading, as it is now.
+func (f *File) Export() (Export, error) {
+	given := f.Given()
+	log, err := f.fs.Open(f.logPath)
 	if err != nil {
 		return Export{}, err
 	}
-	size, err := f.Size()
+	size, err := log.Size()
 	if err != nil {
-		return Export{}, errors.Join(err, f.Close())
+		return Export{}, errors.Join(err, log.Close())
 	}
-	return Export{Database: database, File: f, Size: size}, nil
+	return Export{Database: f.opt.Identity.ID, File: log, Size: size, Given: given}, nil
 }

@@ -694,10 +694,17 @@ func (f *File) hasKeyLocked(id uint32) bool {
 	return f.blockOfLocked(id) != nil
 }
 
-// Reserve makes sure that no id below id is handed out any more.
-func (f *File) Reserve(id model.SeriesID) {
+// Given returns the id behind the highest one that was given for good, claims aside.
+func (f *File) Given() uint64 {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.mu.floor
+}
+
+// Reserve makes sure that no id below next is handed out any more.
+func (f *File) Reserve(next uint64) {
 	f.mu.Lock()
-	f.raiseLocked(uint64(id))
+	f.raiseLocked(next)
 	f.mu.Unlock()
 }
 

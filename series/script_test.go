@@ -71,7 +71,7 @@ func (s *story) run(c script.Command) (lines []string) {
 	case "sync":
 		s.must(s.f.Sync())
 	case "reserve":
-		s.f.Reserve(s.ids(c.Args)[0])
+		s.f.Reserve(uint64(s.ids(c.Args)[0]))
 	case "restore": // id key
 		if err := s.f.Restore(s.ids(c.Args[:1])[0], c.Args[1]); err != nil {
 			lines = append(lines, reason(err))

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"path"
 
 	"tsdbd/meta"
 	"tsdbd/series"
@@ -187,12 +186,12 @@ func (s *Store) hold(b *BackupSet, chosen map[uint64]*shardEntry) error {
 			}
 		}
 		s.mu.RLock()
-		refused := s.mu.refused[d.ID] != nil
+		db := s.mu.databases[d.ID]
 		s.mu.RUnlock()
-		if refused {
-			continue
+		if db == nil {
+			continue // it does not open, or has no points
 		}
-		log, err := series.OpenExport(s.fs, path.Join(s.databaseDir(d.ID), "series"), d.ID)
+		log, err := db.series.Export()
 		if err != nil {
 			return fmt.Errorf("series of database %s: %w", d.Name, err)
 		}

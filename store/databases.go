@@ -36,6 +36,9 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}
 	db.series = series
+	if err := s.ledger.Reserve(d.ID, series); err != nil {
+		db.damage.Store(&err)
+	}
 	db.cardinality = cardinality.New(&s.bounds)
 	db.table.Store(point.NewTable(d.ID))
 	db.refs.Store(1)

@@ -67,16 +67,13 @@ func (s *Store) clearDirectories() error {
 	}
 	s.catalog.Removed(removed)
 	data := s.catalog.Data()
-	dropped, has := map[uint64]bool{}, map[uint64]bool{}
+	dropped := map[uint64]bool{}
 	for _, id := range data.Dropped.Shards {
 		dropped[id] = true
 	}
 	whole := true
 	for _, d := range data.Databases {
 		wanted := maps.Collect(d.Shards())
-		for id := range wanted {
-			has[id] = true
-		}
 		db := s.mu.databases[d.ID]
 		if db == nil {
 			whole = false // a dropped shard may be in it
@@ -101,7 +98,7 @@ func (s *Store) clearDirectories() error {
 			s.mu.shards[id] = e
 		}
 	}
-	s.ledger.Prune(has)
+	s.ledger.Prune(data)
 	if whole {
 		s.catalog.Removed(meta.Dropped{Shards: data.Dropped.Shards})
 	}

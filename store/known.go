@@ -36,8 +36,9 @@ func (s *Store) saveTouched() error {
 }
 
 // beforeTrim makes sure of what the log gives up (W3): the catalog has the changes, the
-// marks of touched windows are saved, and the manifests have their names. The ledger
-// notes which shards have files, and that entries up to covered are in them. A full disk does not keep the log from a
+// marks of touched windows are saved, the manifests have their names, and the series files
+// their series. The ledger notes which shards have files, that entries up to covered are in
+// them, and which ids of series were given. A full disk does not keep the log from a
 // trim for the ledger's sake: a trim makes room, and the ledger is only there to
 // notice what is lost.
 func (s *Store) beforeTrim(covered uint64) error {
@@ -59,13 +60,11 @@ func (s *Store) syncShardDir(shard uint64, database uint32) error {
 	return s.fs.SyncDir(path.Join(s.dir, layout.ShardDir(database, shard)))
 }
 
-// sureOfSeries makes the series durable that the log has defined. A log that
-// others append to does not define them again behind its new beginning. Entries there
-// may name series that no flush has written, for their shard was dropped before.
+// sureOfSeries makes the series durable that the log has defined, and has the ledger note
+// their ids. A log that others append to does not define them again behind its new
+// beginning. Entries there may name series that no flush has written, for their shard was
+// dropped before.
 func (s *Store) sureOfSeries() error {
-	if !s.opt.Follower {
-		return nil
-	}
 	s.mu.RLock()
 	databases := slices.Collect(maps.Values(s.mu.databases))
 	s.mu.RUnlock()
@@ -74,7 +73,7 @@ func (s *Store) sureOfSeries() error {
 		if !db.acquire() {
 			continue // dropped meanwhile
 		}
-		if err := db.series.Sync(); err != nil && !db.dropped.Load() {
+		if err := s.ledger.SyncSeries(db.id, db.series); err != nil && !db.dropped.Load() {
 			errs = append(errs, db.seriesError(err))
 		}
 		errs = append(errs, db.release())

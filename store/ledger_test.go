@@ -445,7 +445,14 @@ func TestOlderDirectories(t *testing.T) {
 			if got := strings.Join(told, " "); got != c.told {
 				t.Errorf("%s, start %d: told %q", what, start, got)
 			}
-			if _, text := s.Health(); c.told != "" && !strings.Contains(text, "the manifest of shard 1 is older than the ledger says") {
+			told = nil
+			for _, q := range s.State().Quarantined {
+				told = append(told, q.Reason)
+			}
+			if text := strings.Join(told, "; "); c.told != "" && !strings.Contains(text, "the manifest of shard 1 is older than the ledger says") {
+				t.Errorf("%s: in quarantine %q", what, text)
+			}
+			if _, text := s.Health(); c.told != "" && !strings.Contains(text, told[0]) {
 				t.Errorf("%s: health %q", what, text)
 			}
 			s.must(s.Close())

@@ -44,7 +44,7 @@ func SeriesFile(f *series.File, shards []Shard, damage []error, quarantine *Quar
 			// A cut looks like the end that an unfinished sync leaves.
 			all = append(all, binio.Corruptf(quarantine.dir+"/"+log, -1, "series log lacks series that files name, the last of them %d", last))
 		}
-		f.Reserve(last + 1)
+		f.Reserve(uint64(last) + 1)
 	}
 	if all = append(all, damage...); len(all) == 0 {
 		return nil

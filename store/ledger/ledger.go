@@ -1,6 +1,7 @@
 // Package ledger keeps what the next start of a store must find: which shards have
-// files, how new these are, and how far the log goes. A directory that is missing as a
-// whole, an older copy of one, and a log without its end cannot tell their own loss. docs/formats/ledger.md describes the
+// files, how new these are, how far the log goes, and which ids of series were given.
+// A directory that is missing as a whole, an older copy of one, a log and a series file
+// without their ends cannot tell their own loss. docs/formats/ledger.md describes the
 // file.
 //
 // File may be used by any number of goroutines.
@@ -20,6 +21,7 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
+	"tsdbd/meta"
 	"tsdbd/shard/manifest"
 	"tsdbd/wal"
 )
@@ -28,7 +30,7 @@ import (
 const Name = "ledger"
 
 // The ledger says what the next start must find: which shards have files and how new
-// they are, and how far the log goes. It is a file of its own, because the catalog is too large
+// they are, how far the log goes, and which ids of series were given. It is a file of its own, because the catalog is too large
 // to be written for every shard's first flush and the directories that it vouches
 // for may be missing as a whole.
 //
@@ -39,20 +41,23 @@ const Name = "ledger"
 //	         flushed the log up to c. The last one of a shard counts.
 //	kind 2   the log has segment a, and entries up to b; those up to c are in
 //	         files of every shard; d is 0. The last one counts.
+//	kind 3   all ids of series that database a has given are below b; c and d are 0.
+//	         The last one of a database counts.
 //
 // A record's crc covers what follows it and starts from the record's offset. What
 // the ledger lacks costs a warning and no data, so a damaged one is rewritten.
 const (
 	magic       = "TSDBDLED"
-	version     = 2
+	version     = 3
 	headerBytes = 32
 	recordBytes = 40
 
 	kindShard = 1
 	kindLog   = 2
+	kindIDs   = 3
 
 	flagOpen    = 1 << 0 // more entries may follow in the segment
-	flagTold    = 1 << 1 // what is missing of the log was reported
+	flagTold    = 1 << 1 // what is missing of the log or the series file was reported
 	flagRelaxed = 1 << 2 // the log is not synced before a write is answered
 )
 
@@ -60,6 +65,7 @@ const (
 type Ledger struct {
 	Lineage identity.Lineage
 	Shards  map[uint64]Shard // those that have files
+	IDs     map[uint32]IDs   // of databases
 	Log     wal.Known
 	Relaxed bool // the log was not synced before writes were answered
 }
@@ -89,7 +95,7 @@ func decode(name string, b []byte) (l *Ledger, whole bool, err error) {
 	if err := binio.CheckVersion(name, "ledger", uint64(binary.LittleEndian.Uint32(b[8:])), version); err != nil {
 		return nil, false, err
 	}
-	l = &Ledger{Shards: map[uint64]Shard{}}
+	l = &Ledger{Shards: map[uint64]Shard{}, IDs: map[uint32]IDs{}}
 	copy(l.Lineage[:], b[12:])
 	whole = true
 	for at := headerBytes; at < len(b); at += recordBytes {
@@ -108,6 +114,8 @@ func decode(name string, b []byte) (l *Ledger, whole bool, err error) {
 		case kindLog:
 			l.Log = wal.Known{Segment: n(0), Sequence: n(1), Covered: n(2), Open: r[5]&flagOpen != 0, Told: r[5]&flagTold != 0}
 			l.Relaxed = r[5]&flagRelaxed != 0
+		case kindIDs:
+			l.IDs[uint32(n(0))] = IDs{Next: n(1), Told: r[5]&flagTold != 0}
 		}
 	}
 	return l, whole, nil
@@ -141,6 +149,9 @@ func (l *Ledger) encode() []byte {
 	b := l.header()
 	for _, id := range slices.Sorted(maps.Keys(l.Shards)) {
 		b = l.appendShard(b, 0, id)
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.IDs)) {
+		b = l.appendIDs(b, 0, id)
 	}
 	return l.appendLog(b, 0)
 }
@@ -181,6 +192,7 @@ type File struct {
 		sync.Mutex
 		Ledger
 		queued map[uint64]bool // shards of which the file says less
+		given  map[uint32]bool // databases of whose ids it says less
 		dirty  bool            // so it does of Log
 		end    int64           // of the file; 0: it must be written as a whole
 		limit  int64           // above it the file is written as a whole
@@ -192,8 +204,8 @@ type File struct {
 // directory is begun again: what it would say is then not known.
 func Open(fsys vfs.FS, dir string, lineage identity.Lineage, logger *slog.Logger) (*File, error) {
 	l := &File{fs: fsys, dir: path.Join(dir, "meta"), logger: logger}
-	l.mu.queued = map[uint64]bool{}
-	l.mu.Ledger = Ledger{Lineage: lineage, Shards: map[uint64]Shard{}}
+	l.mu.queued, l.mu.given = map[uint64]bool{}, map[uint32]bool{}
+	l.mu.Ledger = Ledger{Lineage: lineage, Shards: map[uint64]Shard{}, IDs: map[uint32]IDs{}}
 	name := path.Join(l.dir, Name)
 	have, _, err := Read(fsys, dir)
 	switch {
@@ -215,16 +227,18 @@ func Open(fsys vfs.FS, dir string, lineage identity.Lineage, logger *slog.Logger
 	return l, nil
 }
 
-// Prune forgets shards that the catalog no longer has.
-func (l *File) Prune(has map[uint64]bool) {
+// Prune forgets the shards and databases that the catalog no longer has.
+func (l *File) Prune(data *meta.Data) {
+	has := map[uint64]bool{}
+	for id := range data.Shards() {
+		has[id] = true
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for id := range l.mu.Shards {
-		if !has[id] {
-			delete(l.mu.Shards, id)
-			delete(l.mu.queued, id)
-		}
-	}
+	maps.DeleteFunc(l.mu.Shards, func(id uint64, _ Shard) bool { return !has[id] })
+	maps.DeleteFunc(l.mu.queued, func(id uint64, _ bool) bool { return !has[id] })
+	maps.DeleteFunc(l.mu.IDs, func(id uint32, _ IDs) bool { return data.DatabaseByID(id) == nil })
+	maps.DeleteFunc(l.mu.given, func(id uint32, _ bool) bool { return data.DatabaseByID(id) == nil })
 }
 
 // Log returns what the ledger says of the log, and whether it was synced before
@@ -270,7 +284,7 @@ func (l *File) SetLog(change func(known *wal.Known, relaxed *bool)) error {
 // file when the old one is damaged or has grown. On an error it tries again at
 // the next call.
 func (l *File) saveLocked() (err error) {
-	if len(l.mu.queued) == 0 && !l.mu.dirty {
+	if len(l.mu.queued)+len(l.mu.given) == 0 && !l.mu.dirty {
 		return nil
 	}
 	name := path.Join(l.dir, Name)
@@ -281,6 +295,7 @@ func (l *File) saveLocked() (err error) {
 			return
 		}
 		clear(l.mu.queued)
+		clear(l.mu.given)
 		l.mu.dirty = false
 	}()
 	if l.mu.end == 0 || l.mu.end > l.mu.limit {
@@ -295,6 +310,9 @@ func (l *File) saveLocked() (err error) {
 	var b []byte
 	for _, id := range slices.Sorted(maps.Keys(l.mu.queued)) {
 		b = l.mu.appendShard(b, l.mu.end, id)
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.mu.given)) {
+		b = l.mu.appendIDs(b, l.mu.end, id)
 	}
 	if l.mu.dirty {
 		b = l.mu.appendLog(b, l.mu.end)
