@@ -14,7 +14,9 @@
 // A node that cannot follow the log, because the log of the others no longer begins
 // early enough, its own is damaged, or an entry contradicts its state, notes that it
 // needs a transfer and asks for a restart (Restart). It then takes part under a new id:
-// what it has forgotten, it has never acknowledged under that id.
+// what it has forgotten, it has never acknowledged under that id. Nodes notice one that
+// was started with an old copy of its directory (age.go); what it had is set aside
+// (aside.go).
 //
 // Package cluster/replica replicates the entries, cluster/raftlog keeps the log,
 // cluster/transport connects nodes, and cluster/statetransfer copies states. A Node is

@@ -426,9 +426,28 @@ func (s *server) content() []string {
 	if st == nil {
 		return nil
 	}
+	return exported(s.g.t, st)
+}
+
+// linesOf returns all points of a directory that no server has open.
+func linesOf(t *testing.T, dir string) []string {
+	t.Helper()
+	st, err := store.Open(dir, store.Options{RetentionInterval: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := exported(t, st)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func exported(t *testing.T, st *store.Store) []string {
+	t.Helper()
 	var b bytes.Buffer
 	if _, err := transfer.Export(context.Background(), st, &b, transfer.ExportOptions{LinesOnly: true}); err != nil {
-		s.g.t.Fatal(err)
+		t.Fatal(err)
 	}
 	lines := strings.Split(b.String(), "\n")
 	slices.Sort(lines)

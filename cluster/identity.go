@@ -56,6 +56,16 @@ type identity struct {
 	// Former are ids that the node has given up. The cluster removes them before it
 	// takes the new one in.
 	Former []string `json:"former,omitempty"`
+	// Aside is the directory to which state and log are to be moved, because points may
+	// be only there.
+	Aside string `json:"aside,omitempty"`
+}
+
+// renew makes it that of a node that has no state and no promises.
+func (i *identity) renew(reason string) {
+	i.State, i.Reason, i.Joined, i.Voted = stateTransfer, reason, false, false
+	i.Former = append(append([]string(nil), i.Former...), i.ID)
+	i.ID = newID(i.Name)
 }
 
 // seat is a member with which a cluster is founded.

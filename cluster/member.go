@@ -250,9 +250,12 @@ func (n *Node) join(ctx context.Context, request *joinRequest) error {
 				return refuse(http.StatusConflict, "member %s has the address %s: give %s an address of its own, or run tsdbd cluster remove %s", nameOf(s.ID), s.Address, request.Name, nameOf(s.ID))
 			}
 		}
-		if here >= 0 && string(servers[here].Address) != request.Address {
-			at, err := n.statusOf(ctx, string(servers[here].Address))
-			if err == nil && at.ID == request.ID && at.Address != request.Address {
+		for _, s := range servers {
+			if nameOf(s.ID) != request.Name || string(s.Address) == request.Address {
+				continue
+			}
+			at, err := n.statusOf(ctx, string(s.Address))
+			if err == nil && at.ID == string(s.ID) && at.Address != request.Address {
 				return refuse(http.StatusLocked, "%s runs at %s with a copy of this directory: two such servers could undo what the cluster has acknowledged. Stop the one at %s, or start this one with an empty directory and a name of its own", request.Name, at.Address, at.Address)
 			}
 		}

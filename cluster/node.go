@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,8 @@ type Node struct {
 	hooks   Hooks
 	endLead context.CancelFunc // onLead's
 	sums    sums
+	ages    ages
+	aside   string // where Open has moved what the node had, or ""
 
 	opened    time.Time
 	giveAgain time.Time // giveWay's: not before
@@ -61,6 +64,7 @@ type Node struct {
 		api      http.Handler // of requests that other nodes forward
 		backups  http.Handler
 		problem  string   // why the node is not where it should be
+		aside    string   // what was set aside and is still there
 		restart  error    // what was sent to restart
 		silent   []string // members that do not answer
 		clock    verdict
@@ -89,6 +93,7 @@ func Open(ctx context.Context, opt Options) (_ *Node, err error) {
 	n := &Node{opt: opt, fs: opt.FS, logger: opt.Logger, restart: make(chan error, 1), opened: time.Now()}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.sums.open()
+	n.ages.init()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -186,6 +191,11 @@ func (n *Node) checkIdentity() error {
 func (n *Node) openLog(ctx context.Context) error {
 	for {
 		if n.identity().State == stateTransfer {
+			if name := n.identity().Aside; name != "" {
+				if err := n.setAside(name); err != nil {
+					return fmt.Errorf("set the directory of the node aside: %w", err)
+				}
+			}
 			if err := n.transferState(ctx); err != nil {
 				return err
 			}
@@ -194,18 +204,33 @@ func (n *Node) openLog(ctx context.Context) error {
 		if n.log, err = raftlog.Open(n.fs, n.logDir(), raftlog.Options{Logger: n.logger, SegmentBytes: n.segmentBytes()}); err != nil {
 			return fmt.Errorf("open log of the node: %w", err)
 		}
-		damage := n.log.Damage()
+		damage, copied := n.log.Damage(), ""
 		if len(damage) == 0 {
-			return nil
+			if err := n.ages.open(n.log); err != nil {
+				return err
+			}
+			if copied, err = n.checkCopy(ctx); copied == "" || err != nil {
+				return err
+			}
+			if err := n.checkMoved(ctx); err != nil {
+				return err
+			}
 		}
 		// What the log has forgotten must not count as if the node had never
 		// promised it: it joins again as another one.
-		n.logger.Error("the log is damaged and set aside, the node copies the state of another one", "err", damage[0])
 		log := n.log
 		n.log = nil
 		if err := log.Close(); err != nil {
-			n.logger.Warn("damaged log not closed", "err", err)
+			n.logger.Warn("log that is given up not closed", "err", err)
 		}
+		if copied != "" {
+			if err := n.giveUp(copied); err != nil {
+				return err
+			}
+			n.ages.acquit()
+			continue
+		}
+		n.logger.Error("the log is damaged and set aside, the node copies the state of another one", "err", damage[0])
 		if err := n.needTransfer(fmt.Sprintf("its log is damaged: %v", damage[0])); err != nil {
 			return err
 		}
@@ -225,9 +250,23 @@ func (n *Node) needTransfer(reason string) error {
 		if i.State == stateTransfer {
 			return
 		}
-		i.State, i.Reason, i.Joined, i.Voted = stateTransfer, reason, false, false
-		i.Former = append(append([]string(nil), i.Former...), i.ID)
-		i.ID = newID(i.Name)
+		i.renew(reason)
+	})
+}
+
+// giveUp is needTransfer where state and log are kept: the cluster has gone on with
+// something else, and what this node has may be nowhere else.
+func (n *Node) giveUp(reason string) error {
+	name := ""
+	if n.identity().State == stateMember {
+		var err error
+		if name, err = n.newAside(reason); err != nil {
+			return fmt.Errorf("set the directory of the node aside: %w", err)
+		}
+	}
+	return n.setIdentity(func(i *identity) {
+		i.renew(reason)
+		i.Aside = cmp.Or(name, i.Aside)
 	})
 }
 
@@ -297,6 +336,7 @@ func (n *Node) Start(st *store.Store, api, backups http.Handler, h Hooks) error 
 	n.running.Go(n.attend)
 	n.running.Go(n.watchLead)
 	n.running.Go(n.watchMembers)
+	n.running.Go(n.keepAge)
 	return nil
 }
 

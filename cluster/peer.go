@@ -52,6 +52,11 @@ type peerStatus struct {
 	Damaged int     `json:"damaged"` // files and databases with damage
 	Problem string  `json:"problem"`
 
+	sighting                     // of this node
+	Seen     map[string]sighting `json:"seen"`     // of the others, by id
+	OldCopy  string              `json:"old_copy"` // why the node does not take part
+	Aside    string              `json:"aside"`    // what it has set aside
+
 	Now        int64  `json:"now"`         // its clock, in microseconds since 1970
 	Clock      string `json:"clock"`       // what is wrong with it
 	ClockWrong bool   `json:"clock_wrong"` // most voters have another time
@@ -64,7 +69,7 @@ func (n *Node) listen() error {
 	var err error
 	n.transport, err = transport.Listen(transport.Options{
 		Bind: n.opt.Bind, Advertise: n.opt.address(), Secret: n.opt.Secret, TLS: n.opt.TLS,
-		Self: n.hello, Logger: n.logger, Now: n.opt.Now,
+		Self: n.hello, Check: n.greet, Logger: n.logger, Now: n.opt.Now,
 		Resolve: n.opt.Resolve, Dial: n.opt.Dial, Listen: n.opt.Listen,
 	})
 	if err != nil {
@@ -98,8 +103,11 @@ func (n *Node) whileOpen(h http.Handler) http.Handler {
 // hello is what the node says at the start of each connection.
 func (n *Node) hello() transport.Hello {
 	h := transport.Hello{Version: n.opt.Version, Name: n.opt.Name, Address: n.opt.address()}
-	if i := n.identity(); i != nil && i.State != stateWaiting { // raft is not to reach it yet
-		h.Cluster, h.ID = i.Cluster, i.ID
+	if i := n.identity(); i != nil {
+		h.Cluster = i.Cluster
+		if own := n.ages.own(); own.Age > 0 { // before, it takes no part
+			h.ID, h.Age, h.Process = i.ID, own.Age, own.Process
+		}
 	}
 	return h
 }
@@ -113,7 +121,7 @@ type network struct{ *raft.NetworkTransport }
 
 func (n *Node) newNetwork() network {
 	return network{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: streams{n.transport.Streams()}, MaxPool: 4, Timeout: 10 * time.Second, Logger: hclog.NewNullLogger(),
+		Stream: streams{n.transport.Streams(), n.meet}, MaxPool: 4, Timeout: 10 * time.Second, Logger: hclog.NewNullLogger(),
 	})}
 }
 
@@ -152,7 +160,24 @@ func (n network) TimeoutNow(id raft.ServerID, at raft.ServerAddress, args *raft.
 }
 
 // streams are the connections of raft.
-type streams struct{ raft.StreamLayer }
+type streams struct {
+	raft.StreamLayer
+	meet func(transport.Hello) error // returns why there is none with a node
+}
+
+// Accept waits for a connection of a server.
+func (s streams) Accept() (net.Conn, error) {
+	for {
+		conn, err := s.StreamLayer.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if peer, ok := conn.(interface{ Peer() transport.Hello }); ok && s.meet(peer.Peer()) == nil {
+			return conn, nil
+		}
+		_ = conn.Close() // it is refused
+	}
+}
 
 // Dial connects to a server at ID@HOST:PORT.
 func (s streams) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
@@ -167,6 +192,9 @@ func (s streams) Dial(address raft.ServerAddress, timeout time.Duration) (net.Co
 	peer, ok := conn.(interface{ Peer() transport.Hello })
 	if !ok || peer.Peer().ID != id {
 		return nil, errors.Join(fmt.Errorf("the node at %s is not %s", at, id), conn.Close())
+	}
+	if err := s.meet(peer.Peer()); err != nil {
+		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
 }
@@ -336,6 +364,7 @@ func (n *Node) statusOf(ctx context.Context, address string) (*peerStatus, error
 		return nil, plain(err)
 	}
 	s.ahead = clockOffset(s.Now, sent, n.opt.Now())
+	n.hear(s)
 	return s, nil
 }
 

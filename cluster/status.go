@@ -24,7 +24,9 @@ func (n *Node) ownStatus() *peerStatus {
 		s.Cluster, s.ID, s.State, s.Joined, s.Seats = i.Cluster, i.ID, i.State, i.Joined, i.Seats
 	}
 	st := n.mu.store
+	s.Aside = n.mu.aside
 	n.mu.Unlock()
+	s.sighting, s.Seen, s.OldCopy = n.ages.own(), n.ages.sightings(), n.ages.accused()
 	if st == nil {
 		return s
 	}
@@ -89,6 +91,8 @@ func (n *Node) problemOf(p *peerStatus) string {
 		problem += "; it leads because no better voter can take over"
 	}
 	switch {
+	case p.OldCopy != "":
+		return p.OldCopy + ": it waits until the others have a leader, sets the directory aside and joins again"
 	case problem != "":
 		return problem
 	case p.Clock != "":
@@ -97,6 +101,8 @@ func (n *Node) problemOf(p *peerStatus) string {
 		return "it has not caught up with the leader since its start"
 	case p.Lag > n.opt.MaxLag.Seconds():
 		return fmt.Sprintf("it is %.1f s behind", p.Lag)
+	case p.Aside != "":
+		return p.Aside
 	}
 	return ""
 }
@@ -142,7 +148,7 @@ func (n *Node) lag() time.Duration {
 func (n *Node) Health() (ok bool, message string) {
 	role := n.role()
 	n.mu.Lock()
-	problem, restart, silent, clock := n.mu.problem, n.mu.restart, n.mu.silent, n.mu.clock
+	problem, restart, silent, clock, aside := n.mu.problem, n.mu.restart, n.mu.silent, n.mu.clock, n.mu.aside
 	n.mu.Unlock()
 	if restart != nil {
 		return false, restart.Error()
@@ -171,6 +177,9 @@ func (n *Node) Health() (ok bool, message string) {
 	}
 	if clock.text != "" {
 		message += "; " + clock.text
+	}
+	if aside != "" {
+		message += "; " + aside
 	}
 	for _, name := range silent {
 		message += fmt.Sprintf("; %s is not reachable", name)

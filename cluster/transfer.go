@@ -103,7 +103,11 @@ func (n *Node) knownPeers() []Peer {
 		}
 		return peers
 	}
-	log, err := raftlog.Open(n.fs, n.logDir(), raftlog.Options{})
+	dir := n.logDir()
+	if n.aside != "" {
+		dir = path.Join(n.aside, Dir, "log")
+	}
+	log, err := raftlog.Open(n.fs, dir, raftlog.Options{})
 	if err != nil {
 		return peers
 	}
@@ -172,7 +176,8 @@ func (n *Node) transferFrom(ctx context.Context, from *peerStatus) error {
 		return err
 	}
 	defer watch.stop()
-	opt := statetransfer.Options{FS: n.fs, Dir: n.opt.Dir, Logger: n.logger, Progress: n.progress(from.Name)}
+	opt := n.transferOptions()
+	opt.Progress = n.progress(from.Name)
 	defer n.setTransfer(nil)
 	n.logger.Info("state transfer", "from", from.Name)
 	result, err := statetransfer.Fetch(ctx, n.clientOf(from.Address), opt)
@@ -198,6 +203,10 @@ func (n *Node) transferFrom(ctx context.Context, from *peerStatus) error {
 	return nil
 }
 
+func (n *Node) transferOptions() statetransfer.Options {
+	return statetransfer.Options{FS: n.fs, Dir: n.opt.Dir, Have: n.aside, Logger: n.logger}
+}
+
 // dropLog removes the log that the new state does not need. A damaged one it sets aside:
 // the damage may have been found while the node ran, or before a crash.
 func (n *Node) dropLog() error {
@@ -212,7 +221,7 @@ func (n *Node) dropLog() error {
 
 // clean removes what a transfer has left.
 func (n *Node) clean() {
-	if err := statetransfer.Clean(statetransfer.Options{FS: n.fs, Dir: n.opt.Dir, Logger: n.logger}); err != nil {
+	if err := statetransfer.Clean(n.transferOptions()); err != nil {
 		n.logger.Warn("what a state transfer has left is not removed, the next start tries again", "err", err)
 	}
 }

@@ -1,6 +1,7 @@
 package statetransfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 type Options struct {
 	FS       vfs.FS
 	Dir      string // the data directory
+	Have     string // a data directory whose files are taken where they are right; default Dir
 	Logger   *slog.Logger
 	Progress func(backup.Progress) // may be nil
 }
@@ -43,7 +45,7 @@ func Fetch(ctx context.Context, peer *transfer.Client, opt Options) (*backup.Res
 		return nil, err
 	}
 	repository := backup.OpenRepository(opt.FS, opt.staging())
-	taken, err := backup.Take(ctx, peer, repository, backup.TakeOptions{Whole: true, Have: opt.Dir, Progress: opt.Progress})
+	taken, err := backup.Take(ctx, peer, repository, backup.TakeOptions{Whole: true, Have: cmp.Or(opt.Have, opt.Dir), Progress: opt.Progress})
 	if err != nil {
 		return nil, fmt.Errorf("fetch state: %w", err)
 	}
@@ -84,6 +86,15 @@ func Switch(opt Options) error {
 	}
 	if err := opt.move(opt.incoming(), opt.Dir, func(string) (bool, error) { return true, nil }); err != nil {
 		return fmt.Errorf("put new state in place: %w", err)
+	}
+	return nil
+}
+
+// SetAside moves the state in the data directory to another directory. After a crash it
+// may be called again.
+func SetAside(opt Options, to string) error {
+	if err := opt.move(opt.Dir, to, func(string) (bool, error) { return true, nil }); err != nil {
+		return fmt.Errorf("set state aside: %w", err)
 	}
 	return nil
 }

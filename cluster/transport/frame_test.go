@@ -3,6 +3,8 @@ package transport
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,13 +15,31 @@ import (
 var exampleHello = Hello{
 	OldestProtocol: 1, Protocol: 2, Version: "1.2.3", Cluster: "4f1c7c5be1b54d6c9d4cf1e4e26a8d11", Name: "n3", ID: "n3/7f3a90c2",
 	Address: "10.0.0.3:8088", Clock: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC),
+	Age: 300, Process: 1 << 63,
 }
 
 func TestGoldenFrames(t *testing.T) {
-	formats.Golden(t, "hello-v1", appendFrame(nil, helloFrame, appendHello(nil, exampleHello)))
+	formats.Golden(t, "hello-v2", appendFrame(nil, helloFrame, appendHello(nil, exampleHello)))
 	formats.Golden(t, "refusal-v1", appendFrame(nil, refusalFrame, []byte("clock of n3")))
 	formats.Golden(t, "accept-v1", append(appendFrame(nil, acceptFrame, nil), byte(Raft)))
 	formats.Examples(t, "cluster-wire.md")
+}
+
+// TestOldHello reads the Hello of a program that knew no age.
+func TestOldHello(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("testdata", "hello-v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, payload, err := readFrame(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := exampleHello
+	want.Age, want.Process = 0, 0
+	if got, err := decodeHello(payload); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
 }
 
 func TestHelloRoundTrip(t *testing.T) {
@@ -47,7 +67,8 @@ func TestBadHello(t *testing.T) {
 	f("text of 256 bytes, at most 255", func(h *Hello) { h.Address = strings.Repeat("a", 256) })
 	good := appendHello(nil, exampleHello)
 	for n := range good {
-		if _, err := decodeHello(good[:n]); err == nil {
+		if _, err := decodeHello(good[:n]); err == nil && n != len(good)-12 { // there an older program ends
+
 			t.Errorf("%d of %d bytes: no error", n, len(good))
 		}
 	}

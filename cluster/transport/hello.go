@@ -25,6 +25,10 @@ type Hello struct {
 	ID      string    // raft server id, "" if the node has none yet
 	Address string    // where other nodes reach the node; "": Options.Advertise
 	Clock   time.Time // wall clock when the Hello was sent; the transport sets it, and no check uses it
+
+	// Age grows durably at every start of the node and while it runs, 0 if it says none.
+	// Process is random. So two copies of one directory cannot say the same.
+	Age, Process uint64
 }
 
 // String returns name and address, by which an operator knows the node.
@@ -40,17 +44,20 @@ func (h Hello) protocols() string {
 
 // appendHello appends the payload of a hello frame to dst:
 //
-//	| oldest uvarint | newest uvarint | version | cluster | name | id | address | clock varint |
+//	| oldest uvarint | newest uvarint | version | cluster | name | id | address | clock varint | age uvarint | process uvarint |
 //
 // Texts are a uvarint length and bytes, the clock is in nanoseconds since the Unix
-// epoch. Later versions may append fields; readers ignore what they do not know.
+// epoch. Older programs end with the clock. Later versions may append fields; readers
+// ignore what they do not know.
 func appendHello(dst []byte, h Hello) []byte {
 	dst = binary.AppendUvarint(dst, uint64(h.OldestProtocol))
 	dst = binary.AppendUvarint(dst, uint64(h.Protocol))
 	for _, s := range h.texts() {
 		dst = binio.AppendString(dst, *s)
 	}
-	return binary.AppendUvarint(dst, binio.ZigZag(h.Clock.UnixNano()))
+	dst = binary.AppendUvarint(dst, binio.ZigZag(h.Clock.UnixNano()))
+	dst = binary.AppendUvarint(dst, h.Age)
+	return binary.AppendUvarint(dst, h.Process)
 }
 
 // decodeHello is the inverse of appendHello.
@@ -62,6 +69,9 @@ func decodeHello(b []byte) (Hello, error) {
 		*s = d.String()
 	}
 	h.Clock = time.Unix(0, d.Varint()).UTC()
+	if d.Err() == nil && d.Len() > 0 {
+		h.Age, h.Process = d.Uvarint(), d.Uvarint()
+	}
 	if err := d.Err(); err != nil {
 		return Hello{}, fmt.Errorf("decode hello: %w", err)
 	}
