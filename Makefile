@@ -11,7 +11,7 @@ HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Lo
 COLD     = Reference|Short|IndexSize|NewSeries
 CLUSTER  = go test -count=1 -v -timeout 4h ./internal/testkit/clustertest -election-timeout=1s
 
-.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench golden cover clients clients-follower client-compliance docs-test cross test-386 test-qemu dist dist-test run ui ui-check browser cluster help
+.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench cluster-balancers golden cover clients clients-follower client-compliance docs-test cross test-386 test-qemu dist dist-test run ui ui-check browser cluster help
 
 all: fmt lint test
 
@@ -91,6 +91,9 @@ cluster-rejoin: ## a node copies 50 million rows under load and is killed 20 tim
 
 cluster-flips: ## every 97th byte of the log of a node is flipped, an hour
 	$(CLUSTER) -run '^TestFlippedLog$$' -flip-count=0
+
+cluster-balancers: ## HAProxy and nginx with the configurations of docs/cluster.md before three nodes that are killed
+	$(CLUSTER) -run '^TestBalancers$$' -balancers
 
 cluster-bench: ## a cluster against a single server on an idle machine, into docs/bench/cluster.md
 	$(CLUSTER) -run '^TestBench$$' -bench-runs=3 -bench-report=$(CURDIR)/docs/bench/cluster.md
