@@ -292,8 +292,19 @@ func (n *Node) configuration(rf *raft.Raft) ([]raft.Server, error) {
 	return f.Configuration().Servers, nil
 }
 
-// reach asks all servers how they are, by id. Those that do not answer are missing.
+// reach asks all servers how they are, by id. Those that are not there are missing.
 func (n *Node) reach(ctx context.Context, servers []raft.Server) map[raft.ServerID]*peerStatus {
+	at := n.answers(ctx, servers)
+	for _, s := range servers {
+		if !isServer(at[s.ID], s) {
+			delete(at, s.ID)
+		}
+	}
+	return at
+}
+
+// answers asks the nodes at the addresses of servers how they are. They may be others.
+func (n *Node) answers(ctx context.Context, servers []raft.Server) map[raft.ServerID]*peerStatus {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
 	out := map[raft.ServerID]*peerStatus{}
@@ -306,7 +317,7 @@ func (n *Node) reach(ctx context.Context, servers []raft.Server) map[raft.Server
 				out[s.ID] = own
 				return
 			}
-			if status, err := n.statusOf(ctx, string(s.Address)); err == nil && status.ID == string(s.ID) && status.State == stateMember {
+			if status, err := n.statusOf(ctx, string(s.Address)); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
 				out[s.ID] = status

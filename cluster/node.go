@@ -66,7 +66,7 @@ type Node struct {
 		problem  string   // why the node is not where it should be
 		aside    string   // what was set aside and is still there
 		restart  error    // what was sent to restart
-		silent   []string // members that do not answer
+		silent   []string // members that are missing, and why
 		clock    verdict
 		lead     *lead // that requests are passed on to, or nil
 		ofStore  bool  // the store closes the log

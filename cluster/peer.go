@@ -34,6 +34,7 @@ type peerStatus struct {
 	Address string `json:"address"`
 	Version string `json:"version"`
 	State   string `json:"state"`
+	Reason  string `json:"reason"` // of the state
 	Joined  bool   `json:"joined"`
 	// At a first start.
 	HasData bool   `json:"has_data"`

@@ -21,7 +21,7 @@ func (n *Node) ownStatus() *peerStatus {
 		Now: n.opt.Now().UnixMicro(), Clock: n.mu.clock.text, ClockWrong: n.mu.clock.wrong,
 	}
 	if i := n.mu.identity; i != nil {
-		s.Cluster, s.ID, s.State, s.Joined, s.Seats = i.Cluster, i.ID, i.State, i.Joined, i.Seats
+		s.Cluster, s.ID, s.State, s.Joined, s.Seats, s.Reason = i.Cluster, i.ID, i.State, i.Joined, i.Seats, i.Reason
 	}
 	st := n.mu.store
 	s.Aside = n.mu.aside
@@ -43,7 +43,7 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 	own := n.ownStatus()
 	s := admin.Status{
 		Cluster: own.Cluster, Node: own.Name, Applied: own.Applied, LagSeconds: own.Lag,
-		LogMaxBytes: n.opt.LogMaxBytes, Members: []admin.Member{}, Problems: []string{},
+		LogMaxBytes: n.opt.LogMaxBytes, Members: []admin.Member{}, Problems: []string{}, Notes: []string{},
 	}
 	n.mu.Lock()
 	if n.mu.transfer != nil {
@@ -63,25 +63,57 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 	leader, _ := n.leader()
 	s.Leader = nameOf(leader)
 	servers := n.members()
-	at := n.reach(ctx, servers)
+	at := n.answers(ctx, servers)
+	voters, changed := 0, 0
 	for _, server := range servers {
 		m := admin.Member{
 			Name: nameOf(server.ID), ID: string(server.ID), Address: string(server.Address),
 			Voter: server.Suffrage == raft.Voter, Leader: server.ID == leader,
 		}
-		if p := at[server.ID]; p != nil {
+		p := at[server.ID]
+		if isServer(p, server) {
 			m.Reachable, m.Applied, m.LagSeconds, m.Version = true, p.Applied, p.Lag, p.Version
 			m.Problem = n.problemOf(p)
 		} else {
-			m.Problem = fmt.Sprintf("not reachable at %s", server.Address)
+			m.Problem = missing(p, server)
+		}
+		if m.Voter {
+			voters++
+			if p != nil && p.Name == m.Name && !m.Reachable {
+				changed++
+			}
 		}
 		s.Members = append(s.Members, m)
+	}
+	if voters%2 == 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d voters bear no more losses than %d: add a voter, or take a vote away.", voters, voters-1))
+	}
+	if s.Leader == "" && voters-changed <= voters/2 {
+		s.Problems = append(s.Problems, fmt.Sprintf("Of %d voters %d have lost their logs, so no node can lead. If they are lost for good, stop this node and run tsdbd cluster leave: it becomes a server of its own.", voters, changed))
 	}
 	s.Problems = append(s.Problems, n.refusals()...)
 	if damage := own.Damage; damage != "" {
 		s.Problems = append(s.Problems, fmt.Sprintf("The data has damage, so no other node copies it: %s.", damage))
 	}
 	return s
+}
+
+// isServer says that a node that has answered is a server of the configuration.
+func isServer(p *peerStatus, s raft.Server) bool {
+	return p != nil && p.ID == string(s.ID) && p.State == stateMember
+}
+
+// missing returns why a server is not there.
+func missing(p *peerStatus, s raft.Server) string {
+	switch {
+	case p == nil:
+		return fmt.Sprintf("not reachable at %s", s.Address)
+	case p.Name != nameOf(s.ID):
+		return fmt.Sprintf("%s answers at %s", p.Name, s.Address)
+	case p.State == stateTransfer:
+		return fmt.Sprintf("it has given up its id and is to join again as %s: %s", p.ID, p.Reason)
+	}
+	return fmt.Sprintf("it has given up its id and is to join again as %s", p.ID)
 }
 
 // problemOf returns what is wrong with a node that answers.
@@ -153,17 +185,19 @@ func (n *Node) Health() (ok bool, message string) {
 	if restart != nil {
 		return false, restart.Error()
 	}
+	own := n.ownStatus()
 	switch role {
 	case admin.RoleLeader:
 		message = fmt.Sprintf("%s leads the cluster", n.opt.Name)
 		ok = true
 	case admin.RoleFollower:
 		leader, _ := n.leader()
-		lag := n.lag()
-		message = fmt.Sprintf("%s follows %s, %.1f s behind", n.opt.Name, nameOf(leader), lag.Seconds())
-		ok = n.replica.Ready() && lag <= n.opt.MaxLag
+		message = fmt.Sprintf("%s follows %s, %.1f s behind", n.opt.Name, nameOf(leader), own.Lag)
+		ok = n.keepsUp(own)
 	case admin.RoleCandidate:
-		message = fmt.Sprintf("%s knows no leader: writes get 503 until there is one", n.opt.Name)
+		// A load balancer must not take all nodes away for the time of an election.
+		message = fmt.Sprintf("%s knows no leader, %.1f s behind: queries are answered, writes get 503 until there is one", n.opt.Name, own.Lag)
+		ok = n.keepsUp(own)
 	case admin.RoleTransfer:
 		message = fmt.Sprintf("%s copies the state of another node", n.opt.Name)
 	default:
@@ -181,8 +215,8 @@ func (n *Node) Health() (ok bool, message string) {
 	if aside != "" {
 		message += "; " + aside
 	}
-	for _, name := range silent {
-		message += fmt.Sprintf("; %s is not reachable", name)
+	for _, text := range silent {
+		message += "; " + text
 	}
 	for _, r := range n.refusals() {
 		message += "; " + r
@@ -190,12 +224,12 @@ func (n *Node) Health() (ok bool, message string) {
 	return ok, message
 }
 
-// watchMembers keeps which members do not answer, and how this node's clock compares with
+// watchMembers keeps which members are missing and why, and how this node's clock compares with
 // theirs: Health and the handover of the lead must not wait for that. It runs until Close.
 func (n *Node) watchMembers() {
 	for {
 		servers := n.members()
-		at := n.reach(n.ctx, servers)
+		at := n.answers(n.ctx, servers)
 		var silent []string
 		var clocks []clock
 		voters := 0
@@ -204,10 +238,10 @@ func (n *Node) watchMembers() {
 			if voter {
 				voters++
 			}
-			if p := at[s.ID]; p != nil {
+			if p := at[s.ID]; isServer(p, s) {
 				clocks = append(clocks, clock{p.Name, p.ahead, voter})
 			} else {
-				silent = append(silent, nameOf(s.ID))
+				silent = append(silent, nameOf(s.ID)+": "+missing(p, s))
 			}
 		}
 		now := judge(clocks, voters, n.opt.MaxClockSkew)

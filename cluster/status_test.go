@@ -1,8 +1,12 @@
 package cluster
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"tsdbd/cluster/admin"
 )
 
 // TestLagUnknown: a node that has not found a leader since its start says how long that
@@ -28,4 +32,73 @@ func TestLagUnknown(t *testing.T) {
 	if s.LagSeconds > time.Since(begin).Seconds() || s.LagSeconds <= 0 {
 		t.Errorf("%v s behind", s.LagSeconds)
 	}
+}
+
+// TestHealthOfElection: while there is no leader, nodes stay healthy as long as what they
+// have is not old, so that a load balancer does not take all away.
+func TestHealthOfElection(t *testing.T) {
+	g := three(t, func(o *Options) { o.MaxLag = time.Hour })
+	g.servers["n1"].stop()
+	g.servers["n2"].stop()
+	n3, _ := g.servers["n3"].now()
+	g.await("n3 knows no leader", func() bool { return n3.role() == admin.RoleCandidate })
+	if ok, text := n3.Health(); !ok || !strings.Contains(text, "n3 knows no leader") || !strings.Contains(text, "queries are answered") {
+		t.Errorf("health without a leader: %t, %s", ok, text)
+	}
+	if text := n3.Status(); len(text.Degraded()) == 0 {
+		t.Error("the status does not say that there is no leader")
+	}
+}
+
+// TestNewIDs: who has lost its log is not called unreachable, and a majority that is gone
+// is named.
+func TestNewIDs(t *testing.T) {
+	g := settled(t)
+	g.write("n1", "d", 0, 100)
+	g.equal("n1", "n2", "n3")
+	for _, name := range []string{"n2", "n3"} {
+		g.servers[name].stop()
+		g.servers[name].damageLog()
+	}
+	g.start("n2", "n3")
+	g.problem("n1", "n2", "it has given up its id and is to join again as n2/")
+	g.problem("n1", "n3", "it has given up its id and is to join again as n3/")
+	n1, _ := g.servers["n1"].now()
+	g.await("n1 names the way out", func() bool {
+		return slices.ContainsFunc(n1.Status().Problems, func(p string) bool {
+			return strings.Contains(p, "Of 3 voters 2 have lost their logs") && strings.Contains(p, "cluster leave")
+		})
+	})
+	g.await("and so does its health", func() bool {
+		_, text := n1.Health()
+		return strings.Contains(text, "n2: it has given up its id")
+	})
+}
+
+// TestEvenVoters: an even number of voters is noted, and is no problem.
+func TestEvenVoters(t *testing.T) {
+	g := newGroup(t, "n1", "n2")
+	g.start("n1", "n2")
+	g.voters("n1", "n2")
+	n, _ := g.servers["n1"].now()
+	g.await("the status is well, with a note", func() bool {
+		s := n.Status()
+		return len(s.Degraded()) == 0 && len(s.Notes) == 1 && strings.Contains(s.Notes[0], "2 voters bear no more losses than 1")
+	})
+}
+
+func TestProblemOf(t *testing.T) {
+	n := &Node{opt: Options{MaxLag: time.Second}}
+	f := func(want string, p peerStatus) {
+		t.Helper()
+		if got := n.problemOf(&p); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	f("", peerStatus{Ready: true, Leads: true})
+	f("disk full", peerStatus{Ready: true, Refuses: "disk full"})
+	f("disk full; its data has damage: a file; it leads because no better voter can take over", peerStatus{Ready: true, Leads: true, Refuses: "disk full", Damage: "a file"})
+	f("its clock is wrong", peerStatus{Ready: true, Clock: "its clock is wrong"})
+	f("it has not caught up with the leader since its start", peerStatus{Lag: 3})
+	f("it is 3.0 s behind", peerStatus{Ready: true, Lag: 3})
 }

@@ -17,6 +17,33 @@ import (
 	"tsdbd/shard/repair"
 )
 
+// damageLog flips a bit in the log of a server that is stopped.
+func (s *server) damageLog() {
+	s.g.t.Helper()
+	segments, err := filepath.Glob(filepath.Join(s.dir, "cluster", "log", "*"))
+	if err != nil {
+		s.g.t.Fatal(err)
+	}
+	damaged := false
+	for _, name := range segments {
+		if !strings.HasSuffix(name, ".rlog") {
+			continue
+		}
+		b, err := os.ReadFile(name)
+		if err != nil {
+			s.g.t.Fatal(err)
+		}
+		b[512+60] ^= 0x10 // in a batch that others follow
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			s.g.t.Fatal(err)
+		}
+		damaged = true
+	}
+	if !damaged {
+		s.g.t.Fatalf("no segment among %q", segments)
+	}
+}
+
 // TestDamagedLog: a member whose log is damaged sets it aside, copies the state of
 // another node and is a voter again under a new id. It has all its data.
 func TestDamagedLog(t *testing.T) {
@@ -29,28 +56,7 @@ func TestDamagedLog(t *testing.T) {
 	id := n.identity().ID
 	s.stop()
 	g.write("n1", "d", 300, 100)
-	segments, err := filepath.Glob(filepath.Join(s.dir, "cluster", "log", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	damaged := false
-	for _, name := range segments {
-		if !strings.HasSuffix(name, ".rlog") {
-			continue
-		}
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b[512+60] ^= 0x10 // in a batch that others follow
-		if err := os.WriteFile(name, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		damaged = true
-	}
-	if !damaged {
-		t.Fatalf("no segment among %q", segments)
-	}
+	s.damageLog()
 	s.start()
 	g.await("the node is in again under another id", func() bool {
 		n, _ := s.now()

@@ -277,7 +277,7 @@ func TestCluster(t *testing.T) {
 		servers := n.query(leader, "SHOW SERVERS")
 		status, health, _ := n.ask(leader, "GET", "/health", "")
 		differs = fmt.Sprintf("%s, %d %s", servers, status, health)
-		if !strings.Contains(servers, `"follower",true,false,null,null,null,"not reachable at `) || status != 200 || !strings.Contains(health, fmt.Sprintf("; n%d is not reachable", follower+1)) {
+		if !strings.Contains(servers, `"follower",true,false,null,null,null,"not reachable at `) || status != 200 || !strings.Contains(health, fmt.Sprintf("; n%d: not reachable at ", follower+1)) {
 			return false
 		}
 		differs = ""

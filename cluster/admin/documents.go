@@ -34,6 +34,7 @@ type Status struct {
 	Transfer    *Transfer `json:"transfer,omitempty"`
 	Members     []Member  `json:"members"`
 	Problems    []string  `json:"problems"` // whole sentences
+	Notes       []string  `json:"notes"`    // sentences about what works and could be better
 }
 
 // Transfer is a copy of the data of another node under way.

@@ -56,7 +56,10 @@ func writeStatus(w io.Writer, s *admin.Status, r rates) error {
 	for _, reason := range reasons {
 		fmt.Fprintf(&b, "\nPROBLEM  %s", reason)
 	}
-	if len(reasons) > 0 {
+	for _, note := range s.Notes {
+		fmt.Fprintf(&b, "\nNOTE     %s", note)
+	}
+	if len(reasons)+len(s.Notes) > 0 {
 		b.WriteByte('\n')
 	}
 	_, err := w.Write(b.Bytes())

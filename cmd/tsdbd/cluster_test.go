@@ -142,6 +142,7 @@ n3    copy      10.0.0.3:8088  yes        1000     0s      0.1.0
 	n.status.Role = "candidate"
 	n.status.Members[1].Problem = "its clock is off by an hour"
 	n.status.Members[2].Reachable, n.status.Members[2].Problem = false, "not reachable at 10.0.0.2:8088"
+	n.status.Notes = []string{"2 voters bear no more losses than 1: add a voter, or take a vote away."}
 	n.status.Transfer = &admin.Transfer{From: "n2", Bytes: 1 << 20, TotalBytes: 4 << 20}
 	want = `cluster 00ff   leader none   term 3   log 3.0MiB of 1024.0MiB   writes on 2 of 3 disks   as n1 (candidate) sees it
 
@@ -155,6 +156,7 @@ n1 copies the data of n2: 1.0MiB of 4.0MiB
 PROBLEM  no leader is known: writes get 503 until there is one
 PROBLEM  n3: its clock is off by an hour
 PROBLEM  n2: not reachable at 10.0.0.2:8088
+NOTE     2 voters bear no more losses than 1: add a voter, or take a vote away.
 `
 	for _, form := range []string{"-json=false", "-json"} {
 		out, _, err := tsdbd(t, "cluster", "status", form, "-host", host)
