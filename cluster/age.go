@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -25,6 +26,9 @@ const ageInterval = time.Minute
 var (
 	ageKey  = []byte("Age")
 	seenKey = []byte("Seen")
+	// contradictionKey has what the log of the cluster contradicts in this one, once that
+	// was found: the node takes no part any more.
+	contradictionKey = []byte("Contradiction")
 )
 
 // sighting is what a node says of its age.
@@ -52,7 +56,8 @@ type ages struct {
 
 	mu struct {
 		sync.Mutex
-		own     sighting // its age is 0 until the log is open
+		id      string // under which own is said: that to which the log belongs
+		own     sighting
 		seen    map[string]sighting
 		unsaved bool
 		refused map[string]sighting // that were logged
@@ -66,15 +71,19 @@ func (a *ages) init() {
 	a.mu.seen, a.mu.refused = map[string]sighting{}, map[string]sighting{}
 }
 
-// own returns what this node says of itself.
-func (a *ages) own() sighting {
+// own returns what this node says of itself under an id, nothing before the log is open that
+// belongs to it.
+func (a *ages) own(id string) sighting {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if id != a.mu.id {
+		return sighting{}
+	}
 	return a.mu.own
 }
 
-// open takes the age from the log, and raises it.
-func (a *ages) open(log *raftlog.Store) error {
+// open takes the age of the node with an id from its log, and raises it.
+func (a *ages) open(log *raftlog.Store, id string) error {
 	b, err := log.Get(seenKey)
 	if err == nil {
 		seen := map[string]sighting{}
@@ -90,7 +99,13 @@ func (a *ages) open(log *raftlog.Store) error {
 		a.mu.unsaved = true // the log may be a new one
 		a.mu.Unlock()
 	}
-	return a.raise(log)
+	if err := a.raise(log); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mu.id = id
+	return nil
 }
 
 // raise raises the age of this node, durably before it is said.
@@ -216,7 +231,7 @@ func (n *Node) hear(s *peerStatus) {
 	for id, seen := range s.Seen {
 		if id != i.ID {
 			_ = n.ages.note(id, seen)
-		} else if own := n.ages.own(); own.olderThan(seen) && !(n.current() != nil && n.replica.Ready()) {
+		} else if own := n.ages.own(i.ID); own.olderThan(seen) && !(n.current() != nil && n.replica.Ready()) {
 			n.ages.accuse(fmt.Sprintf("this directory is an old copy of that of %s: it has the age %d now, and %s has seen it with the age %d before", id, own.Age, s.Name, seen.Age))
 		}
 	}
@@ -249,13 +264,34 @@ func (a *ages) sightings() map[string]sighting {
 	return maps.Clone(a.mu.seen)
 }
 
-// checkCopy asks the other nodes whether the directory of this one is an old copy. Then it
+// contradicted ends the part of the node in the cluster, for the leader has replaced what
+// this node knows to be committed. An old copy of another node must have made it possible
+// where nobody could know. One of the two histories is to go on, and nothing of either is
+// lost: the next Open waits until the others have a leader without this node, and sets
+// aside what it has. If they have none, because the leader is the only one with its
+// history, an administrator must choose.
+func (n *Node) contradicted(cause error) {
+	reason := fmt.Sprintf("the cluster has gone on without what this node knows to be acknowledged (%v)", cause)
+	n.logger.Error("acknowledged points may be only on this node, which no longer takes part", "node", n.opt.Name, "reason", reason)
+	if err := n.log.Set(contradictionKey, []byte(reason[:min(len(reason), 1<<10)])); err != nil {
+		n.ask(errors.Join(cause, err))
+		return
+	}
+	n.ask(fmt.Errorf("%w: %s", ErrReopen, reason))
+}
+
+// checkCopy asks the other nodes whether the directory of this one is an old copy. If it is,
+// or if this node was contradicted, checkCopy
 // waits until they have a leader without this node, and returns why: the node gives up its
 // id only when it gets another one. If they never have one, the directory is as it was, and
 // an administrator can choose.
 func (n *Node) checkCopy(ctx context.Context) (reason string, err error) {
+	contradiction, err := n.log.Get(contradictionKey)
 	for told := ""; ; {
 		n.ages.acquit()
+		if err == nil {
+			n.ages.accuse(string(contradiction))
+		}
 		sources := n.sources(ctx, n.knownPeers())
 		reason := n.ages.accused()
 		switch {
@@ -266,7 +302,7 @@ func (n *Node) checkCopy(ctx context.Context) (reason string, err error) {
 			return reason, nil
 		case reason != told:
 			told = reason
-			n.logger.Error("the directory of the node is an old copy: it does not take part, and waits until the others have a leader", "node", n.opt.Name, "reason", reason)
+			n.logger.Error("the node takes no part, and waits until the others have a leader", "node", n.opt.Name, "reason", reason)
 			n.setProblem(fmt.Sprintf("%s: it waits until the others have a leader, sets the directory aside and joins again", reason))
 		}
 		select {

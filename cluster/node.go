@@ -206,7 +206,7 @@ func (n *Node) openLog(ctx context.Context) error {
 		}
 		damage, copied := n.log.Damage(), ""
 		if len(damage) == 0 {
-			if err := n.ages.open(n.log); err != nil {
+			if err := n.ages.open(n.log, n.identity().ID); err != nil {
 				return err
 			}
 			if copied, err = n.checkCopy(ctx); copied == "" || err != nil {
@@ -373,6 +373,8 @@ func (n *Node) onFatal(err error) {
 		n.onTransferNeeded(fmt.Sprintf("its log is damaged: %v", damage[0]))
 	case errors.Is(err, store.ErrDiverged):
 		n.running.Go(func() { n.diverged(err) })
+	case errors.Is(err, raftlog.ErrCommitted) && len(n.knownPeers()) > 0:
+		n.contradicted(err)
 	default:
 		n.ask(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tsdbd/cluster/admin"
 	"tsdbd/internal/vfs"
@@ -101,7 +102,8 @@ func TestOldCopy(t *testing.T) {
 			old := take(g, s)
 			lines := len(s.content())
 			n, _ := s.now()
-			id, age := n.identity().ID, n.ages.own()
+			id := n.identity().ID
+			age := n.ages.own(id)
 			g.await("n3 has seen the age", func() bool {
 				n, _ := g.servers["n3"].now()
 				return n.ages.sightings()[id] == age
@@ -146,6 +148,55 @@ func TestOldCopy(t *testing.T) {
 			var status admin.Status
 			if g.operate("n1", "GET status", &status); len(status.Degraded()) > 0 {
 				t.Errorf("%q", status.Degraded())
+			}
+		})
+	}
+}
+
+// TestContradicted has an old copy taken for the node that it was, because the only other
+// one that is there cannot know. The node that has what was acknowledged comes back, finds
+// that its entries are to go, and sets them aside.
+func TestContradicted(t *testing.T) {
+	for name, flushed := range map[string]time.Duration{"in files": 0, "in the log": -1} {
+		t.Run(name, func(t *testing.T) {
+			g := newGroup(t, "n1", "n2", "n3")
+			g.server("n1").store.CloseFlush = flushed
+			g.start("n1", "n2", "n3")
+			g.voters("n1", "n2", "n3")
+			g.done("n1", "POST transfer-leader?name=n1")
+			g.await("n1 leads", func() bool { n, _ := g.servers["n1"].now(); return n != nil && n.Leads() })
+			g.create("n1", "d")
+			g.write("n1", "d", 0, 100)
+			g.equal("n1", "n2", "n3")
+			first, s := g.servers["n1"], g.servers["n2"]
+			n, _ := first.now()
+			id := n.identity().ID
+			for range 9 { // minutes
+				if err := n.ages.raise(n.log); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g.servers["n3"].stop()
+			s.stop()
+			old := s.copied()
+			s.start()
+			g.write("n1", "d", 100, 100)
+			g.await("n2 has all", func() bool { return len(s.content()) == len(first.content()) })
+			lines := len(first.content())
+			g.await("the log says that all is committed", func() bool { return n.log.Committed() >= n.replica.Stats().Index })
+			first.stop()
+			s.stop()
+			s.putBack(old)
+			g.start("n2", "n3")
+			g.leader()
+			g.write("n2", "d", 1000, 50)
+			first.start()
+			g.leftWith("n1", id, lines, "without what this node knows to be acknowledged")
+			g.equal("n1", "n2", "n3")
+			g.write("n1", "d", 2000, 50)
+			g.equal("n1", "n2", "n3")
+			if v := g.verify("n1"); !v.Equal {
+				t.Errorf("%+v", v)
 			}
 		})
 	}

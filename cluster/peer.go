@@ -106,7 +106,7 @@ func (n *Node) hello() transport.Hello {
 	h := transport.Hello{Version: n.opt.Version, Name: n.opt.Name, Address: n.opt.address()}
 	if i := n.identity(); i != nil {
 		h.Cluster = i.Cluster
-		if own := n.ages.own(); own.Age > 0 { // before, it takes no part
+		if own := n.ages.own(i.ID); own.Age > 0 { // before, it takes no part
 			h.ID, h.Age, h.Process = i.ID, own.Age, own.Process
 		}
 	}

@@ -26,7 +26,7 @@ func (n *Node) ownStatus() *peerStatus {
 	st := n.mu.store
 	s.Aside = n.mu.aside
 	n.mu.Unlock()
-	s.sighting, s.Seen, s.OldCopy = n.ages.own(), n.ages.sightings(), n.ages.accused()
+	s.sighting, s.Seen, s.OldCopy = n.ages.own(s.ID), n.ages.sightings(), n.ages.accused()
 	if st == nil {
 		return s
 	}

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -24,6 +25,7 @@ type contact struct {
 	base     func() raftlog.Base
 	stop     <-chan struct{}
 	hangs    func() bool // the disk of this node does
+	fail     func(error)
 	consumer chan raft.RPC
 
 	mu struct {
@@ -58,8 +60,8 @@ type ack struct {
 	term uint64
 }
 
-func newContact(t raft.Transport, id raft.ServerID, base func() raftlog.Base, stop <-chan struct{}, hangs func() bool, reached func(commit, term uint64) (bool, bool)) *contact {
-	c := &contact{Transport: t, id: id, base: base, stop: stop, hangs: hangs, reached: reached, consumer: make(chan raft.RPC)}
+func newContact(t raft.Transport, id raft.ServerID, base func() raftlog.Base, stop <-chan struct{}, hangs func() bool, reached func(commit, term uint64) (bool, bool), fail func(error)) *contact {
+	c := &contact{Transport: t, id: id, base: base, stop: stop, hangs: hangs, reached: reached, fail: fail, consumer: make(chan raft.RPC)}
 	c.mu.acks = make(map[raft.ServerID]ack)
 	return c
 }
@@ -75,7 +77,12 @@ func (c *contact) run() {
 			if a, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
 				c.hear(a)
 				c.observe(a)
-				rpc.Command = behind(a, c.base())
+				base := c.base()
+				if err := c.contradicts(a, base); err != nil {
+					c.fail(err)
+					continue // the end of the transport is its answer
+				}
+				rpc.Command = behind(a, base)
 			}
 			select {
 			case c.consumer <- rpc:
@@ -110,6 +117,30 @@ func (c *contact) leader() leader {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mu.heard
+}
+
+// contradicts returns an error if the leader has another entry than this log had up to
+// its base. That one was committed, and is in the files of the store. The leader must be
+// that of now: entries of an earlier one, which come late, may be others.
+func (c *contact) contradicts(a *raft.AppendEntriesRequest, base raftlog.Base) error {
+	if r := c.raft.Load(); r == nil || a.Term < r.CurrentTerm() {
+		return nil
+	}
+	other := func(index, term uint64) bool {
+		// Terms do not fall along a log.
+		return index > 0 && (index < base.Index && term > base.Term || index == base.Index && term != base.Term)
+	}
+	index, term := a.PrevLogEntry, a.PrevLogTerm
+	for _, l := range a.Entries {
+		if other(index, term) {
+			break
+		}
+		index, term = l.Index, l.Term
+	}
+	if other(index, term) {
+		return fmt.Errorf("the leader has entry %d with term %d, the files of this node have the entries up to %d, with term %d: %w", index, term, base.Index, base.Term, raftlog.ErrCommitted)
+	}
+	return nil
 }
 
 // behind leaves out of a message of the leader the entries up to the base. They are

@@ -35,6 +35,7 @@ type entries struct {
 	raft      atomic.Pointer[raft.Raft] // nil until it is started
 	logger    *slog.Logger
 	fail      func(error)
+	flushed   func(first uint64) error // returns why the entries from first on must stay
 	stop      <-chan struct{}
 	stored    atomic.Uint64 // calls that stored entries
 	truncated bool          // the end was removed and nothing stored since; the appender's
@@ -61,8 +62,8 @@ type feed struct {
 	bytes int
 }
 
-func newEntries(s Storage, stop <-chan struct{}, logger *slog.Logger, fail func(error)) *entries {
-	e := &entries{Storage: s, stop: stop, logger: logger, fail: fail, made: time.Now()}
+func newEntries(s Storage, stop <-chan struct{}, logger *slog.Logger, fail func(error), flushed func(first uint64) error) *entries {
+	e := &entries{Storage: s, stop: stop, logger: logger, fail: fail, flushed: flushed, made: time.Now()}
 	e.mu.moved.L = &e.mu
 	return e
 }
@@ -156,7 +157,14 @@ func (e *entries) DeleteRange(first, last uint64) error {
 	e.mu.Lock()
 	e.forgetLocked(math.MaxUint64)
 	e.mu.Unlock()
-	if err := e.Storage.DeleteRange(first, last); err != nil {
+	if r := e.raft.Load(); r != nil {
+		e.Commit(r.CommitIndex())
+	}
+	err := e.flushed(first)
+	if err == nil {
+		err = e.Storage.DeleteRange(first, last)
+	}
+	if err != nil {
 		e.fail(fmt.Errorf("remove entries %d to %d of the replicated log: %w", first, last, err))
 		return err
 	}

@@ -25,7 +25,7 @@ func TestEntryOfBase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := newEntries(log, make(chan struct{}), slog.New(slog.DiscardHandler), func(err error) { t.Error(err) })
+		e := newEntries(log, make(chan struct{}), slog.New(slog.DiscardHandler), func(err error) { t.Error(err) }, nil)
 		if err := e.StoreLog(&raft.Log{Index: 8, Term: 4, Type: raft.LogNoop}); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/hashicorp/raft"
+
 	"tsdbd/internal/binio"
 )
 
@@ -34,6 +36,19 @@ func appendHeader(dst []byte, h header) []byte {
 	dst = append(dst, groupVersion, h.kind)
 	dst = binary.AppendUvarint(dst, h.term)
 	return binary.AppendUvarint(dst, h.number)
+}
+
+// countEntries returns how many sequences an entry of raft's log takes.
+func countEntries(l *raft.Log) uint64 {
+	if l.Type != raft.LogCommand {
+		return 0
+	}
+	h, body, err := parseGroup(l.Data)
+	if err != nil || h.term != l.Term || h.kind != groupEntries {
+		return 0
+	}
+	d := binio.NewDecoder(body)
+	return uint64(d.Count(4))
 }
 
 // parseGroup returns the header of a group and its body.

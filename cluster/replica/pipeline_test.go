@@ -25,7 +25,7 @@ func TestPipelineWithoutReader(t *testing.T) {
 			}
 		}
 	}()
-	c := newContact(transports[0], "n1", nil, stop, func() bool { return false }, nil)
+	c := newContact(transports[0], "n1", nil, stop, func() bool { return false }, nil, nil)
 	p, err := c.AppendEntriesPipeline("n2", transports[1].LocalAddr())
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestLongMessages(t *testing.T) {
 			}
 		}
 	}()
-	c := newContact(transports[0], "n1", nil, stop, func() bool { return false }, nil)
+	c := newContact(transports[0], "n1", nil, stop, func() bool { return false }, nil, nil)
 	p, err := c.AppendEntriesPipeline("n2", transports[1].LocalAddr())
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"tsdbd/cluster/raftlog"
 )
 
 // Wait waits until everything up to sequence is applied here.
@@ -85,8 +87,30 @@ func (r *Replica) reached(commit, term uint64) (reached, valid bool) {
 // called when everything is applied that was committed before.
 func (r *Replica) checkFloor() {
 	if applied := r.Applied(); applied < r.floor {
-		r.fail(fmt.Errorf("the files of this node have entries up to %d, the log of its cluster ends at %d: they are of another cluster, or the cluster has lost entries", r.floor, applied))
+		r.fail(fmt.Errorf("the files of this node have entries up to %d, the log of its cluster ends at %d: they are of another cluster, or the cluster has lost entries: %w", r.floor, applied, raftlog.ErrCommitted))
 	}
+}
+
+// checkFlushed returns an error if the entries of the log from an index on are in files of
+// the store: what comes in their place would be left out as if the store had it. That can
+// be only before the log has passed what the files have.
+func (r *Replica) checkFlushed(first uint64) error {
+	if r.Applied() >= r.floor {
+		return nil // raft knows that they are committed
+	}
+	base := r.opt.Log.Base()
+	sequence := base.Sequence
+	for index := base.Index + 1; index < first; index++ {
+		var l raft.Log
+		if err := r.opt.Log.GetLog(index, &l); err != nil {
+			return fmt.Errorf("count the entries of the replicated log: %w", err)
+		}
+		sequence += countEntries(&l)
+	}
+	if sequence < r.floor {
+		return fmt.Errorf("the files of this node have entries up to %d, those before entry %d of the log end at %d: %w", r.floor, first, sequence, raftlog.ErrCommitted)
+	}
+	return nil
 }
 
 func (r *Replica) termAt(index uint64) (term uint64, ok bool) {

@@ -152,7 +152,7 @@ func TestLagOfOldLeader(t *testing.T) {
 	m = c.leader(m)
 	r, term := m.Replica, m.epoch.Load().term
 	e := newEpoch(term)
-	old := &Replica{opt: r.opt, contact: newContact(nil, r.opt.ID, nil, nil, nil, nil)}
+	old := &Replica{opt: r.opt, contact: newContact(nil, r.opt.ID, nil, nil, nil, nil, nil)}
 	old.entries = r.entries
 	old.raft = r.raft
 	old.epoch.Store(e)
@@ -276,7 +276,7 @@ func TestConfirmed(t *testing.T) {
 		{"another term", map[raft.ServerID]ack{"n2": {begun.Add(1), 4}}, false},
 		{"no voter", map[raft.ServerID]ack{"n4": {begun.Add(1), 5}}, false},
 	} {
-		c := newContact(nil, "n1", nil, nil, nil, nil)
+		c := newContact(nil, "n1", nil, nil, nil, nil, nil)
 		for id, a := range test.acks {
 			c.mu.acks[id] = a
 		}

@@ -177,11 +177,11 @@ func New(opt Options) (*Replica, error) {
 		r.disconnect()
 		return r.Raft().Shutdown()
 	})
-	r.entries = newEntries(opt.Log, r.stop, opt.Logger, r.fail)
+	r.entries = newEntries(opt.Log, r.stop, opt.Logger, r.fail, r.checkFlushed)
 	base := opt.Log.Base()
 	r.progress.sequence.Store(base.Sequence)
 	r.progress.index.Store(base.Index)
-	r.contact = newContact(opt.Transport, opt.ID, opt.Log.Base, r.stop, func() bool { return r.entries.hangs() > opt.silentAfter() }, r.reached)
+	r.contact = newContact(opt.Transport, opt.ID, opt.Log.Base, r.stop, func() bool { return r.entries.hangs() > opt.silentAfter() }, r.reached, r.fail)
 	return r, nil
 }
 
