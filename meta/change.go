@@ -58,6 +58,7 @@ func commandOf(name string) (reflect.Type, bool) {
 		CompleteWindows{},
 		CreateSubscription{},
 		DropSubscription{},
+		AcceptLoss{},
 	} {
 		if t := reflect.TypeOf(cmd); t.Name() == name {
 			return t, true

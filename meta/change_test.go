@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tsdbd/internal/binio"
+	"tsdbd/model"
 )
 
 // everyCommand is a command of each kind with all its fields.
@@ -44,6 +45,7 @@ func everyCommand() []Command {
 		CompleteWindows{12, 7, []ComputedWindows{{"", []string{"cpu"}, -1, 1, 0}, {"cpu", nil, 0, 5, 9}}},
 		CreateSubscription{Database: "d", RetentionPolicy: "rp", Subscription: Subscription{"s", "ANY", []string{"udp://h:1"}}},
 		DropSubscription{Database: "d", RetentionPolicy: "rp", Name: "s"},
+		AcceptLoss{[]AcceptedLoss{{Shard: 7, Range: model.TimeRange{Min: -5, Max: 9}, File: "1.tsm"}}},
 	}
 }
 
@@ -71,7 +73,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%T with more behind: %v", cmd, err)
 		}
 	}
-	if len(kinds) != 22 {
+	if len(kinds) != 23 {
 		t.Errorf("%d kinds of commands", len(kinds))
 	}
 	if *update {

@@ -30,6 +30,7 @@ func Apply(cmd Command, data *Data) (*Data, error) {
 	if !changed {
 		return data, nil
 	}
+	next.forgetLosses()
 	next.Index++
 	next.index()
 	return &next, nil

@@ -29,6 +29,9 @@ type Data struct {
 	Databases []*Database // in order of creation
 	Users     []*User     // in order of creation
 
+	// AcceptedLosses are those of queries that do not fail.
+	AcceptedLosses []AcceptedLoss `json:",omitempty"`
+
 	// Dropped names what was dropped and may still have files.
 	Dropped Dropped `json:",omitzero"`
 

@@ -68,6 +68,7 @@ func TestChanges(t *testing.T) {
 	f("ALTER MEASUREMENT m RENAME TO n", "destroys mine")
 	f("UPDATE m SET host = 'a' WHERE host = 'b'", "destroys mine")
 	f("DROP SHARD 1", "destroys")
+	f("ALTER SHARD 1 ACCEPT LOSS FROM '2020-01-01' TO '2020-01-02'", "destroys")
 	f("DROP USER u", "destroys")
 	f("REVOKE READ ON x FROM u", "destroys x")
 	f("REVOKE ALL FROM u", "destroys")

@@ -96,3 +96,74 @@ func TestLosses(t *testing.T) {
 		}
 	}
 }
+
+// TestAcceptLoss: a loss that an administrator accepts, by a statement that names all of
+// its times, is a note from then on.
+func TestAcceptLoss(t *testing.T) {
+	store := sampleStore(t)
+	var at meta.ShardLocation
+	for id, one := range store.Catalog().Shards() {
+		if id == 2 {
+			at = one
+		}
+	}
+	times := at.Group.TimeRange()
+	store.Lost = []scan.Loss{
+		{Shard: 2, Range: times, Path: "db-1/shard-2/quarantine/1.tsm"},
+		{Shard: 2, Range: times, Path: "db-1/shard-2/quarantine/MANIFEST", Deletes: true},
+		{Range: model.AllTime, Path: "wal/quarantine/6.wal.damaged-5"},
+	}
+	e := newExecutor(store)
+	ask := func(q string) string {
+		t.Helper()
+		return strings.Join(runText(t, e, ExecuteOptions{Database: "db"}, q), "; ")
+	}
+	statement := func(text string) string {
+		t.Helper()
+		_, statement, ok := strings.Cut(text, "to accept the loss for good: ")
+		if !ok {
+			t.Fatalf("no statement: %s", text)
+		}
+		return statement
+	}
+	const all = "SELECT count(v) FROM cpu"
+	of := statement(ask(all))
+	for q, want := range map[string]string{
+		`ALTER SHARD 2 ACCEPT LOSS FROM '2001-09-05T00:00:00Z' TO '2001-09-06T00:00:00Z'`: "the loss is of more times than the statement names, which would be: " + of,
+		strings.Replace(of, "SHARD 2", "SHARD 1", 1):                                      "shard 1 has lost nothing on this node",
+		strings.Replace(of, "SHARD 2", "SHARD 99", 1):                                     meta.ErrShardNotFound.Error(),
+		`ALTER SHARD 2 ACCEPT LOSS FROM now() TO '2001-09-06'`:                            "",
+	} {
+		if want == "" {
+			if _, err := syntax.Parse(q, nil); err == nil {
+				t.Errorf("%s is parsed", q)
+			}
+			continue
+		}
+		if got := ask(q); got != "error: "+want {
+			t.Errorf("%s: %q, want %q", q, got, want)
+		}
+	}
+	if got := ask(of); got != "" {
+		t.Errorf("%s: %q", of, got)
+	}
+	ofLog := statement(ask(all)) // another loss is left
+	if got := ask(ofLog); !strings.HasPrefix(ofLog, "ALTER SHARD 0 ") || got != "" {
+		t.Errorf("%s: %q", ofLog, got)
+	}
+	stmts, err := syntax.Parse(all, nil)
+	mustOK(t, err)
+	mustOK(t, e.Execute(t.Context(), stmts, ExecuteOptions{Database: "db"}, func(r *result.Result) error {
+		if r.Err != nil || len(r.Messages) != 3 || !strings.HasSuffix(r.Messages[0].Text, "; the loss is accepted") {
+			t.Errorf("once accepted: %+v", r)
+		}
+		return nil
+	}))
+	if got := ask("SHOW SHARDS"); !strings.Contains(got, "accepted losses") || !strings.Contains(got, "6.wal.damaged-5") {
+		t.Errorf("SHOW SHARDS: %q", got)
+	}
+	store.Lost = append(store.Lost, scan.Loss{Shard: 2, Range: times, Path: "db-1/shard-2/quarantine/2.tsm"})
+	if got := ask(all); !strings.HasPrefix(got, "error: ") {
+		t.Errorf("with another loss: %q", got)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/query/syntax"
 )
 
 func (s *session) createDatabase(st *influxql.CreateDatabaseStatement) (meta.Command, error) {
@@ -59,6 +60,10 @@ func (*session) dropRetentionPolicy(st *influxql.DropRetentionPolicyStatement) (
 
 func (*session) dropShard(st *influxql.DropShardStatement) (meta.Command, error) {
 	return meta.DropShard{ID: st.ID}, nil
+}
+
+func (s *session) acceptLoss(st *syntax.AcceptLoss) (meta.Command, error) {
+	return acceptLoss(s.catalog(), s.opt.Storage, st)
 }
 
 func (s *session) createUser(st *influxql.CreateUserStatement) (meta.Command, error) {

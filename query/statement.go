@@ -94,6 +94,7 @@ var rules = table(
 	changes(rule{}, (*session).alterRetentionPolicy),
 	changes(rule{access: writer, names: named(func(st *influxql.DropRetentionPolicyStatement) *string { return &st.Database })}, (*session).dropRetentionPolicy),
 	changes(rule{}, (*session).dropShard),
+	changes(rule{}, (*session).acceptLoss),
 	changes(rule{effect: adds}, (*session).createUser),
 	changes(rule{effect: adds}, (*session).setPassword),
 	changes(rule{}, (*session).dropUser),

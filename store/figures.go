@@ -9,6 +9,7 @@ import (
 
 	"tsdbd/shard/repair"
 	"tsdbd/store/figures"
+	"tsdbd/wal"
 )
 
 // Figures returns what the store did since it was opened, and what it holds.
@@ -46,8 +47,10 @@ func (s *Store) Figures() figures.Figures {
 func (s *Store) State() figures.State {
 	st := figures.State{
 		DiskFull: s.space.Full(), Trouble: s.space.Trouble(), Catalog: s.catalog.Err(),
-		Quarantined: s.quarantined(), LogDamage: s.log.Damage(),
+		Quarantined: s.quarantined(), LogDamage: slices.Clone(s.log.Damage()),
 	}
+	data := s.catalog.Data()
+	st.LogDamage = slices.DeleteFunc(st.LogDamage, func(d wal.Damage) bool { return data.Accepted(0, d.Quarantine) })
 	if p := s.failure.Load(); p != nil {
 		st.Failure = *p
 	}
@@ -79,10 +82,16 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	f.Collect(ch)
 }
 
-// quarantined returns the files and directories in quarantine.
+// quarantined returns the files and directories in quarantine whose loss nobody has
+// accepted.
 func (s *Store) quarantined() (out []repair.Quarantined) {
-	for _, q := range s.quarantines() {
-		out = append(out, q.List()...)
+	data := s.catalog.Data()
+	for q, id := range s.quarantines() {
+		for _, f := range q.List() {
+			if !data.Accepted(id, f.Path) {
+				out = append(out, f)
+			}
+		}
 	}
 	return out
 }

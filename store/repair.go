@@ -93,28 +93,27 @@ const quarantineCheck = 2 * time.Second
 
 // checkQuarantine notices what an operator has taken out of quarantine.
 func (s *Store) checkQuarantine() {
-	for _, q := range s.quarantines() {
+	for q := range s.quarantines() {
 		if len(q.List()) > 0 {
 			if err := q.Read(); err != nil {
 				s.logger.Warn("quarantine not read", "err", err)
 			}
 		}
 	}
-	if len(s.logLost.List()) > 0 {
-		s.logLost.Read()
-	}
+	s.logLost.Check()
 }
 
-// quarantines returns those of the data directory, its databases, and shards.
-func (s *Store) quarantines() []*repair.Quarantine {
+// quarantines returns those of the data directory, its databases, and shards, with the
+// ids of the shards.
+func (s *Store) quarantines() map[*repair.Quarantine]uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := []*repair.Quarantine{s.quarantine}
-	for _, e := range s.mu.shards {
-		out = append(out, e.Quarantine())
+	out := map[*repair.Quarantine]uint64{s.quarantine: 0}
+	for id, e := range s.mu.shards {
+		out[e.Quarantine()] = id
 	}
 	for _, db := range s.mu.databases {
-		out = append(out, db.quarantine)
+		out[db.quarantine] = 0
 	}
 	return out
 }

@@ -42,7 +42,7 @@ func (s *Store) view(database, policy string, r model.TimeRange) (scan.View, err
 	v := &view.View{
 		Key:  db.file().Key,
 		Lost: s.logLost.List,
-		Done: func() { _ = db.release() },
+		Done: func() { _ = db.release() }, Accepted: data.Accepted,
 	}
 	s.viewing.RLock() // a move is in all shards or in none
 	defer s.viewing.RUnlock()

@@ -23,6 +23,8 @@ type Loss struct {
 	// Older says that the files are an older copy: points that came since are missing, and
 	// what Deletes says.
 	Older bool
+	// Accepted says that an administrator has accepted the loss for good.
+	Accepted bool
 }
 
 // String tells a client what is missing.
@@ -44,21 +46,25 @@ func (l *Loss) String() string {
 	return fmt.Sprintf("%s %s: damaged file set aside as %s", what, where, l.Path)
 }
 
-// DamageError says that an answer would not be whole.
+// DamageError says that an answer would not be whole, and what can be done.
 type DamageError struct{ Losses []Loss } // at least one
 
 func (e *DamageError) Error() string {
-	text := e.Losses[0].String()
+	l := &e.Losses[0]
+	text := l.String()
 	if more := len(e.Losses) - 1; more > 0 {
 		text += fmt.Sprintf(", and %d more losses", more)
 	}
-	return text + ". For an answer from what is left, add partial=true to the request"
+	from, to := time.Unix(0, l.Range.Min).UTC(), time.Unix(0, l.Range.Max).UTC()
+	return fmt.Sprintf("%s. For an answer from what is left, add partial=true to the request; to accept the loss for good: ALTER SHARD %d ACCEPT LOSS FROM '%s' TO '%s'",
+		text, l.Shard, from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano))
 }
 
 // Whole returns a view over r, or releases it and returns a *DamageError if damage has
-// taken something from r.
+// taken something from r that nobody has accepted.
 func Whole(v View, r model.TimeRange) (View, error) {
-	if lost := lostIn(v, r); len(lost) > 0 {
+	lost := slices.DeleteFunc(lostIn(v, r), func(l Loss) bool { return l.Accepted })
+	if len(lost) > 0 {
 		v.Release()
 		return nil, &DamageError{lost}
 	}
@@ -73,7 +79,11 @@ const maxNotes = 8
 func Notes(v View, r model.TimeRange) (texts []string) {
 	lost := lostIn(v, r)
 	for i := range lost[:min(len(lost), maxNotes)] {
-		texts = append(texts, lost[i].String())
+		text := lost[i].String()
+		if lost[i].Accepted {
+			text += "; the loss is accepted"
+		}
+		texts = append(texts, text)
 	}
 	if more := len(lost) - len(texts); more > 0 {
 		texts = append(texts, fmt.Sprintf("%d more damaged files were set aside", more))

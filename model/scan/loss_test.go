@@ -35,7 +35,7 @@ func TestWhole(t *testing.T) {
 				"deleted points and old names of series may be back in shard 4, 1970-01-01T00:00:00Z to 1970-01-01T23:59:59Z: damaged file set aside as q/MANIFEST",
 				"points are missing somewhere: damaged file set aside as wal/q/1",
 			},
-			err: "points are missing in shard 3, 1970-01-01T00:00:00Z to 1970-01-01T23:59:59Z: damaged file set aside as q/1.tsm, and 2 more losses. For an answer from what is left, add partial=true to the request",
+			err: "points are missing in shard 3, 1970-01-01T00:00:00Z to 1970-01-01T23:59:59Z: damaged file set aside as q/1.tsm, and 2 more losses. For an answer from what is left, add partial=true to the request; to accept the loss for good: ALTER SHARD 3 ACCEPT LOSS FROM '1970-01-01T00:00:00Z' TO '1970-01-01T23:59:59.999999999Z'",
 		},
 	} {
 		released := 0

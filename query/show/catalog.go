@@ -76,7 +76,25 @@ func (s *Statement) ShowShards(*influxql.ShowShardsStatement) ([]*result.Series,
 		}
 		tables = append(tables, t)
 	}
+	if t := acceptedLosses(s.Catalog()); t.Rows > 0 {
+		tables = append(tables, t)
+	}
 	return tables, nil
+}
+
+// acceptedLosses returns a table of what administrators have given up.
+func acceptedLosses(data *meta.Data) *result.Series {
+	t := result.NewTable("accepted losses",
+		[]model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
+		"id", "database", "retention_policy", "start_time", "end_time", "file")
+	for _, l := range data.AcceptedLosses {
+		db, rp := "", "" // of the log
+		if at, ok := data.Shard(l.Shard); ok {
+			db, rp = at.Database.Name, at.Policy.Name
+		}
+		t.AddRow(int64(l.Shard), db, rp, result.FormatTime(l.Range.Min), result.FormatTime(l.Range.Max), l.File)
+	}
+	return t
 }
 
 // ShowShardGroups lists the shard groups of all databases.

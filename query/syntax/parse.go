@@ -18,6 +18,7 @@ var extensions = []struct {
 	parse func(p *influxql.Parser) (influxql.Statement, error)
 }{
 	{[]string{"ALTER", "MEASUREMENT"}, parseAlterMeasurement},
+	{[]string{"ALTER", "SHARD"}, parseAcceptLoss},
 	{[]string{"EXECUTE", "CONTINUOUS", "QUERY"}, parseExecuteContinuous},
 	{[]string{"CREATE", "DOWNSAMPLE"}, parseCreateDownsample},
 	{[]string{"DROP", "DOWNSAMPLE"}, parseDropDownsample},

@@ -91,6 +91,11 @@ func TestParseExtensions(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"execute Continuous query q ON db", `EXECUTE CONTINUOUS QUERY q ON db`},
 		{`SHOW DATABASES; EXECUTE CONTINUOUS QUERY "a b" ON "c d" FROM now() - 1d TO '2020-01-01'; SHOW USERS`, `SHOW DATABASES; EXECUTE CONTINUOUS QUERY "a b" ON "c d" FROM now() - 1d TO '2020-01-01'; SHOW USERS`},
+		{"alter shard 12 accept loss from '2020-01-01' to '2020-01-02 03:04:05.5'", `ALTER SHARD 12 ACCEPT LOSS FROM '2020-01-01T00:00:00Z' TO '2020-01-02T03:04:05.5Z'`},
+		{"ALTER SHARD 0 ACCEPT LOSS FROM '1677-09-21T00:12:43.145224194Z' TO '2262-04-11T23:47:16.854775806Z'", `ALTER SHARD 0 ACCEPT LOSS FROM '1677-09-21T00:12:43.145224194Z' TO '2262-04-11T23:47:16.854775806Z'`},
+		{"ALTER SHARD 12 ACCEPT LOSS FROM 5 TO 6", "error: found 5, expected time in quotes at line 1, char 33"},
+		{"ALTER SHARD 12 ACCEPT LOSS FROM 'yesterday' TO 'now'", "error: invalid timestamp string"},
+		{"ALTER SHARD 12 LOSS", "error: found LOSS, expected ACCEPT at line 1, char 16"},
 		{"EXECUTE CONTINUOUS QUERY q", "error: found EOF, expected ON at line 1, char 28"},
 		{"EXECUTE CONTINUOUS QUERY q ON db FROM 1", "error: found EOF, expected TO at line 1, char 40"},
 		{"EXECUTE CONTINUOUS QUERY q ON db LIMIT 1", "error: found LIMIT, expected end of statement at line 1, char 34"},

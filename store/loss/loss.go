@@ -31,7 +31,15 @@ func (l *Log) List() []scan.Loss {
 	return nil
 }
 
-// Read reads the quarantine. An operator clears a loss by removing the files there.
+// Check reads the quarantine again if something was in it: an operator clears a loss by
+// removing the files there.
+func (l *Log) Check() {
+	if len(l.List()) > 0 {
+		l.Read()
+	}
+}
+
+// Read reads the quarantine.
 func (l *Log) Read() {
 	names, err := wal.Lost(l.FS, l.Dir)
 	if err != nil {

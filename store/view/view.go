@@ -16,6 +16,8 @@ type View struct {
 	Key  func(id model.SeriesID) (string, error) // the key of a series
 	Lost func() []scan.Loss                      // what the log has lost
 	Done func()                                  // called by Release
+	// Accepted reports whether the loss of a shard that a file stands for is accepted.
+	Accepted func(shard uint64, file string) bool
 }
 
 // Add adds the view of a shard, which it takes over. Shards come by time.
@@ -42,6 +44,9 @@ func (v *View) Losses() []scan.Loss {
 	out := v.Lost()
 	for _, s := range v.held {
 		out = append(out, s.Losses()...)
+	}
+	for i := range out {
+		out[i].Accepted = v.Accepted(out[i].Shard, out[i].Path)
 	}
 	return out
 }

@@ -371,7 +371,7 @@ func (s *Store) view(db, rp string, r model.TimeRange) (scan.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{store: s, table: s.tableLocked(s.data.Database(db).ID)}
+	v := &view{store: s, data: s.data, table: s.tableLocked(s.data.Database(db).ID)}
 	for _, g := range policy.ShardGroupsIn(r) {
 		if sh := s.shards[g.Shards[0].ID]; sh != nil {
 			v.shards = append(v.shards, &shardView{shard: sh, store: s})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
@@ -16,12 +17,20 @@ import (
 
 type view struct {
 	store  *Store
+	data   *meta.Data
 	table  *table
 	shards []scan.Shard
 }
 
 func (v *view) Shards() []scan.Shard { return slices.Clone(v.shards) }
-func (v *view) Losses() []scan.Loss  { return v.store.Lost }
+
+func (v *view) Losses() []scan.Loss {
+	out := slices.Clone(v.store.Lost)
+	for i := range out {
+		out[i].Accepted = v.data.Accepted(out[i].Shard, out[i].Path)
+	}
+	return out
+}
 
 func (v *view) SeriesKey(id model.SeriesID) (string, error) {
 	if i := int(id) - 1; i >= 0 && i < len(v.table.keys) {
