@@ -66,32 +66,47 @@ func (n *Node) disks() int {
 	return voters/2 + 1
 }
 
-// Read returns when this node may answer a query: it has applied the log up to
-// position, and for a strong read all that was acknowledged before the call. It returns
-// forward if the leader must answer, because this node is too far behind. Where there is
-// no leader, a node that has caught up since its start answers with what it has, and
-// returns how far it is behind.
-func (n *Node) Read(ctx context.Context, position uint64, strong bool) (forward bool, behind time.Duration, err error) {
+// Read returns when this node may answer a query: it has applied the log up to position,
+// for a "strong" read all that was acknowledged before the call. It returns forward if the
+// leader must answer, because this node is too far behind. For a "stale" read, and where
+// there is no leader to ask, the node answers with everything that it knows to be committed.
+// What others have committed within the time behind may be missing. replica.Unknown is any
+// time.
+func (n *Node) Read(ctx context.Context, position uint64, consistency string) (forward bool, behind time.Duration, err error) {
 	if n.current() == nil {
 		return false, 0, n.notReady()
 	}
-	if lag := n.replica.Lag(); !n.replica.Ready() || lag > n.opt.MaxLag {
-		if leader, _ := n.leader(); leader != "" || strong || !n.replica.Ready() {
+	strong, stale := consistency == "strong", consistency == "stale"
+	if !n.replica.Ready() || n.replica.Lag() > n.opt.MaxLag {
+		if strong || !stale && n.hasLeader() {
 			return true, 0, nil
 		}
-		behind = lag
+		stale = true
 	}
-	if strong {
+	switch {
+	case strong:
 		now, err := n.leaderPosition(ctx)
 		if err != nil {
 			return false, 0, err
 		}
 		position = max(position, now.Sequence)
-	}
-	if position == 0 {
-		return false, behind, nil
+	case stale:
+		if err := n.replica.CaughtUp(ctx); err != nil {
+			return false, 0, err
+		}
+		behind = n.replica.Lag()
 	}
 	return false, behind, n.replica.Wait(ctx, position)
+}
+
+// hasLeader says whether there may be a leader, other than this node, that can answer. It
+// takes a node that has just started to learn of one.
+func (n *Node) hasLeader() bool {
+	switch leader, _ := n.leader(); leader {
+	case "", raft.ServerID(n.identity().ID):
+		return time.Since(n.started) < n.leaderWait()
+	}
+	return true
 }
 
 // readPosition is the answer to a request for the position of a linearizable read.
@@ -119,7 +134,7 @@ func (n *Node) leaderPosition(ctx context.Context) (p readPosition, err error) {
 		case ctx.Err() != nil:
 			return p, ctx.Err()
 		case err != nil:
-			return p, errNoLeader
+			return p, n.noLeader()
 		case address == "":
 			p, err = n.position(ctx)
 		default:
@@ -154,9 +169,9 @@ func (n *Node) awaitLeader(ctx context.Context) (address string, err error) {
 			if ctx.Err() != nil {
 				return "", ctx.Err()
 			}
-			return "", errNoLeader
+			return "", n.noLeader()
 		case <-n.ctx.Done():
-			return "", errNoLeader
+			return "", n.noLeader()
 		case <-time.After(n.opt.ElectionTimeout / 20):
 		}
 	}
@@ -164,6 +179,10 @@ func (n *Node) awaitLeader(ctx context.Context) (address string, err error) {
 
 // forwardedHeader has the name of the node that passes a request of a client on.
 const forwardedHeader = "X-Tsdbd-Forwarded"
+
+// notLeadingHeader is in the answer of a node that does not lead to a request that was
+// passed on to it.
+const notLeadingHeader = "X-Tsdbd-Not-Leading"
 
 // hopByHop are headers of one connection.
 var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect"}
@@ -182,10 +201,7 @@ func (n *Node) Forward(w http.ResponseWriter, r *http.Request) error {
 	for {
 		address, err := n.awaitLeader(wait)
 		if err != nil {
-			if r.Context().Err() != nil {
-				return r.Context().Err()
-			}
-			return errNoLeader
+			return cmp.Or(r.Context().Err(), n.noLeader())
 		}
 		n.forwarded.Add(1)
 		if address == "" {
@@ -201,6 +217,8 @@ func (n *Node) Forward(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		case r.Context().Err() != nil:
 			return r.Context().Err()
+		case errors.As(err, new(*refusal)):
+			return err
 		case sent || body.read.Load():
 			return refuse(http.StatusServiceUnavailable, "pass the request on to the leader: %v", plain(err))
 		}
@@ -250,6 +268,9 @@ func (n *Node) forwardTo(w http.ResponseWriter, r *http.Request, address string,
 		return connected.Load(), cmp.Or(context.Cause(ctx), err)
 	}
 	defer answer.Body.Close()
+	if answer.Header.Get(notLeadingHeader) != "" {
+		return true, n.noLeader()
+	}
 	header := w.Header()
 	for name, values := range endToEnd(answer.Header) {
 		header[name] = values

@@ -198,21 +198,21 @@ func TestRead(t *testing.T) {
 		position := n1.Position()
 		for _, name := range []string{"n1", "n2", "n3"} {
 			n, _ := g.servers[name].now()
-			at, strong := position, i%2 == 0
-			if strong {
-				at = 0
+			at, strong := position, ""
+			if i%2 == 0 {
+				at, strong = 0, "strong"
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			forward, behind, err := n.Read(ctx, at, strong)
 			cancel()
 			if err != nil || forward || behind != 0 || n.Position() < position {
-				t.Fatalf("%s, strong %t: forward %t, %v, at %d of %d", name, strong, forward, err, n.Position(), position)
+				t.Fatalf("%s, %q: forward %t, %v, at %d of %d", name, strong, forward, err, n.Position(), position)
 			}
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, _, err := n1.Read(ctx, n1.Position()+1000, false); !errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := n1.Read(ctx, n1.Position()+1000, ""); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a position that is not there: %v", err)
 	}
 	g.servers["n3"].stop()
@@ -222,7 +222,7 @@ func TestRead(t *testing.T) {
 	n3, _ := g.servers["n3"].now()
 	g.net.Partition("n3")
 	g.await("n3 is behind", func() bool {
-		forward, behind, err := n3.Read(t.Context(), 0, false)
+		forward, behind, err := n3.Read(t.Context(), 0, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestRead(t *testing.T) {
 		}
 		return behind > 0
 	})
-	if forward, _, err := n3.Read(t.Context(), 0, true); err != nil || !forward {
+	if forward, _, err := n3.Read(t.Context(), 0, "strong"); err != nil || !forward {
 		t.Errorf("a strong read without a leader: forward %t, %v", forward, err)
 	}
 	if ok, text := n3.Health(); ok {
@@ -239,7 +239,7 @@ func TestRead(t *testing.T) {
 	}
 	g.net.HealAll()
 	g.await("n3 has caught up", func() bool {
-		forward, behind, err := n3.Read(t.Context(), 0, false)
+		forward, behind, err := n3.Read(t.Context(), 0, "")
 		return err == nil && !forward && behind == 0
 	})
 }
@@ -261,7 +261,7 @@ func TestStrongReadsDuringTransfers(t *testing.T) {
 					return
 				default:
 				}
-				if _, _, err := n.Read(ctx, 0, true); err != nil {
+				if _, _, err := n.Read(ctx, 0, "strong"); err != nil {
 					t.Errorf("%s: %v", name, err)
 					return
 				}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,11 +13,14 @@ import (
 	"tsdbd/store"
 )
 
-// refuses returns why a store takes no writes, as that its disk is full, or "".
-func refuses(st *store.Store) string {
+// refuses returns why the node takes no writes, as that its disk is full, or "".
+func (n *Node) refuses(st *store.Store) string {
 	state := st.State()
 	if ok, reason := state.Health(); !ok {
 		return reason
+	}
+	if err := n.replica.Full(); err != nil {
+		return fmt.Sprintf("disk full, so its log stores nothing: %v", err)
 	}
 	return ""
 }

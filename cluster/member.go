@@ -191,7 +191,7 @@ func (n *Node) serveJoin(w http.ResponseWriter, r *http.Request) {
 	}
 	if !n.replica.Leads() {
 		if request.Passed {
-			fail(w, errNoLeader)
+			fail(w, n.noLeader())
 			return
 		}
 		address, err := n.awaitLeader(r.Context())
@@ -212,7 +212,7 @@ func (n *Node) change(f func(rf *raft.Raft) error) error {
 	n.changing.Lock()
 	defer n.changing.Unlock()
 	if !n.replica.Leads() {
-		return errNoLeader
+		return n.noLeader()
 	}
 	return f(n.replica.Raft())
 }
@@ -522,7 +522,7 @@ func (n *Node) operate(r *http.Request) (any, error) {
 	}
 	if !n.replica.Leads() {
 		if r.Header.Get(passedHeader) != "" {
-			return nil, errNoLeader
+			return nil, n.noLeader()
 		}
 		return n.passOperation(r, operation)
 	}

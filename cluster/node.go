@@ -42,6 +42,7 @@ type Node struct {
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
+	started time.Time // set by Start
 	running sync.WaitGroup
 	restart chan error
 	hooks   Hooks
@@ -50,7 +51,6 @@ type Node struct {
 	ages    ages
 	aside   string // where Open has moved what the node had, or ""
 
-	opened    time.Time
 	giveAgain time.Time // giveWay's: not before
 
 	forwarded, transferred atomic.Int64
@@ -66,7 +66,7 @@ type Node struct {
 		problem  string   // why the node is not where it should be
 		aside    string   // what was set aside and is still there
 		restart  error    // what was sent to restart
-		silent   []string // members that are missing, and why
+		hindered []string // what keeps other members from their part, as texts
 		clock    verdict
 		lead     *lead // that requests are passed on to, or nil
 		ofStore  bool  // the store closes the log
@@ -90,7 +90,7 @@ func Open(ctx context.Context, opt Options) (_ *Node, err error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	n := &Node{opt: opt, fs: opt.FS, logger: opt.Logger, restart: make(chan error, 1), opened: time.Now()}
+	n := &Node{opt: opt, fs: opt.FS, logger: opt.Logger, restart: make(chan error, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.sums.open()
 	n.ages.init()
@@ -332,6 +332,7 @@ func (n *Node) Start(st *store.Store, api, backups http.Handler, h Hooks) error 
 	}
 	n.mu.Lock()
 	n.mu.store, n.mu.api, n.mu.backups = st, api, backups
+	n.started = time.Now()
 	n.mu.Unlock()
 	n.running.Go(n.attend)
 	n.running.Go(n.watchLead)

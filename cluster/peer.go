@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -310,6 +311,11 @@ func (n *Node) peerHandler() http.Handler {
 			fail(w, n.notReady())
 			return
 		}
+		if !n.replica.Leads() {
+			w.Header().Set(notLeadingHeader, "1")
+			fail(w, n.noLeader())
+			return
+		}
 		api.ServeHTTP(w, r)
 	})
 	return mux
@@ -392,8 +398,19 @@ func (n *Node) leader() (id raft.ServerID, address string) {
 	return id, string(at)
 }
 
-// errNoLeader says that a request finds no leader.
-var errNoLeader = &refusal{http.StatusServiceUnavailable, "the cluster has no leader now"}
+// noLeader says that a request finds no leader, and what keeps the others from having
+// one.
+func (n *Node) noLeader() error {
+	n.mu.Lock()
+	hindered := slices.Clone(n.mu.hindered)
+	n.mu.Unlock()
+	if st := n.current(); st != nil {
+		if reason := n.refuses(st); reason != "" {
+			hindered = append(hindered, fmt.Sprintf("%s: takes no writes: %s", n.opt.Name, reason))
+		}
+	}
+	return refuse(http.StatusServiceUnavailable, "%s", strings.Join(append([]string{"the cluster has no leader now"}, hindered...), "; "))
+}
 
 // atLeader sends a request to the leader. It waits a little for one.
 func (n *Node) atLeader(ctx context.Context, path string, params url.Values, body, to any) error {
@@ -402,7 +419,7 @@ func (n *Node) atLeader(ctx context.Context, path string, params url.Values, bod
 	case err != nil:
 		return err
 	case address == "":
-		return errNoLeader // this node leads since a moment ago
+		return n.noLeader() // this node leads since a moment ago
 	}
 	return plain(n.post(ctx, address, path, params, body, to))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/replica"
 )
 
 // ownStatus is what other nodes learn of this one.
@@ -32,7 +33,7 @@ func (n *Node) ownStatus() *peerStatus {
 	}
 	s.Runs, s.Ready, s.Leads, s.Applied, s.Lag = true, n.replica.Ready(), n.replica.Leads(), n.replica.Applied(), n.lag().Seconds()
 	d := n.opt.damage(st)
-	s.Refuses, s.Damage, s.Damaged = refuses(st), d.first, d.files
+	s.Refuses, s.Damage, s.Damaged = n.refuses(st), d.first, d.files
 	return s
 }
 
@@ -161,7 +162,8 @@ func (n *Node) role() string {
 	case n.replica.Leads():
 		return admin.RoleLeader
 	}
-	if _, address := n.leader(); address == "" {
+	switch leader, address := n.leader(); {
+	case address == "", string(leader) == i.ID: // the latter is elected, and most voters do not store what it sends
 		return admin.RoleCandidate
 	}
 	return admin.RoleFollower
@@ -170,17 +172,17 @@ func (n *Node) role() string {
 // lag returns how old the state of this node is. As long as that is not known, it is the
 // time since the start.
 func (n *Node) lag() time.Duration {
-	if !n.replica.Ready() {
-		return time.Since(n.opened)
+	if lag := n.replica.Lag(); lag != replica.Unknown {
+		return lag
 	}
-	return n.replica.Lag()
+	return time.Since(n.started)
 }
 
 // Health reports whether the node can do its part, and what it does.
 func (n *Node) Health() (ok bool, message string) {
 	role := n.role()
 	n.mu.Lock()
-	problem, restart, silent, clock, aside := n.mu.problem, n.mu.restart, n.mu.silent, n.mu.clock, n.mu.aside
+	problem, restart, hindered, clock, aside := n.mu.problem, n.mu.restart, n.mu.hindered, n.mu.clock, n.mu.aside
 	n.mu.Unlock()
 	if restart != nil {
 		return false, restart.Error()
@@ -196,7 +198,7 @@ func (n *Node) Health() (ok bool, message string) {
 		ok = n.keepsUp(own)
 	case admin.RoleCandidate:
 		// A load balancer must not take all nodes away for the time of an election.
-		message = fmt.Sprintf("%s knows no leader, %.1f s behind: queries are answered, writes get 503 until there is one", n.opt.Name, own.Lag)
+		message = fmt.Sprintf("%s knows no leader that takes writes, %.1f s behind: queries are answered, writes get 503 until there is one", n.opt.Name, own.Lag)
 		ok = n.keepsUp(own)
 	case admin.RoleTransfer:
 		message = fmt.Sprintf("%s copies the state of another node", n.opt.Name)
@@ -215,8 +217,8 @@ func (n *Node) Health() (ok bool, message string) {
 	if aside != "" {
 		message += "; " + aside
 	}
-	for _, text := range silent {
-		message += "; " + text
+	for _, h := range hindered {
+		message += "; " + h
 	}
 	for _, r := range n.refusals() {
 		message += "; " + r
@@ -224,13 +226,14 @@ func (n *Node) Health() (ok bool, message string) {
 	return ok, message
 }
 
-// watchMembers keeps which members are missing and why, and how this node's clock compares with
-// theirs: Health and the handover of the lead must not wait for that. It runs until Close.
+// watchMembers keeps what hinders other members, and how this node's clock compares with
+// theirs: Health, answers and the handover of the lead must not wait for that. It runs until
+// Close.
 func (n *Node) watchMembers() {
 	for {
 		servers := n.members()
 		at := n.answers(n.ctx, servers)
-		var silent []string
+		var hindered []string
 		var clocks []clock
 		voters := 0
 		for _, s := range servers {
@@ -238,16 +241,20 @@ func (n *Node) watchMembers() {
 			if voter {
 				voters++
 			}
-			if p := at[s.ID]; isServer(p, s) {
-				clocks = append(clocks, clock{p.Name, p.ahead, voter})
-			} else {
-				silent = append(silent, nameOf(s.ID)+": "+missing(p, s))
+			p := at[s.ID]
+			if !isServer(p, s) {
+				hindered = append(hindered, nameOf(s.ID)+": "+missing(p, s))
+				continue
+			}
+			clocks = append(clocks, clock{p.Name, p.ahead, voter})
+			if p.Refuses != "" && p.ID != n.identity().ID {
+				hindered = append(hindered, fmt.Sprintf("%s: takes no writes: %s", p.Name, p.Refuses))
 			}
 		}
 		now := judge(clocks, voters, n.opt.MaxClockSkew)
 		n.mu.Lock()
 		before := n.mu.clock
-		n.mu.silent, n.mu.clock = silent, now
+		n.mu.hindered, n.mu.clock = hindered, now
 		n.mu.Unlock()
 		if now.wrong != before.wrong || now.other != before.other {
 			n.tellClock(now)

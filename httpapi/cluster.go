@@ -1,10 +1,12 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,11 +29,12 @@ type Cluster interface {
 	// Forward sends r to the leader, with its body as it is, and copies the answer to
 	// w. It returns an error only if it has written nothing to w.
 	Forward(w http.ResponseWriter, r *http.Request) error
-	// Read waits until this node has applied the log up to position. strong asks for
-	// all that was acknowledged before the call. Read returns forward if the leader
-	// must answer in place of this node. behind is above 0 if this node answers
-	// although it has not heard of a leader for so long: what it has may be that old.
-	Read(ctx context.Context, position uint64, strong bool) (forward bool, behind time.Duration, err error)
+	// Read waits until this node has applied the log up to position. "strong" asks for
+	// all that was acknowledged before the call, "stale" for what this node has. Read
+	// returns forward if the leader must answer in place of this node. If it is stale, or
+	// there is no leader to answer, behind is how old what this node has may be, at most:
+	// the longest time if nothing is known.
+	Read(ctx context.Context, position uint64, consistency string) (forward bool, behind time.Duration, err error)
 	// Position returns how far this node has applied the log.
 	Position() uint64
 	// Stamp is called before a request is answered here. What it returns adds to the
@@ -40,9 +43,12 @@ type Cluster interface {
 	Stamp(leader bool) func(http.Header)
 }
 
-// behindHeader is how old an answer may be, in seconds. It is there if the node has no
-// leader and is further behind than it may be while there is one.
+// behindHeader is how old an answer may be, in seconds, or "unknown". It is there if the
+// node is further behind than it may be and no leader answers, and in stale reads.
 const behindHeader = "X-Tsdbd-Behind"
+
+// The levels of consistency that a read may ask for, besides those of writes.
+const strong, stale = "strong", "stale"
 
 // positionHeader is a place in the log. An answer has the place that it contains or
 // follows. A request waits until its node has reached the place.
@@ -62,8 +68,9 @@ const (
 	byStatement query.Place = -2
 )
 
-// errNotLeading is the answer to a request that another node took for the leader's.
-var errNotLeading = &apiError{http.StatusServiceUnavailable, "this node does not lead the cluster now"}
+// errNotLeading is the answer to a request that cannot be passed on: another node has, or
+// its body is gone.
+var errNotLeading = &apiError{http.StatusServiceUnavailable, "the lead of the cluster has changed while the request was under way, which may be sent again"}
 
 // errKillElsewhere is the answer to a KILL QUERY that would reach another node.
 var errKillElsewhere = badRequest("KILL QUERY is about the queries of one node: send it without statements that only the leader runs")
@@ -103,9 +110,7 @@ func (h *Handler) answer(w *response, r *request, rt *route, serve handle) error
 		return h.admitted(w, r, rt, serve)
 	}
 	defer r.releaseForm()
-	if forward, err := h.elsewhere(w, r, place, false); forward {
-		return h.forward(w, r)
-	} else if err != nil {
+	if answered, err := h.elsewhere(w, r, place, "", nil); answered || err != nil {
 		return err
 	}
 	w.stamp = h.opt.Cluster.Stamp(place == query.Leader)
@@ -128,60 +133,77 @@ func (h *Handler) admitted(w *response, r *request, rt *route, serve handle) err
 	return serve(w, r)
 }
 
-// elsewhere reports whether the leader must answer a request. If it need not,
-// elsewhere returns when this node may.
-func (h *Handler) elsewhere(w *response, r *request, place query.Place, strong bool) (forward bool, err error) {
-	switch place {
-	case query.Leader:
-		return !h.opt.Cluster.Leads(), nil
-	case query.AnyNode:
-	default:
-		return false, nil
-	}
+// elsewhere has the leader answer a request that this node may not answer, unless that is
+// refused. If the leader need not, or cannot and the answer may be stale, elsewhere returns
+// when this node may.
+func (h *Handler) elsewhere(w *response, r *request, place query.Place, level string, refusal error) (answered bool, err error) {
 	var position uint64
-	if text := r.Header.Get(positionHeader); text != "" {
+	var behind time.Duration
+	forward := place == query.Leader && !h.opt.Cluster.Leads()
+	if place == query.AnyNode {
+		text := cmp.Or(r.Header.Get(positionHeader), "0")
 		if position, err = strconv.ParseUint(text, 10, 64); err != nil {
 			return false, badRequest(fmt.Sprintf("invalid %s: %q", positionHeader, text))
 		}
+		forward, behind, err = h.caughtUp(r, position, level)
 	}
-	wait := h.limits.Load().PositionWait
-	ctx, cancel := context.WithTimeout(r.Context(), wait)
-	defer cancel()
-	forward, behind, err := h.opt.Cluster.Read(ctx, position, strong)
-	if err != nil && r.Context().Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return false, &apiError{http.StatusServiceUnavailable, fmt.Sprintf("this node has not caught up within %s: it is at position %d", wait, h.opt.Cluster.Position())}
+	if forward && refusal != nil {
+		return false, refusal
 	}
-	if err == nil && behind > 0 {
+	if forward {
+		stamp, compress := w.stamp, w.compress
+		err = h.forward(w, r)
+		if err == nil || place == query.Leader || level == strong || r.forwarded || !r.whole() || r.Context().Err() != nil {
+			return true, err
+		}
+		w.stamp, w.compress, level = stamp, compress, stale
+		_, behind, err = h.caughtUp(r, position, level)
+	}
+	switch {
+	case err != nil, place != query.AnyNode, behind <= 0 && level != stale:
+	case behind == math.MaxInt64:
+		w.Header().Set(behindHeader, "unknown")
+	default:
 		w.Header().Set(behindHeader, strconv.FormatFloat(behind.Seconds(), 'f', 1, 64))
 	}
-	return forward, unavailable(err)
+	return false, err
 }
 
-// queryElsewhere is elsewhere for the statements of a query, which it forwards.
-func (h *Handler) queryElsewhere(w *response, r *request, q *influxql.Query) (forwarded bool, err error) {
-	forward, err := h.readElsewhere(w, r, query.PlaceOf(q))
-	if !forward {
-		return false, err
+// caughtUp is Cluster.Read within the time that a request may wait for a position.
+func (h *Handler) caughtUp(r *request, position uint64, level string) (forward bool, behind time.Duration, err error) {
+	most := h.limits.Load().PositionWait
+	ctx, cancel := context.WithTimeout(r.Context(), most)
+	defer cancel()
+	forward, behind, err = h.opt.Cluster.Read(ctx, position, level)
+	if err != nil && r.Context().Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = &apiError{http.StatusServiceUnavailable, fmt.Sprintf("this node has not caught up within %s: it is at position %d", most, h.opt.Cluster.Position())}
 	}
+	return forward, behind, unavailable(err)
+}
+
+// queryElsewhere is elsewhere for the statements of a query.
+func (h *Handler) queryElsewhere(w *response, r *request, q *influxql.Query) (answered bool, err error) {
+	var refusal error
 	for _, stmt := range q.Statements {
 		if _, kills := stmt.(*influxql.KillQueryStatement); kills {
-			return false, errKillElsewhere
+			refusal = errKillElsewhere
 		}
 	}
-	return true, h.forward(w, r)
+	return h.readElsewhere(w, r, query.PlaceOf(q), refusal)
 }
 
 // readElsewhere is elsewhere for a request with its form.
-func (h *Handler) readElsewhere(w *response, r *request, place query.Place) (forward bool, err error) {
-	strong := false
-	switch level := r.FormValue("consistency"); {
-	case level == "strong":
-		strong = true
-	case !slices.Contains(consistencies, level):
+func (h *Handler) readElsewhere(w *response, r *request, place query.Place, refusal error) (answered bool, err error) {
+	level := r.FormValue("consistency")
+	switch {
+	case level == strong, level == stale:
+	case slices.Contains(consistencies, level):
+		level = "" // they are about writes
+	default:
 		return false, errConsistency
 	}
-	if forward, err = h.elsewhere(w, r, place, strong); forward || err != nil {
-		return forward, err
+	if answered, err = h.elsewhere(w, r, place, level, refusal); answered || err != nil {
+		return answered, err
 	}
 	if r.user != nil && place == query.AnyNode {
 		// The rights may have changed during the wait.

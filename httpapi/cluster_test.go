@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -15,9 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang/snappy"
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"tsdbd/httpapi"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
 
@@ -27,7 +32,7 @@ type fakeCluster struct {
 	leads    bool
 	leader   http.Handler  // nil: there is none
 	behind   bool          // reads go to the leader
-	age      time.Duration // of what reads show, if there is no leader
+	age      time.Duration // of what reads show, if there is no leader, and of stale ones
 	position uint64
 	calls    []string // forward, read and what it asked for
 	remote   string   // the latest forwarded request
@@ -74,21 +79,20 @@ func (c *fakeCluster) Forward(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (c *fakeCluster) Read(ctx context.Context, position uint64, strong bool) (bool, time.Duration, error) {
+func (c *fakeCluster) Read(ctx context.Context, position uint64, consistency string) (bool, time.Duration, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	call := "read"
-	if strong {
-		call = "strong read"
-	}
-	c.calls = append(c.calls, call)
+	c.calls = append(c.calls, strings.TrimSpace(consistency+" read"))
 	if position > c.position {
 		c.mu.Unlock()
 		<-ctx.Done()
 		c.mu.Lock()
 		return false, 0, ctx.Err()
 	}
-	return c.behind, c.age, nil
+	if c.behind && consistency != "stale" {
+		return true, 0, nil
+	}
+	return false, c.age, nil
 }
 
 // did returns the calls since the last time.
@@ -290,18 +294,69 @@ func TestPositionWait(t *testing.T) {
 	}
 }
 
-// TestReadWithoutLeader: an answer that is older than it may be says so.
+// TestReadWithoutLeader: an answer that is older than it may be says so, and so does one
+// that may be.
 func TestReadWithoutLeader(t *testing.T) {
-	s := newFakeStore()
-	c := &fakeCluster{position: 7, age: 12340 * time.Millisecond}
-	h := httpapi.New(httpapi.Options{Writer: s, Query: s, Cluster: c})
-	defer h.Close()
-	if w := serve(h, "GET", "/query?q=SHOW+DATABASES", nil); w.Code != 200 || w.Header().Get("X-Tsdbd-Behind") != "12.3" {
-		t.Errorf("%d %v", w.Code, w.Header())
+	c := &fakeCluster{position: 7}
+	h, store := promServer(t, httpapi.Options{Cluster: c, Memory: admission.NewMemory(64 << 20)}, admission.Limits{})
+	store.Write(t, "mydb", "autogen", "s", "m,__name__=m value=1 60")
+	message := snappy.Encode(nil, member(1, append(
+		protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.VarintType), 120_000),
+		member(3, append(member(2, []byte("__name__")), member(3, []byte("m"))...))...)))
+	f := func(target, body, calls, behind string) {
+		t.Helper()
+		method := "GET"
+		if body != "" {
+			method = "POST"
+		}
+		r := httptest.NewRequest(method, target, strings.NewReader(body))
+		if !strings.HasPrefix(body, string(message)) {
+			r.Header.Set("Content-Type", form)
+		}
+		w := serveRequest(h, r)
+		status := 200
+		if strings.HasPrefix(behind, "503") {
+			status, behind = 503, ""
+		}
+		if got := c.did(); got != calls || w.Code != status || w.Header().Get("X-Tsdbd-Behind") != behind {
+			t.Errorf("%s: %q, %d, behind %q, want %q, %d, %q: %s", target, got, w.Code, w.Header().Get("X-Tsdbd-Behind"), calls, status, behind, w.Body)
+		}
+		if position := w.Header().Get("X-Tsdbd-Position"); status == 200 && position != "7" {
+			t.Errorf("%s: position %q", target, position)
+		}
+		if status == 200 && strings.Contains(target, "query=m") && !strings.Contains(w.Body.String(), `"1"`) {
+			t.Errorf("%s: %s", target, w.Body)
+		}
 	}
-	c.age = 0
-	if w := serve(h, "GET", "/query?q=SHOW+DATABASES", nil); w.Code != 200 || w.Header().Get("X-Tsdbd-Behind") != "" {
-		t.Errorf("%d %v", w.Code, w.Header())
+	const select1 = "/query?db=mydb&q=SELECT+value+FROM+m"
+	f(select1, "", "read", "")
+	f(select1+"&consistency=stale", "", "stale read", "0.0")
+	f("/query", "db=mydb&q=SELECT+value+FROM+m&consistency=stale", "stale read", "0.0")
+	f("/prometheus/mydb/api/v1/query?query=m&time=60&consistency=stale", "", "stale read", "0.0")
+	c.age = 12340 * time.Millisecond
+	f(select1, "", "read", "12.3")
+	// Where the leader does not answer, this node does.
+	c.behind = true
+	both := "read, forward, stale read"
+	f(select1, "", both, "12.3")
+	f("/query", "db=mydb&q=SELECT+value+FROM+m", both, "12.3")
+	f("/prometheus/mydb/api/v1/query?query=m&time=60", "", both, "12.3")
+	f("/prometheus/mydb/api/v1/query", "query=m&time=60", both, "12.3")
+	f("/prometheus/mydb/api/v1/query_range?query=m&start=0&end=60&step=60", "", both, "12.3")
+	f("/prometheus/mydb/api/v1/series?match[]=m", "", both, "12.3")
+	f("/prometheus/mydb/api/v1/labels", "", both, "12.3")
+	f("/prometheus/mydb/api/v1/export?match[]=m", "", both, "12.3")
+	f("/prometheus/mydb/api/v1/read", string(message), both, "12.3")
+	c.age = math.MaxInt64
+	f(select1, "", both, "unknown")
+	f(select1+"&consistency=stale", "", "stale read", "unknown")
+	// What may not be stale is refused, and so is what changes something.
+	f(select1+"&consistency=strong", "", "strong read, forward", "503")
+	f("/prometheus/mydb/api/v1/query?query=m&time=60&consistency=strong", "", "strong read, forward", "503")
+	f("/query?q=CREATE+DATABASE+x&consistency=stale", "", "forward", "503")
+	// Another node asks this one because it takes it for the leader.
+	if w := serve(h.Forwarded(), "GET", select1, nil); w.Code != 503 || !strings.Contains(w.Body.String(), "the lead of the cluster has changed") {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 
@@ -436,7 +491,7 @@ type waiter struct {
 
 func (*waiter) Leads() bool { return true }
 
-func (w *waiter) Read(context.Context, uint64, bool) (bool, time.Duration, error) {
+func (w *waiter) Read(context.Context, uint64, string) (bool, time.Duration, error) {
 	w.wait()
 	return false, 0, nil
 }

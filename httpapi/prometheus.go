@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -100,7 +102,14 @@ func (m *remoteWrite) announce(w *response, left parsed) {
 }
 
 // promRead answers remote read with samples or chunks.
-func (h *Handler) promRead(w *response, r *request) error {
+func (h *Handler) promRead(w *response, r *request) (err error) {
+	if h.opt.Cluster != nil && h.mayForward(r) { // and if that fails, it is answered here
+		if r.form, err = h.readRaw(w, r); err != nil {
+			return err
+		}
+		r.Header.Del("Content-Encoding")
+		r.Body = io.NopCloser(bytes.NewReader(r.form.Bytes()))
+	}
 	return h.readSeries(w, r, func() ([]engine.Selection, answerSeries, error) {
 		message, err := h.readSnappy(w, r)
 		if err != nil {
@@ -136,10 +145,8 @@ type answerSeries func(w *response, out *encode.Output, in seriesReader) error
 // readSeries answers with the series of the selections that parse returns.
 func (h *Handler) readSeries(w *response, r *request, parse func() ([]engine.Selection, answerSeries, error)) error {
 	if h.opt.Cluster != nil {
-		if forward, err := h.readElsewhere(w, r, query.AnyNode); err != nil {
+		if answered, err := h.readElsewhere(w, r, query.AnyNode, nil); answered || err != nil {
 			return err
-		} else if forward {
-			return h.forward(w, r)
 		}
 	}
 	db, rp, named, err := h.promTarget(r)

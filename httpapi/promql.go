@@ -88,10 +88,8 @@ func (h *Handler) promEndpoint(api *promapi.API, e promapi.Endpoint) handle {
 			return err
 		}
 		if e.Rights != promapi.Login && e.Rights != promapi.Write && h.opt.Cluster != nil {
-			if forward, err := h.readElsewhere(w, r, query.AnyNode); err != nil {
+			if answered, err := h.readElsewhere(w, r, query.AnyNode, nil); answered || err != nil {
 				return err
-			} else if forward {
-				return h.forward(w, r)
 			}
 		}
 		call := &promapi.Call{Request: r.Request, Rest: strings.TrimPrefix(r.path, e.Path), W: w}

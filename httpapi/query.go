@@ -59,7 +59,7 @@ func (h *Handler) query(w *response, r *request) error {
 		}
 	}
 	if h.opt.Cluster != nil {
-		if forwarded, err := h.queryElsewhere(w, r, req.query); forwarded || err != nil {
+		if answered, err := h.queryElsewhere(w, r, req.query); answered || err != nil {
 			return err
 		}
 	}

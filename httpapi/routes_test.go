@@ -83,7 +83,7 @@ func (p *placed) Forward(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-func (p *placed) Read(context.Context, uint64, bool) (bool, time.Duration, error) {
+func (p *placed) Read(context.Context, uint64, string) (bool, time.Duration, error) {
 	p.read = true
 	return true, 0, nil
 }

@@ -123,7 +123,7 @@ func (p *passer) Ensure(ctx context.Context, db, rp string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, httpapi.DefaultPositionWait)
 	defer cancel()
-	if _, _, err := p.node.Read(ctx, position, false); err != nil {
+	if _, _, err := p.node.Read(ctx, position, ""); err != nil {
 		return &leaderError{fmt.Sprintf("this node has not caught up with it: %v", err)}
 	}
 	return nil

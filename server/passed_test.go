@@ -42,7 +42,7 @@ func (n *fakeNode) Forward(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (n *fakeNode) Read(_ context.Context, position uint64, _ bool) (bool, time.Duration, error) {
+func (n *fakeNode) Read(_ context.Context, position uint64, _ string) (bool, time.Duration, error) {
 	n.waited = position
 	return false, 0, n.err
 }

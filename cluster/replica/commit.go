@@ -35,17 +35,30 @@ func (r *Replica) keepCommit() {
 // catchUpStep is how many entries catchUp has applied before raft may vote again.
 const catchUpStep = 64
 
-// catchUp applies what the log knew to be committed when this node started, before the
-// node has met any other. Raft would do that itself (RestoreCommittedLogs), but for at
-// most 128 messages to a state machine that does not run yet, and it would forget the
-// configurations among the entries.
+// catchUp applies what is known to be committed when this node starts, before the node
+// has met any other: what the log knew, and what the store has in files. Raft would do
+// the former itself (RestoreCommittedLogs), but for at most 128 messages to a state machine
+// that does not run yet, and it would forget the configurations among the entries.
 func (r *Replica) catchUp(commit uint64) {
 	defer close(r.caughtUp)
-	at := r.raft.CommitIndex()
-	for ; at < commit && r.raft.State() != raft.Leader; at = r.raft.CommitIndex() {
-		at = max(at, r.opt.Log.Base().Index)
-		at = min(at+catchUpStep, commit)
-		if !r.contact.committed(at) || r.awaitApplied(r.following, min(at, r.raft.CommitIndex())) != nil {
+	for r.raft.State() != raft.Leader { // which commits them itself
+		at := max(r.opt.Log.Base().Index, r.raft.CommitIndex())
+		if r.awaitApplied(r.following, at) != nil {
+			return
+		}
+		next := at + 1
+		switch {
+		case at < commit:
+			next = min(at+catchUpStep, commit)
+		case r.Applied() < r.floor && at < r.raft.LastIndex(): // the next entry is not above that of the floor
+		default:
+			var l raft.Log
+			if r.entries.get(at, &l) == nil && !l.AppendedAt.IsZero() {
+				r.contact.alone(l.AppendedAt)
+			}
+			return
+		}
+		if !r.contact.committed(next) {
 			return
 		}
 	}

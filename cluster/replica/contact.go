@@ -3,7 +3,6 @@ package replica
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -224,6 +223,15 @@ func (c *contact) settle() {
 	}
 }
 
+// alone notes when the leader of then took the last entry that is known to be committed.
+func (c *contact) alone(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.caught.IsZero() {
+		c.mu.caught = at
+	}
+}
+
 // led notes that this node leads.
 func (c *contact) led() {
 	c.mu.Lock()
@@ -277,9 +285,9 @@ func (c *contact) lag() (lag time.Duration, ready bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mu.caught.IsZero() {
-		return math.MaxInt64, false
+		return Unknown, false
 	}
-	return time.Since(c.mu.caught), c.mu.ready
+	return max(time.Since(c.mu.caught), 0), c.mu.ready // another clock may have given it
 }
 
 // AppendEntries sends a heartbeat, or entries to a node that is behind. A leader that

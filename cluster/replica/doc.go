@@ -107,7 +107,8 @@
 // requests that were sent earlier, so it is used only to send heartbeats.
 //
 // Lag tells how old the state is that this node has applied, and Ready that it has
-// caught up with a leader once since its start.
+// caught up with a leader once since its start. CaughtUp waits for what was known to be
+// committed: with that a node answers that meets no leader.
 //
 // # Bounds
 //

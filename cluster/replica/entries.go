@@ -37,8 +37,9 @@ type entries struct {
 	fail      func(error)
 	flushed   func(first uint64) error // returns why the entries from first on must stay
 	stop      <-chan struct{}
-	stored    atomic.Uint64 // calls that stored entries
-	truncated bool          // the end was removed and nothing stored since; the appender's
+	stored    atomic.Uint64         // calls that stored entries
+	full      atomic.Pointer[error] // why the last call stored none: the disk is full
+	truncated bool                  // the end was removed and nothing stored since; the appender's
 	made      time.Time
 	writing   atomic.Int64 // when the change of the log under way began, since made; 0: there is none
 
@@ -97,7 +98,7 @@ func (e *entries) StoreLogs(logs []*raft.Log) error {
 	if r := e.raft.Load(); r != nil {
 		e.Commit(r.CommitIndex())
 	}
-	err := e.Storage.StoreLogs(logs)
+	err := e.store(logs)
 	for told := false; e.truncated && vfs.IsFull(err); told = true {
 		if !told {
 			e.logger.Error("entries of the replicated log not stored, the disk is full, will be tried again", "index", logs[0].Index, "err", err)
@@ -106,7 +107,7 @@ func (e *entries) StoreLogs(logs []*raft.Log) error {
 		case <-e.stop:
 			return err
 		case <-time.After(fullRetry):
-			err = e.Storage.StoreLogs(logs)
+			err = e.store(logs)
 		}
 	}
 	if err != nil {
@@ -132,6 +133,17 @@ func (e *entries) StoreLogs(logs []*raft.Log) error {
 	}
 	e.dropLocked(drop)
 	return nil
+}
+
+// store stores entries on the disk, and notes whether it is full.
+func (e *entries) store(logs []*raft.Log) error {
+	err := e.Storage.StoreLogs(logs)
+	if vfs.IsFull(err) {
+		e.full.Store(&err)
+	} else {
+		e.full.Store(nil)
+	}
+	return err
 }
 
 // forgetLocked drops the entries up to index from memory.

@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -38,9 +39,14 @@ func (r *Replica) wait(ctx context.Context, changed <-chan struct{}) error {
 	}
 }
 
+// Unknown is the Lag of a node that cannot say how old its state is.
+const Unknown = time.Duration(math.MaxInt64)
+
 // Lag returns how old the state of this node is: everything that its leader had
 // committed before that time is applied. Time that messages took is not in it. It is
-// zero at a leader, but not if the process stood still and others may lead by now.
+// zero at a leader, but not if the process stood still and others may lead by now. Before
+// the node has met a leader it is the time since the leader of then took the last entry
+// that is known to be committed.
 func (r *Replica) Lag() time.Duration {
 	if e := r.epoch.Load(); e != nil {
 		if age := time.Since(r.contact.followed(r.voters(), e.term)); age > r.opt.ElectionTimeout {
@@ -60,6 +66,14 @@ func (r *Replica) Ready() bool {
 	}
 	_, ready := r.contact.lag()
 	return ready
+}
+
+// CaughtUp waits until everything is applied that was known to be committed at the start.
+func (r *Replica) CaughtUp(ctx context.Context) error {
+	if err := r.wait(ctx, r.caughtUp); err != nil {
+		return fmt.Errorf("apply what is committed: %w", err)
+	}
+	return nil
 }
 
 // reached says whether everything up to a leader's commit index is applied. It is not

@@ -308,6 +308,15 @@ func (r *Replica) Leader() (raft.ServerID, raft.ServerAddress) {
 // Applied returns the sequence of the last applied entry.
 func (r *Replica) Applied() uint64 { return r.progress.sequence.Load() }
 
+// Full returns why this node stores no entries: there is no room on the disk. It is nil if
+// the last ones were stored.
+func (r *Replica) Full() error {
+	if err := r.entries.full.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // fail stops the replica: nothing is applied any more. It may be called with any lock
 // held.
 func (r *Replica) fail(err error) {
