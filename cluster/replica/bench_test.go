@@ -178,3 +178,22 @@ func BenchmarkWriteOne(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReadOther writes rows at an idle leader, and measures after each how long it
+// takes until a follower has it.
+func BenchmarkReadOther(b *testing.B) {
+	m := openBenchmarked(b, 3)
+	var took []time.Duration
+	i := 0
+	for b.Loop() {
+		i++
+		m.must(write(m.leader, "db", fmt.Sprintf("m,h=a v=%di %d", i, i)))
+		start := time.Now()
+		m.must(m.replicas[1+i%2].Wait(context.Background(), m.replicas[0].Applied()))
+		took = append(took, time.Since(start))
+		time.Sleep(5 * time.Millisecond)
+	}
+	slices.Sort(took)
+	b.ReportMetric(took[len(took)/2].Seconds()*1e3, "p50-ms")
+	b.ReportMetric(took[len(took)*99/100].Seconds()*1e3, "p99-ms")
+}

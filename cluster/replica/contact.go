@@ -26,6 +26,8 @@ type contact struct {
 	hangs    func() bool // the disk of this node does
 	fail     func(error)
 	consumer chan raft.RPC
+	// pipelines has the open *pipeline as keys.
+	pipelines sync.Map
 
 	mu struct {
 		sync.Mutex
@@ -33,7 +35,8 @@ type contact struct {
 		caught  time.Time // everything that was committed then is applied
 		pending sample    // a later one, if its commit index is not 0
 		acks    map[raft.ServerID]ack
-		heard   leader // of the latest term
+		spoke   map[raft.ServerID]time.Time // when the latest message was sent that a node has answered, accepted or not
+		heard   leader                      // of the latest term
 	}
 }
 
@@ -61,7 +64,7 @@ type ack struct {
 
 func newContact(t raft.Transport, id raft.ServerID, base func() raftlog.Base, stop <-chan struct{}, hangs func() bool, reached func(commit, term uint64) (bool, bool), fail func(error)) *contact {
 	c := &contact{Transport: t, id: id, base: base, stop: stop, hangs: hangs, reached: reached, fail: fail, consumer: make(chan raft.RPC)}
-	c.mu.acks = make(map[raft.ServerID]ack)
+	c.mu.acks, c.mu.spoke = make(map[raft.ServerID]ack), make(map[raft.ServerID]time.Time)
 	return c
 }
 
@@ -300,17 +303,50 @@ func (c *contact) AppendEntries(id raft.ServerID, target raft.ServerAddress, arg
 	bound(args)
 	sent := time.Now()
 	if err := c.Transport.AppendEntries(id, target, args, resp); err != nil {
+		if heartbeat := args.PrevLogEntry == 0 && len(args.Entries) == 0; !heartbeat {
+			c.awaitReturn(id, args.Term, sent)
+		}
 		return err
 	}
-	if resp.Success && resp.Term == args.Term {
-		c.mu.Lock()
-		if a := c.mu.acks[id]; a.term < args.Term || a.term == args.Term && a.sent.Before(sent) {
-			c.mu.acks[id] = ack{sent, args.Term}
-		}
-		c.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.spoke[id].Before(sent) {
+		c.mu.spoke[id] = sent
+	}
+	if a := c.mu.acks[id]; resp.Success && resp.Term == args.Term && (a.term < args.Term || a.term == args.Term && a.sent.Before(sent)) {
+		c.mu.acks[id] = ack{sent, args.Term}
 	}
 	return nil
 }
+
+// awaitReturn waits, after a message has failed, until the node answers a heartbeat. Raft
+// waits longer behind each failure, up to 10 s, and would go on with that when the node is
+// back; of a wait here it counts one failure. The wait ends with the term, and when the
+// node is removed.
+func (c *contact) awaitReturn(id raft.ServerID, term uint64, failed time.Time) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for r := c.raft.Load(); r != nil && r.State() == raft.Leader && r.CurrentTerm() == term && !c.spokeSince(id, failed); {
+		if f := r.GetConfiguration(); f.Error() != nil || !slices.ContainsFunc(f.Configuration().Servers, func(s raft.Server) bool { return s.ID == id }) {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-c.stop:
+			return
+		}
+	}
+}
+
+// spokeSince says that a node has answered a message that was sent after a time.
+func (c *contact) spokeSince(id raft.ServerID, at time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.spoke[id].After(at)
+}
+
+// lookEvery is the time between two looks whether a node answers again.
+const lookEvery = 10 * time.Millisecond
 
 // maxMessageBytes bounds the entries of a message that has more than one.
 const maxMessageBytes = 16 << 20
@@ -333,7 +369,23 @@ func (c *contact) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddr
 	if err != nil {
 		return nil, err
 	}
-	return newPipeline(p, c.hangs), nil
+	return newPipeline(p, c), nil
+}
+
+// applied notes, at the leader, that more is committed, and applied here.
+func (c *contact) applied() {
+	c.pipelines.Range(func(p, _ any) bool {
+		signal(p.(*pipeline).news)
+		return true
+	})
+}
+
+// commit returns the commit index.
+func (c *contact) commit() uint64 {
+	if r := c.raft.Load(); r != nil {
+		return r.CommitIndex()
+	}
+	return 0
 }
 
 // confirmed says that a majority of the voters has accepted, in this term, messages

@@ -76,6 +76,9 @@ func (r *Replica) apply(l *raft.Log) {
 	r.trail.add(place{index: l.Index, term: l.Term, sequence: r.progress.sequence.Load()}, len(l.Data))
 	r.progress.index.Store(l.Index)
 	r.changed()
+	if r.epoch.Load() != nil {
+		r.contact.applied()
+	}
 }
 
 // applyOwn applies a group of the epoch from its requests, and answers them. It

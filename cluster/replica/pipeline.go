@@ -2,36 +2,98 @@ package replica
 
 import (
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
 
-// pipeline passes answers on to raft without making the transport wait for it. After an
+// pipeline is a pipeline of raft, with three changes.
+//
+// It passes answers on to raft without making the transport wait for it. After an
 // answer that ends the pipeline raft reads no more answers, but it may send once more
 // before it notices: the transport then has no room for an answer, so it takes no
 // message, and raft waits for that for ever. It would send nothing to this node again,
 // and its Shutdown would not end.
+//
+// It tells the other node soon that what it has is committed. Raft says it in its next
+// message, which without entries comes after its CommitTimeout.
+//
+// And it sends nothing while the disk hangs; see contact.
 type pipeline struct {
 	raft.AppendPipeline
 	answers chan raft.AppendFuture
-	end     func() // of pass
+	end     func() // of pass and notify
 	hangs   func() bool
+	news    chan struct{} // of notify: more is committed
+
+	mu struct {
+		sync.Mutex                           // held while a message is sent
+		next       raft.AppendEntriesRequest // one that would follow the latest message, without entries
+	}
 }
 
-func newPipeline(p raft.AppendPipeline, hangs func() bool) *pipeline {
+func newPipeline(p raft.AppendPipeline, c *contact) *pipeline {
 	stop := make(chan struct{})
-	out := &pipeline{p, make(chan raft.AppendFuture), sync.OnceFunc(func() { close(stop) }), hangs}
+	out := &pipeline{AppendPipeline: p, answers: make(chan raft.AppendFuture), hangs: c.hangs, news: make(chan struct{}, 1)}
+	c.pipelines.Store(out, nil)
+	out.end = sync.OnceFunc(func() {
+		c.pipelines.Delete(out)
+		close(stop)
+	})
 	go out.pass(stop)
+	go out.notify(stop, c.commit)
 	return out
 }
 
-// AppendEntries sends a message, unless the disk hangs; see contact.
+// AppendEntries sends a message.
 func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	if p.hangs() {
 		return nil, errSilent
 	}
 	bound(args)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.next = *args
+	p.mu.next.Entries = nil
+	if n := len(args.Entries); n > 0 {
+		p.mu.next.PrevLogEntry, p.mu.next.PrevLogTerm = args.Entries[n-1].Index, args.Entries[n-1].Term
+	}
 	return p.AppendPipeline.AppendEntries(args, resp)
+}
+
+// tellAfter is how long nothing more may be committed before a message says what is. The
+// entries of a writer that waits for its answers come sooner, and say it too.
+const tellAfter = time.Millisecond
+
+// notify tells the other node what is committed.
+func (p *pipeline) notify(stop <-chan struct{}, committed func() uint64) {
+	quiet := time.NewTimer(tellAfter)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-p.news:
+			quiet.Reset(tellAfter)
+		case <-quiet.C:
+			p.tell(committed())
+		case <-stop:
+			return
+		}
+	}
+}
+
+// tell sends a message that says what is committed, unless the latest one says it, or
+// entries up to there are still to come.
+func (p *pipeline) tell(commit uint64) {
+	if p.hangs() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if next := &p.mu.next; next.LeaderCommitIndex < commit && next.PrevLogEntry >= commit {
+		next.LeaderCommitIndex = commit
+		args := *next
+		_, _ = p.AppendPipeline.AppendEntries(&args, new(raft.AppendEntriesResponse)) // raft notices a failure, as its own
+	}
 }
 
 // Consumer returns the answers.

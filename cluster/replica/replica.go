@@ -198,8 +198,9 @@ func (r *Replica) Start(node Store) (err error) {
 	// No read and no write relies on the lease: a leader must not give up before the
 	// others would elect another one.
 	config.LeaderLeaseTimeout = r.opt.ElectionTimeout
-	// Followers learn from the next message that an entry is committed.
-	config.CommitTimeout = min(max(r.opt.ElectionTimeout/50, 5*time.Millisecond), 50*time.Millisecond)
+	// Pipelines tell followers sooner that an entry is committed. The messages at this
+	// distance tell them that they are up to date.
+	config.CommitTimeout = min(r.opt.ElectionTimeout/10, time.Second)
 	config.MaxAppendEntries = 16 // in a message, of about 1 MiB each or less as a rule; see bound
 	config.BatchApplyCh = true
 	config.ShutdownOnRemove = false
