@@ -362,6 +362,7 @@ func TestOpenHealth(t *testing.T) {
 type illness string
 
 func (i illness) Health() (bool, string) { return false, string(i) }
+func (i illness) Degraded() bool         { return false }
 
 // A name that is no user's costs the same work as one that is: one comparison
 // with a hash of the same kind and cost.

@@ -116,6 +116,26 @@ func TestCrossOrigin(t *testing.T) {
 type badHealth struct{}
 
 func (badHealth) Health() (bool, string) { return false, "read-only: disk failed" }
+func (badHealth) Degraded() bool         { return false }
+
+type degraded bool
+
+func (d degraded) Health() (bool, string) { return true, "degraded: a file is in quarantine" }
+func (d degraded) Degraded() bool         { return bool(d) }
+
+// TestDegraded: damage is a 200 for those who ask whether the server does its work, and a
+// 503 for those who ask where no query fails.
+func TestDegraded(t *testing.T) {
+	for damaged, want := range map[bool]int{true: 503, false: 200} {
+		_, base := start(t, newFakeStore(), httpapi.Options{Health: degraded(damaged)})
+		if a := do(t, "GET", base+"/health", ""); a.status != 200 || !strings.Contains(a.body, `"message":"degraded: `) {
+			t.Errorf("damaged %v: %d %s", damaged, a.status, a.body)
+		}
+		if a := do(t, "GET", base+"/health?damage", ""); a.status != want {
+			t.Errorf("damaged %v: ?damage: %d %s", damaged, a.status, a.body)
+		}
+	}
+}
 
 func TestHealthTellsTheStore(t *testing.T) {
 	_, base := start(t, newFakeStore(), httpapi.Options{Health: badHealth{}})

@@ -51,6 +51,9 @@ type Cataloger interface {
 // Health reports whether the server can do its work, with a message.
 type Health interface {
 	Health() (ok bool, message string)
+	// Degraded reports whether damage has taken points that nobody has given up, so
+	// that queries fail.
+	Degraded() bool
 }
 
 // Mount is a handler of another package for a part of the paths. The Handler

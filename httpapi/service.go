@@ -29,8 +29,11 @@ func (h *Handler) healthy() (ok bool, message string) {
 }
 
 // health answers /health in the form of the v2 API.
-func (h *Handler) health(w *response, _ *request) error {
+// With the parameter damage it fails where queries fail because of damage: another server may
+// have the points.
+func (h *Handler) health(w *response, r *request) error {
 	ok, message := h.healthy()
+	ok = ok && !(r.URL.Query().Has("damage") && h.opt.Health != nil && h.opt.Health.Degraded())
 	status, state := http.StatusOK, "pass"
 	if !ok {
 		status, state = http.StatusServiceUnavailable, "fail"

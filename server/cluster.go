@@ -117,6 +117,9 @@ func (h nodeHealth) Health() (ok bool, message string) {
 	return ok && inCluster, message + "; " + role
 }
 
+// Degraded implements httpapi.Health.
+func (h nodeHealth) Degraded() bool { return h.store.Degraded() }
+
 // health returns what /health asks.
 func (s *Server) health() httpapi.Health {
 	if s.node == nil {

@@ -73,6 +73,12 @@ func (s *Store) Health() (ok bool, message string) {
 	return st.Health()
 }
 
+// Degraded reports whether damage makes queries fail.
+func (s *Store) Degraded() bool {
+	st := s.State()
+	return st.Degraded()
+}
+
 // Describe implements prometheus.Collector.
 func (s *Store) Describe(ch chan<- *prometheus.Desc) { figures.Describe(ch) }
 

@@ -95,7 +95,10 @@ func (s *State) Health() (ok bool, message string) {
 	case s.Trouble != nil:
 		return false, fmt.Sprintf("the latest write or change was refused: %v; queries are answered", s.Trouble)
 	}
-	const ready = "ready for queries and writes"
+	ready := "ready for queries and writes"
+	if s.Degraded() {
+		ready = "degraded: " + ready
+	}
 	switch {
 	case s.FailingShards > 0:
 		return true, fmt.Sprintf("%s; %d shards cannot be flushed, which is tried again: %v", ready, s.FailingShards, s.Flush)
@@ -123,6 +126,13 @@ func (s *State) Health() (ok bool, message string) {
 		return true, harmless
 	}
 	return true, ready
+}
+
+// Degraded reports whether damage makes queries fail.
+func (s *State) Degraded() bool {
+	return len(s.Unopened) > 0 || len(s.Damaged) > 0 ||
+		slices.ContainsFunc(s.Quarantined, func(q repair.Quarantined) bool { return q.Loss != repair.LossNone }) ||
+		slices.ContainsFunc(s.LogDamage, func(d wal.Damage) bool { return !d.Torn && !d.Harmless })
 }
 
 // LogSpans returns how many spans of the log were found damaged at the start, torn

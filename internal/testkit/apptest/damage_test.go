@@ -248,6 +248,17 @@ func checkWarning(t *testing.T, s *Server, warning string) {
 	if body := ask(" WHERE time < '1960-01-01T00:00:00Z'", "false"); strings.Contains(warning, "shard") && strings.Contains(body, "error") {
 		t.Errorf("an error for times that lost nothing: %s", body)
 	}
+	damaged := func() int {
+		t.Helper()
+		status, _, err := s.Do(context.Background(), http.MethodGet, "/health", map[string][]string{"damage": {""}}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status
+	}
+	if status, text := s.Health(); status != http.StatusOK || !strings.Contains(text, `"message":"degraded: `) || damaged() != http.StatusServiceUnavailable {
+		t.Errorf("health with damage: %d %s, with ?damage %d", status, text, damaged())
+	}
 	for range 5 { // there may be several
 		_, rest, damaged := strings.Cut(ask("", "false"), "to accept the loss for good: ")
 		if !damaged {
@@ -262,7 +273,7 @@ func checkWarning(t *testing.T, s *Server, warning string) {
 		if body := ask("", "false"); strings.Contains(body, `"error"`) || !strings.Contains(body, warning) || !strings.Contains(body, "; the loss is accepted") {
 			t.Errorf("once the loss is accepted: %s", body)
 		}
-		if status, text := s.Health(); status != http.StatusOK || strings.Contains(strings.ReplaceAll(text, "nothing is lost", ""), "lost") || strings.Contains(text, "quarantine") {
+		if status, text := s.Health(); status != http.StatusOK || strings.Contains(strings.ReplaceAll(text, "nothing is lost", ""), "lost") || strings.Contains(text, "quarantine") || damaged() != http.StatusOK {
 			t.Errorf("health once the loss is accepted: %d %s", status, text)
 		}
 		if restarted == 0 {
