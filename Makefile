@@ -11,7 +11,7 @@ HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Lo
 COLD     = Reference|Short|IndexSize|NewSeries
 CLUSTER  = go test -count=1 -v -timeout 4h ./internal/testkit/clustertest -election-timeout=1s
 
-.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench cluster-balancers golden cover clients clients-follower client-compliance docs-test cross test-386 test-qemu dist dist-test run ui ui-check browser cluster help
+.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench cluster-balancers cluster-five golden cover clients clients-follower client-compliance docs-test cross test-386 test-qemu dist dist-test run ui ui-check browser cluster help
 
 all: fmt lint test
 
@@ -85,6 +85,9 @@ cluster-chaos: ## a cluster in 100 rounds of kills, stops, power cuts, full disk
 cluster-long: ## the other tests of clusters, longer than make test has them, half an hour
 	$(CLUSTER) -skip '^Test(Chaos|Rejoin|FlippedLog)$$' -failover-rounds=20 -strong-time=2m -position-reads=10000 \
 		-leak-rounds=20 -behind-mib=200 -slow-time=10s -upgrade
+
+cluster-five: ## five nodes, of which two fail at a time, by kills, stops, power cuts, full disks and cuts of the network; as root
+	$(CLUSTER) -nodes=5 -run '^Test(Chaos|Failover|DeposedLeader|Founding|LeaderWithoutSpace|Rejoin|RollingRestart|StrongReads|PositionReads)$$' -chaos-rounds=50
 
 cluster-rejoin: ## a node copies 50 million rows under load and is killed 20 times meanwhile
 	$(CLUSTER) -run '^TestRejoin$$' -rejoin-rows=50000000 -rejoin-kills=20

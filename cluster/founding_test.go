@@ -48,14 +48,14 @@ func (s *server) lose() {
 	}
 }
 
-// tried sends one request that creates a database to a server that is open, and returns
+// tried sends one request that creates a database of its own to a server that is open, and returns
 // the status, 0 if there is no answer.
 func (s *server) tried() int {
 	n, st := s.now()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	w := httptest.NewRecorder()
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/create?db=d", nil)
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/create?db=tried", nil)
 	if n.Leads() {
 		api{st}.ServeHTTP(w, r)
 	} else if n.Forward(w, r) != nil {
@@ -144,6 +144,58 @@ func TestFoundedAlone(t *testing.T) {
 	g.create("n1", "d")
 	if n, _ := g.servers["n1"].now(); len(n.members()) != 1 {
 		t.Errorf("%v", n.members())
+	}
+}
+
+// TestFive: of five nodes two may fail, the leader among them, by a stop or by a cut of the
+// network. With a third one gone nothing is acknowledged until one is back.
+func TestFive(t *testing.T) {
+	names := []string{"n1", "n2", "n3", "n4", "n5"}
+	g := newGroup(t, names...)
+	g.start(names...)
+	g.voters(slices.Clone(names)...)
+	g.create("n1", "d")
+	g.write("n5", "d", 0, 50)
+	first := g.leader()
+	if n, _ := first.now(); n.disks() != 3 {
+		t.Errorf("an acknowledged write is on %d disks", n.disks())
+	}
+	without := func(gone ...string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(gone, name) })
+	}
+	gone := []string{first.name, without(first.name)[0]}
+	rest := without(gone...)
+	g.net.Partition(gone...)
+	g.await("another leader", func() bool {
+		for _, name := range rest {
+			if n, _ := g.servers[name].now(); n.Leads() {
+				return true
+			}
+		}
+		return false
+	})
+	g.write(rest[0], "d", 50, 50)
+	g.net.HealAll()
+	g.equal(names...)
+
+	gone = []string{g.leader().name}
+	gone = append(gone, without(gone...)[:2]...)
+	for _, name := range gone[:2] {
+		g.servers[name].stop()
+	}
+	rest = without(gone...)
+	g.write(rest[0], "d", 100, 50)
+	g.servers[gone[2]].stop()
+	if status := g.servers[rest[0]].tried(); status == http.StatusNoContent {
+		t.Error("two of five disks acknowledge")
+	}
+	g.start(gone[0])
+	g.write(rest[1], "d", 150, 50)
+	g.start(gone[1:]...)
+	g.voters(slices.Clone(names)...)
+	g.equal(names...)
+	if got := len(g.servers["n1"].content()); got < 200 {
+		t.Errorf("%d lines of 200 points", got)
 	}
 }
 
@@ -304,9 +356,9 @@ func TestFoundingSteps(t *testing.T) {
 // a cluster, and starts them again: there is one cluster of them all.
 func TestFoundingPowerCuts(t *testing.T) {
 	t.Parallel()
-	for round := range 3 {
+	for round, names := range [][]string{{"n1", "n2", "n3"}, {"n1", "n2", "n3"}, {"n1", "n2", "n3", "n4", "n5"}} {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			g := newGroup(t, "n1", "n2", "n3")
+			g := newGroup(t, names...)
 			random := rand.New(rand.NewPCG(testseed.Of(t), uint64(round)))
 			for _, name := range g.join {
 				s := g.server(name)
@@ -327,10 +379,10 @@ func TestFoundingPowerCuts(t *testing.T) {
 				s.store.FS = s.store.FS.(*vfstest.FS).CrashLocked(random, random.Float64())
 				s.start()
 			}
-			g.voters("n1", "n2", "n3")
+			g.voters(slices.Clone(names)...)
 			g.create("n2", "d")
 			g.write("n3", "d", 0, 100)
-			g.equal("n1", "n2", "n3")
+			g.equal(names...)
 		})
 	}
 }

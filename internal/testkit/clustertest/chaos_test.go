@@ -28,7 +28,7 @@ func TestChaos(t *testing.T) {
 	t.Parallel()
 	seed := testseed.Of(t)
 	t.Logf("seed %d", seed)
-	c := start(t, setup{nodes: 3, proxies: true, diskMiB: 256, seed: seed, env: small})
+	c := start(t, setup{nodes: *size, proxies: true, diskMiB: 256, seed: seed, env: small})
 	c.nodes[0].must("", "CREATE DATABASE db")
 	r := rand.New(rand.NewPCG(seed, 0))
 	g := &trouble{cluster: c, r: r, shortest: *chaosLongest / 5, longest: *chaosLongest}

@@ -27,6 +27,12 @@ func TestMain(m *testing.M) { apptest.Main(m) }
 // electionTimeout is short in the short slice of the tests: they wait for elections.
 var electionTimeout = flag.Duration("election-timeout", 300*time.Millisecond, "cluster.election-timeout of all nodes")
 
+// size is how many nodes the tests of kills, cuts, power, and reads have.
+var size = flag.Int("nodes", 3, "nodes of a cluster, 3 or 5, in the tests of what fails")
+
+// mayFail is how many nodes may fail at a time.
+func (c *cluster) mayFail() int { return (len(c.nodes) - 1) / 2 }
+
 // patience is how long a test waits for a state. A machine under load needs it; a
 // test that passes never waits so long.
 const patience = 4 * time.Minute

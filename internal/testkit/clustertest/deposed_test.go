@@ -15,14 +15,16 @@ import (
 // types. The old leader forgets its own and follows again.
 func TestDeposedLeader(t *testing.T) {
 	t.Parallel()
-	c := start(t, setup{nodes: 3, proxies: true, env: small})
+	c := start(t, setup{nodes: *size, proxies: true, env: small})
 	c.nodes[0].must("", "CREATE DATABASE db")
 	c.nodes[0].write("db", "m,s=old v=1i 1")
 	c.healthy()
 	for round := range 2 {
 		old := c.leader()
-		c.network.Partition(old.name)
 		rest := c.others(old)
+		minority := append([]*node{old}, rest[:c.mayFail()-1]...)
+		c.network.Partition(namesOf(minority)...)
+		rest = c.others(minority...)
 		// None of these can be acknowledged: the old leader has no majority.
 		answers := make(chan error, 20)
 		for i := range cap(answers) {

@@ -41,10 +41,25 @@ func (g *trouble) some(n int) (out []*node) {
 	return out
 }
 
-// aFollower returns a follower, drawn.
-func (g *trouble) aFollower() *node {
+// followers returns as many followers as may fail, or fewer, drawn.
+func (g *trouble) followers() []*node {
 	f := g.others(g.leader())
-	return f[g.r.IntN(len(f))]
+	g.r.Shuffle(len(f), func(i, j int) { f[i], f[j] = f[j], f[i] })
+	return f[:1+g.r.IntN(g.mayFail())]
+}
+
+// aFollower returns a follower, drawn.
+func (g *trouble) aFollower() *node { return g.followers()[0] }
+
+// withLeader returns the leader and perhaps followers, as many as may fail at most.
+func (g *trouble) withLeader() []*node { return append([]*node{g.leader()}, g.followers()[1:]...) }
+
+// namesOf returns the names of nodes.
+func namesOf(nodes []*node) (names []string) {
+	for _, n := range nodes {
+		names = append(names, n.name)
+	}
+	return names
 }
 
 func (g *trouble) kill(nodes ...*node) {
@@ -55,10 +70,14 @@ func (g *trouble) kill(nodes ...*node) {
 	g.restart(nodes...)
 }
 
-func (g *trouble) freeze(n *node) {
-	n.Signal(syscall.SIGSTOP)
+func (g *trouble) freeze(nodes ...*node) {
+	for _, n := range nodes {
+		n.Signal(syscall.SIGSTOP)
+	}
 	g.hold()
-	n.Signal(syscall.SIGCONT)
+	for _, n := range nodes {
+		n.Signal(syscall.SIGCONT)
+	}
 }
 
 func (g *trouble) cutPower(nodes ...*node) {
@@ -98,23 +117,23 @@ func (g *trouble) cutOff(cut func()) {
 
 // faults are all faults of the rounds.
 var faults = []fault{
-	{"kill the leader", false, func(g *trouble) { g.kill(g.leader()) }},
-	{"kill a follower", false, func(g *trouble) { g.kill(g.aFollower()) }},
+	{"kill the leader", false, func(g *trouble) { g.kill(g.withLeader()...) }},
+	{"kill a follower", false, func(g *trouble) { g.kill(g.followers()...) }},
 	{"kill all", false, func(g *trouble) { g.kill(g.nodes...) }},
-	{"stop the leader", false, func(g *trouble) { g.freeze(g.leader()) }},
-	{"stop a follower", false, func(g *trouble) { g.freeze(g.aFollower()) }},
+	{"stop the leader", false, func(g *trouble) { g.freeze(g.withLeader()...) }},
+	{"stop a follower", false, func(g *trouble) { g.freeze(g.followers()...) }},
 	{"power cut of one", true, func(g *trouble) { g.cutPower(g.some(1)...) }},
 	{"power cut of two", true, func(g *trouble) { g.cutPower(g.some(2)...) }},
 	{"power cut of all", true, func(g *trouble) { g.cutPower(g.nodes...) }},
 	{"disk of the leader full", true, func(g *trouble) { g.fill(g.leader()) }},
 	{"disk of a follower full", true, func(g *trouble) { g.fill(g.aFollower()) }},
 	{"leader cut off", false, func(g *trouble) {
-		l := g.leader()
-		g.cutOff(func() { g.network.Partition(l.name) })
+		l := namesOf(g.withLeader())
+		g.cutOff(func() { g.network.Partition(l...) })
 	}},
 	{"follower cut off", false, func(g *trouble) {
-		f := g.aFollower()
-		g.cutOff(func() { g.network.Partition(f.name) })
+		f := namesOf(g.followers())
+		g.cutOff(func() { g.network.Partition(f...) })
 	}},
 	{"leader cannot send", false, func(g *trouble) {
 		l := g.leader()

@@ -15,7 +15,7 @@ import (
 // writes of all kinds. Nothing is lost.
 func TestLeaderWithoutSpace(t *testing.T) {
 	t.Parallel()
-	c := start(t, setup{nodes: 3, diskMiB: 64, env: small})
+	c := start(t, setup{nodes: *size, diskMiB: 64, env: small})
 	if c.nodes[0].disk == nil {
 		t.Skip("there are no disks to fill")
 	}

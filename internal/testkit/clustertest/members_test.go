@@ -80,7 +80,7 @@ func TestRejoin(t *testing.T) {
 	t.Parallel()
 	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 1))
-	c := start(t, setup{nodes: 3, env: []string{"TSDBD_CLUSTER_LOG_MAX_SIZE=4MiB", "TSDBD_DATA_FLUSH_IDLE=1s"}})
+	c := start(t, setup{nodes: *size, env: []string{"TSDBD_CLUSTER_LOG_MAX_SIZE=4MiB", "TSDBD_DATA_FLUSH_IDLE=1s"}})
 	c.nodes[0].must("", "CREATE DATABASE db")
 	began := time.Now()
 	c.fillDevops(*rejoinRows)

@@ -67,7 +67,7 @@ var registers = porcupine.Model{
 func TestStrongReads(t *testing.T) {
 	t.Parallel()
 	seed := testseed.Of(t)
-	c := start(t, setup{nodes: 3, proxies: true, seed: seed})
+	c := start(t, setup{nodes: *size, proxies: true, seed: seed})
 	c.nodes[0].must("", "CREATE DATABASE db")
 	// A register is written to for a moment only, and read for longer: a history with
 	// many writes of unknown outcome takes long to check.
@@ -188,7 +188,7 @@ func TestRegistersCanFail(t *testing.T) {
 func TestPositionReads(t *testing.T) {
 	t.Parallel()
 	seed := testseed.Of(t)
-	c := start(t, setup{nodes: 3})
+	c := start(t, setup{nodes: *size})
 	c.nodes[0].must("", "CREATE DATABASE db")
 	// Without a position the nodes may be behind: how often they are is no bar, but
 	// shows that the test can fail.

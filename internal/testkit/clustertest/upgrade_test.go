@@ -21,7 +21,7 @@ var upgrade = flag.Bool("upgrade", false, "have TestUpgrade build programs of an
 // lost and every node comes back.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
-	c := start(t, setup{nodes: 3, env: small})
+	c := start(t, setup{nodes: *size, env: small})
 	c.nodes[0].must("", "CREATE DATABASE db")
 	c.replace(0, func(*node) {})
 	c.stop()
