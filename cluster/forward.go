@@ -184,6 +184,19 @@ const forwardedHeader = "X-Tsdbd-Forwarded"
 // passed on to it.
 const notLeadingHeader = "X-Tsdbd-Not-Leading"
 
+// termHeader has the term in which a node passes a request on. The leader refuses one of
+// another term: the client may have repeated it meanwhile, and written newer points.
+const termHeader = "X-Tsdbd-Term"
+
+// sameTerm returns an error if a request was passed on in another term.
+func (n *Node) sameTerm(r *http.Request) error {
+	sent := r.Header.Get(termHeader)
+	if now := strconv.FormatUint(n.replica.Term(), 10); sent != "" && sent != now {
+		return refuse(http.StatusServiceUnavailable, "the request was passed on in term %s, it is term %s now: it may be repeated", sent, now)
+	}
+	return nil
+}
+
 // hopByHop are headers of one connection.
 var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect"}
 
@@ -262,6 +275,7 @@ func (n *Node) forwardTo(w http.ResponseWriter, r *http.Request, address string,
 		out.Body = body
 	}
 	out.Header.Set(forwardedHeader, n.opt.Name)
+	out.Header.Set(termHeader, strconv.FormatUint(n.replica.Term(), 10))
 	answer, err := n.transport.Client().Transport.RoundTrip(out)
 	answered()
 	if err != nil {

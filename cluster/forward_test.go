@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -119,6 +120,32 @@ func TestForwardOnce(t *testing.T) {
 		t.Errorf("the request was seen %d times", n)
 	}
 	g.net.HealAll()
+}
+
+// TestForwardedLate: a request that was passed on in another term does nothing. It may have
+// lain in the socket of a node that stood still, and its client has repeated it.
+func TestForwardedLate(t *testing.T) {
+	g := settled(t)
+	var seen atomic.Int64
+	g.servers["n1"].setAPI(func(http.ResponseWriter, *http.Request) { seen.Add(1) })
+	n1, _ := g.servers["n1"].now()
+	f := func(term uint64, status int) {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodPost, "/write", strings.NewReader("x"))
+		r.Header.Set(termHeader, strconv.FormatUint(term, 10))
+		w := httptest.NewRecorder()
+		n1.peerHandler().ServeHTTP(w, r)
+		if w.Code != status {
+			t.Errorf("term %d: %d %s", term, w.Code, w.Body)
+		}
+	}
+	now := n1.replica.Term()
+	f(now, http.StatusOK)
+	f(now-1, http.StatusServiceUnavailable)
+	f(now+1, http.StatusServiceUnavailable)
+	if n := seen.Load(); n != 1 {
+		t.Errorf("%d requests were seen", n)
+	}
 }
 
 // TestForwardWaits: a request for which there is no leader yet waits for one and is

@@ -316,6 +316,10 @@ func (n *Node) peerHandler() http.Handler {
 			fail(w, n.noLeader())
 			return
 		}
+		if err := n.sameTerm(r); err != nil {
+			fail(w, err)
+			return
+		}
 		api.ServeHTTP(w, r)
 	})
 	return mux

@@ -24,9 +24,6 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 		return s.refuseRows(len(b.Rows))
 	}
 	defer s.memory.reserved.Add(-size)
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	takeBack := func() {}
 	defer func() { takeBack() }() // without the gate
 	s.gate.RLock()
@@ -71,7 +68,11 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 			}
 		}
 		if len(e.Writes) > 0 {
-			if err := s.log.Append(&e); err != nil {
+			err := ctx.Err() // a client that is gone may have written newer points
+			if err == nil {
+				err = s.log.Append(&e)
+			}
+			if err != nil {
 				if len(r.newcomers.series) > 0 {
 					db.refused.Lock()
 					db.refused.list = append(db.refused.list, r.newcomers.series...)

@@ -290,6 +290,14 @@ func (r *Replica) close() error {
 // by TransferLeadership only; see the package comment. It is nil before Start.
 func (r *Replica) Raft() *raft.Raft { return r.entries.raft.Load() }
 
+// Term returns the term that this node knows of, 0 before Start.
+func (r *Replica) Term() uint64 {
+	if raft := r.Raft(); raft != nil {
+		return raft.CurrentTerm()
+	}
+	return 0
+}
+
 // Leads says that this node takes entries.
 func (r *Replica) Leads() bool { return r.epoch.Load() != nil }
 
