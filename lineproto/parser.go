@@ -12,7 +12,7 @@ import (
 // stamps lines without a time with 0.
 type Options struct {
 	Unit int64 // ns per unit of the timestamps, see Unit; 0 means 1
-	Now  int64 // time of lines that have none, ns; rounded down to Unit
+	Now  int64 // time of lines that have none, ns; rounded down to Unit unless it is point.NoTime
 
 	// MaxErrorBytes bounds the bytes of bad lines that are kept for the error
 	// text (1 MiB if 0). The first bad line is always kept.
@@ -60,7 +60,9 @@ func (p *Parser) Parse(batch *point.Batch, table *point.Table, body []byte, opt 
 	if opt.MaxErrorBytes <= 0 {
 		opt.MaxErrorBytes = defaultMaxErrorBytes
 	}
-	opt.Now = truncate(opt.Now, opt.Unit)
+	if opt.Now != point.NoTime {
+		opt.Now = truncate(opt.Now, opt.Unit)
+	}
 	if p.table != table {
 		p.table, p.last = table, 0
 	}

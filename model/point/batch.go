@@ -1,5 +1,11 @@
 package point
 
+import "math"
+
+// NoTime is the time of a row that is to get the time of the node which stores it. No row
+// with it may be stored, see Batch.Stamp.
+const NoTime = math.MinInt64
+
 // Row is one point of a Batch.
 type Row struct {
 	Series *Series
@@ -16,10 +22,27 @@ type Batch struct {
 	Rows     []Row
 	Values   []uint64
 	Strings  []byte
+	// Untimed is above 0 if rows may have NoTime: they get a time in whole units of so many
+	// nanoseconds.
+	Untimed int64
 }
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	clear(b.Rows)
-	b.Rows, b.Values, b.Strings = b.Rows[:0], b.Values[:0], b.Strings[:0]
+	b.Rows, b.Values, b.Strings, b.Untimed = b.Rows[:0], b.Values[:0], b.Strings[:0], 0
+}
+
+// Stamp gives the rows without a time one, now.
+func (b *Batch) Stamp(now int64) {
+	if b.Untimed == 0 {
+		return
+	}
+	now -= now % b.Untimed
+	for i := range b.Rows {
+		if b.Rows[i].Time == NoTime {
+			b.Rows[i].Time = now
+		}
+	}
+	b.Untimed = 0
 }
