@@ -41,6 +41,10 @@ type Cluster interface {
 	// header of the answer, when that begins, the position and, for what only the leader
 	// does, on how many disks it is.
 	Stamp(leader bool) func(http.Header)
+	// Write writes a batch as Options.Writer does, at the leader if this node does not
+	// lead. It returns what Stamp adds there. Rows at point.NoTime get the time of the node
+	// that stores them.
+	Write(ctx context.Context, db, rp string, batch *point.Batch) (stamp http.Header, err error)
 }
 
 // behindHeader is how old an answer may be, in seconds, or "unknown". It is there if the
@@ -66,6 +70,8 @@ const (
 	byMethod query.Place = -1
 	// byStatement: the handler decides when it has parsed the statements.
 	byStatement query.Place = -2
+	// byRows: a node that is not behind parses the rows, and the leader stores them.
+	byRows query.Place = -3
 )
 
 // errNotLeading is the answer to a request that cannot be passed on: another node has, or
@@ -140,7 +146,7 @@ func (h *Handler) elsewhere(w *response, r *request, place query.Place, level st
 	var position uint64
 	var behind time.Duration
 	forward := place == query.Leader && !h.opt.Cluster.Leads()
-	if place == query.AnyNode {
+	if place == query.AnyNode || place == byRows {
 		text := cmp.Or(r.Header.Get(positionHeader), "0")
 		if position, err = strconv.ParseUint(text, 10, 64); err != nil {
 			return false, badRequest(fmt.Sprintf("invalid %s: %q", positionHeader, text))
@@ -153,7 +159,7 @@ func (h *Handler) elsewhere(w *response, r *request, place query.Place, level st
 	if forward {
 		stamp, compress := w.stamp, w.compress
 		err = h.forward(w, r)
-		if err == nil || place == query.Leader || level == strong || r.forwarded || !r.whole() || r.Context().Err() != nil {
+		if err == nil || place != query.AnyNode || level == strong || r.forwarded || !r.whole() || r.Context().Err() != nil {
 			return true, err
 		}
 		w.stamp, w.compress, level = stamp, compress, stale

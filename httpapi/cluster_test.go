@@ -22,6 +22,7 @@ import (
 	"tsdbd/httpapi"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/point"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
 )
@@ -31,6 +32,7 @@ type fakeCluster struct {
 	mu       sync.Mutex
 	leads    bool
 	leader   http.Handler  // nil: there is none
+	store    *fakeStore    // of the leader, which is at position 9; nil: there is none
 	behind   bool          // reads go to the leader
 	age      time.Duration // of what reads show, if there is no leader, and of stale ones
 	position uint64
@@ -95,6 +97,18 @@ func (c *fakeCluster) Read(ctx context.Context, position uint64, consistency str
 	return false, c.age, nil
 }
 
+func (c *fakeCluster) Write(ctx context.Context, db, rp string, b *point.Batch) (http.Header, error) {
+	c.mu.Lock()
+	c.calls = append(c.calls, "write")
+	store := c.store
+	c.mu.Unlock()
+	if store == nil {
+		return nil, notLeader{}
+	}
+	b.GiveTime(9e9 + 1)
+	return http.Header{"X-Tsdbd-Position": {"9"}, "X-Tsdbd-Disks": {"2"}}, store.Write(ctx, db, rp, b)
+}
+
 // did returns the calls since the last time.
 func (c *fakeCluster) did() string {
 	c.mu.Lock()
@@ -110,11 +124,11 @@ func pair(t *testing.T, opt httpapi.Options) (follower http.Handler, of, at *fak
 	own, leaders = newFakeStore(), newFakeStore()
 	own.create("d")
 	leaders.create("d")
-	at = &fakeCluster{leads: true, position: 9}
+	at = &fakeCluster{leads: true, position: 9, store: leaders}
 	opt.Writer, opt.Query, opt.Cluster = leaders, leaders, at
 	leader := httpapi.New(opt)
 	t.Cleanup(leader.Close)
-	of = &fakeCluster{position: 7, leader: leader.Forwarded()}
+	of = &fakeCluster{position: 7, leader: leader.Forwarded(), store: leaders}
 	opt.Writer, opt.Query, opt.Cluster = own, own, of
 	h := httpapi.New(opt)
 	t.Cleanup(h.Close)
@@ -151,11 +165,23 @@ func TestFollower(t *testing.T) {
 			}
 		}
 	}
-	// Writes go to the leader as they came, and its answer comes back.
-	f(ask("POST", "/write?db=d", "m v=1 1"), "forward", 204, "9")
-	f(ask("POST", "/write?db=d", "m v=1i 1"), "forward", 400, "9")
+	// The rows of a write go to the leader, with those that do not parse in the answer. A
+	// row without a time gets the leader's.
+	f(ask("POST", "/write?db=d", "m v=1 1"), "read, write", 204, "9")
+	f(ask("POST", "/write?db=d&precision=s", "m v=3"), "read, write", 204, "9")
+	if got := leaders.fingerprint(); !strings.Contains(got, "9000000000") {
+		t.Errorf("the leader has %s", got)
+	}
+	bad := ask("POST", "/write?db=d", "m v=1 3\nm v= 4")
+	f(bad, "read, write", 400, "9")
+	if !strings.Contains(bad.Body.String(), "unable to parse 'm v= 4'") {
+		t.Error(bad.Body)
+	}
+	f(ask("POST", "/write?db=d", "m v="), "read", 400, "7")
+	f(ask("POST", "/write?db=d", "m v=1i 1"), "read, write", 400, "9")
+	// A write to what this node does not know goes as it came.
 	w := ask("POST", "/write?db=none", "m v=1 1", "X-Request-Id", "mine")
-	f(w, "forward", 404, "9")
+	f(w, "read, forward", 404, "9")
 	if want := `{"error":"database not found: \"none\""}` + "\n"; w.Body.String() != want || w.Header().Get("X-Request-Id") != "mine" {
 		t.Errorf("%s %v", w.Body, w.Header())
 	}
@@ -163,14 +189,16 @@ func TestFollower(t *testing.T) {
 	z := gzip.NewWriter(&packed)
 	_, _ = io.WriteString(z, "m v=2 2")
 	_ = z.Close()
-	f(ask("POST", "/write?db=d", packed.String(), "Content-Encoding", "gzip"), "forward", 204, "9")
+	f(ask("POST", "/write?db=d", packed.String(), "Content-Encoding", "gzip"), "read, write", 204, "9")
+	leaders.create("late")
+	f(ask("POST", "/write?db=late", packed.String(), "Content-Encoding", "gzip"), "read, forward", 204, "9")
 	if of.body != packed.String() {
 		t.Error("the compressed body was changed")
 	}
 	if got := own.fingerprint(); strings.Contains(got, "v") && strings.Contains(got, "m v") {
 		t.Errorf("the follower wrote: %s", got)
 	}
-	if got := leaders.fingerprint(); strings.Count(got, "m v ") != 2 {
+	if got := leaders.fingerprint(); strings.Count(got, "m v ") != 5 {
 		t.Errorf("the leader has %s", got)
 	}
 	// So do statements that change something, wherever they stand.
@@ -217,17 +245,21 @@ func TestFollower(t *testing.T) {
 
 	// The log of the leader has the client, that of the follower the same request.
 	access.Reset()
-	f(ask("POST", "/write?db=d", "m v=1 1", "X-Request-Id", "once"), "forward", 204, "9")
+	f(ask("POST", "/write?db=late", "m v=1 1", "X-Request-Id", "once"), "read, forward", 204, "9")
 	if strings.Count(access.String(), "remote=192.0.2.1:1234") != 2 || strings.Count(access.String(), "request_id=once") != 2 {
 		t.Error(access.String())
 	}
 
 	// Without a leader nothing is lost: the client comes again.
-	of.leader = nil
-	for target, body := range map[string]string{"/write?db=d": "m v=1 1", "/query": "q=DROP+DATABASE+d"} {
-		w := ask("POST", target, body, "Content-Type", form)
-		f(w, "forward", 503, "")
-		if w.Header().Get("Retry-After") != "1" || w.Body.String() != `{"error":"the cluster has no leader"}`+"\n" {
+	of.leader, of.store = nil, nil
+	for _, c := range [][]string{
+		{"/write?db=d", "m v=1 1", "read, write", "7", "this node is not the leader"},
+		{"/write?db=late", "m v=1 1", "read, forward", "", "the cluster has no leader"},
+		{"/query", "q=DROP+DATABASE+d", "forward", "", "the cluster has no leader"},
+	} {
+		w := ask("POST", c[0], c[1], "Content-Type", form)
+		f(w, c[2], 503, c[3])
+		if w.Header().Get("Retry-After") != "1" || w.Body.String() != `{"error":"`+c[4]+`"}`+"\n" {
 			t.Errorf("%v %s", w.Header(), w.Body)
 		}
 	}
@@ -435,7 +467,7 @@ func TestRightsInACluster(t *testing.T) {
 	opt.Writer, opt.Query, opt.Cluster = s, s, &fakeCluster{leads: true}
 	leader := httpapi.New(opt)
 	defer leader.Close()
-	c := &fakeCluster{leader: leader.Forwarded()}
+	c := &fakeCluster{leader: leader.Forwarded(), store: s}
 	stale.Writer, stale.Query, stale.Cluster = s, s, c
 	h := httpapi.New(stale)
 	defer h.Close()
@@ -456,12 +488,12 @@ func TestRightsInACluster(t *testing.T) {
 	f("root:rootpw", "GET", "/query?q=SHOW+USERS", "", "read", 200)
 	f("bob:bobpw", "GET", "/query?db=db&q=SELECT+v+FROM+m", "", "forward", 200)
 	f("bob:bobpw", "POST", "/query?db=db", "q=SELECT+v+FROM+m", "forward", 200)
-	f("bob:bobpw", "POST", "/write?db=db", "m v=1", "forward", 403)
+	f("bob:bobpw", "POST", "/write?db=db", "m v=1", "read, forward", 403)
 	f("bob:bobpw", "GET", "/api/v2/buckets", "", "read, forward", 200)
 	f("bob:wrong", "GET", "/query?db=db&q=SELECT+v+FROM+m", "", "forward", 401)
 	f("ann:annpw", "POST", "/query?db=db", "q=SELECT+v+FROM+m", "read, forward", 200)
 	f("ann:annpw", "POST", "/query?db=db", "q=SHOW+USERS", "read, forward", 403)
-	f("ann:annpw", "POST", "/write?db=db", "m v=1", "forward", 204)
+	f("ann:annpw", "POST", "/write?db=db", "m v=1", "read, write", 204)
 	f("bob:bobpw", "GET", "/debug/vars", "", "", 401)
 }
 

@@ -33,7 +33,7 @@ func TestPagesAtAFollower(t *testing.T) {
 		t.Errorf("the leader has %s", after)
 	}
 	f(200, "read", "POST", "/query", "q=SELECT+v+FROM+m", evil...)
-	f(204, "forward", "POST", "/write?db=d", "m v=1", "Origin", "http://127.0.0.1:8086", "User-Agent", "Mozilla/5.0")
+	f(204, "read, write", "POST", "/write?db=d", "m v=1", "Origin", "http://127.0.0.1:8086", "User-Agent", "Mozilla/5.0")
 	f(200, "forward", "POST", "/query", "q=DROP+DATABASE+d", "Content-Type", form, "Sec-Fetch-Site", "same-origin")
 	if _, err := leaders.database("d"); err == nil {
 		t.Error("the page of the server cannot drop a database")

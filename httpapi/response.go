@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 
@@ -23,7 +24,8 @@ type response struct {
 	gz       *gzip.Writer
 	client   stall.Client
 	// stamp adds what a node of a cluster says with each answer; see Cluster.Stamp.
-	stamp func(http.Header)
+	stamp  func(http.Header)
+	leader http.Header // the same, of the leader that stored what this node was sent
 }
 
 var gzipWriters = sync.Pool{New: func() any {
@@ -39,6 +41,7 @@ func (w *response) WriteHeader(status int) {
 	w.status = status
 	if w.stamp != nil {
 		w.stamp(w.Header())
+		maps.Copy(w.Header(), w.leader)
 	}
 	if w.compress {
 		w.Header().Add("Vary", "Accept-Encoding")

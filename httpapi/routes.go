@@ -49,8 +49,8 @@ func (h *Handler) table() []route {
 	noCatalog, noPprof := h.opt.Catalog == nil, !h.opt.Pprof
 	routes := []route{
 		{path: "/query", name: "query", access: byRoute, place: byStatement, gzip: true, reads: true, methods: methods{"GET": h.query, "POST": h.query, "OPTIONS": status(http.StatusOK)}},
-		{path: "/write", name: "write", access: byRoute, place: query.Leader, gzip: true, methods: methods{"POST": h.writeV1, "OPTIONS": status(http.StatusOK)}},
-		{path: "/api/v2/write", name: "v2_write", access: byRoute, place: query.Leader, fail: errorV2, gzip: true, methods: methods{"POST": h.writeV2, "OPTIONS": status(http.StatusOK)}},
+		{path: "/write", name: "write", access: byRoute, place: byRows, gzip: true, methods: methods{"POST": h.writeV1, "OPTIONS": status(http.StatusOK)}},
+		{path: "/api/v2/write", name: "v2_write", access: byRoute, place: byRows, fail: errorV2, gzip: true, methods: methods{"POST": h.writeV2, "OPTIONS": status(http.StatusOK)}},
 		{path: "/api/v2/delete", name: "v2_delete", access: byRoute, place: query.Leader, fail: errorV2, methods: methods{"POST": h.deleteV2}},
 		{path: "/api/v2/query", name: "v2_query", access: byRoute, place: query.ThisNode, fail: errorV2, gzip: true, reads: true, methods: methods{"POST": fluxDisabled, "OPTIONS": status(http.StatusOK)}},
 		{path: "/api/v2/buckets", name: "v2_buckets", access: byRoute, place: byMethod, fail: errorV2, methods: methods{"GET": h.listBuckets, "POST": h.createBucket}, absent: noCatalog},

@@ -160,6 +160,11 @@ func (h *Handler) store(w *response, r *request, t *target) error {
 	if err := r.authorize(meta.WritePrivilege, "write to", t.db); err != nil {
 		return err // before a user can learn whether the database exists
 	}
+	if c := h.opt.Cluster; c != nil && !c.Leads() {
+		if _, err := h.opt.Writer.RetentionPolicy(t.db, t.rp); err != nil || r.forwarded {
+			return h.forward(w, r) // this node may not have them yet
+		}
+	}
 	table, err := h.seriesTable(r, t)
 	if err != nil {
 		return databaseError(err, t.db)
@@ -181,7 +186,7 @@ func (h *Handler) store(w *response, r *request, t *target) error {
 		return policyError(err, t)
 	}
 	if points > 0 {
-		reason, dropped, err := h.writeBatch(r.Context(), t.db, rp, &s.batch)
+		reason, dropped, err := h.writeBatch(r.Context(), w, t.db, rp, &s.batch)
 		if err != nil {
 			h.metrics.failed.Add(float64(points))
 			return policyError(err, t)
@@ -196,7 +201,7 @@ func (h *Handler) store(w *response, r *request, t *target) error {
 		}
 	}
 	if len(left.metadata) > 0 {
-		reason, err := h.writeMetadata(r.Context(), t.db, rp, table, left.metadata, &s.batch)
+		reason, err := h.writeMetadata(r.Context(), w, t.db, rp, table, left.metadata, &s.batch)
 		if err != nil {
 			return policyError(err, t)
 		}
@@ -239,9 +244,11 @@ func (h *Handler) parseLines(w *response, r *request, t *target, table *point.Ta
 	if h.limits.Load().WriteTracing {
 		h.traceWrite(w, r, t, s.body.Bytes())
 	}
-	points, err := s.parser.Parse(&s.batch, table, s.body.Bytes(), lineproto.Options{
-		Unit: t.unit, Now: time.Now().UnixNano(), MaxErrorBytes: maxErrorBytes,
-	})
+	now := time.Now().UnixNano()
+	if h.opt.Cluster != nil && !h.opt.Cluster.Leads() {
+		now, s.batch.Untimed = point.NoTime, t.unit
+	}
+	points, err := s.parser.Parse(&s.batch, table, s.body.Bytes(), lineproto.Options{Unit: t.unit, Now: now, MaxErrorBytes: maxErrorBytes})
 	var bad *lineproto.Errors
 	if err != nil && !errors.As(err, &bad) {
 		return parsed{}, err
@@ -274,8 +281,12 @@ func (h *Handler) traceWrite(w *response, r *request, t *target, body []byte) {
 }
 
 // writeBatch writes a batch. Points that the Writer refuses are not an error.
-func (h *Handler) writeBatch(ctx context.Context, db, rp string, batch *point.Batch) (reason string, dropped int, err error) {
-	err = h.opt.Writer.Write(ctx, db, rp, batch)
+func (h *Handler) writeBatch(ctx context.Context, w *response, db, rp string, batch *point.Batch) (reason string, dropped int, err error) {
+	if h.opt.Cluster != nil {
+		w.leader, err = h.opt.Cluster.Write(ctx, db, rp, batch)
+	} else {
+		err = h.opt.Writer.Write(ctx, db, rp, batch)
+	}
 	if reason, dropped, ok := point.Partial(err); ok {
 		return reason, dropped, nil
 	}
@@ -284,7 +295,7 @@ func (h *Handler) writeBatch(ctx context.Context, db, rp string, batch *point.Ba
 
 // writeMetadata writes the entries that were not written within this hour. It returns
 // the reason why some of them cannot be stored.
-func (h *Handler) writeMetadata(ctx context.Context, db, rp string, table *point.Table, entries []metadata.Entry, batch *point.Batch) (reason string, err error) {
+func (h *Handler) writeMetadata(ctx context.Context, w *response, db, rp string, table *point.Table, entries []metadata.Entry, batch *point.Batch) (reason string, err error) {
 	now := time.Now()
 	entries = h.metadata.Fresh(entries, table.Database(), rp, now)
 	batch.Reset()
@@ -297,7 +308,7 @@ func (h *Handler) writeMetadata(ctx context.Context, db, rp string, table *point
 	if len(batch.Rows) == 0 {
 		return reason, nil
 	}
-	refused, dropped, err := h.writeBatch(ctx, db, rp, batch)
+	refused, dropped, err := h.writeBatch(ctx, w, db, rp, batch)
 	if err != nil {
 		return "", err
 	}

@@ -15,6 +15,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/model/point"
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/services/input"
@@ -90,15 +91,30 @@ func (s *Server) inputWriter() input.Writer {
 	if s.node == nil {
 		return s.own
 	}
+	return s.passer()
+}
+
+func (s *Server) passer() *passer {
 	return &passer{Writer: s.own, node: s.node, catalog: s.store.Catalog}
 }
 
-// apiCluster returns the node for the API. A nil pointer must not become a Cluster.
+// apiNode is the node for the API.
+type apiNode struct {
+	*cluster.Node
+	passer *passer
+}
+
+// Write implements httpapi.Cluster.
+func (n apiNode) Write(ctx context.Context, db, rp string, b *point.Batch) (stamp http.Header, err error) {
+	return n.passer.writeAt(ctx, db, rp, b)
+}
+
+// apiCluster returns the node for the API, nil for a single server.
 func (s *Server) apiCluster() httpapi.Cluster {
 	if s.node == nil {
 		return nil
 	}
-	return s.node
+	return apiNode{s.node, s.passer()}
 }
 
 // nodeHealth is the health of the store and of the node.

@@ -6,34 +6,38 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"tsdbd/cluster/rows"
 	"tsdbd/httpapi"
 	"tsdbd/internal/body"
-	"tsdbd/lineproto"
-	"tsdbd/lineproto/wire"
 	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/model/column"
 	"tsdbd/model/point"
 	"tsdbd/services/input"
 	"tsdbd/store"
 	"tsdbd/transfer"
 )
 
-// Inputs listen on every node. A node that does not lead passes what they receive on to
-// the leader, as line protocol. Logins are not asked for: the leader answers these
-// paths only to nodes, which have shown to each other who they are.
+// A node that does not lead parses what its clients and its inputs write, and passes the
+// rows on to the leader. Logins are not asked for: the leader answers these paths only to
+// nodes, which have shown to each other who they are.
 const (
-	passedPrefix = "/input/v1/"
+	passedPrefix = "/passed/v1/"
 	passedWrite  = passedPrefix + "write"
 	passedEnsure = passedPrefix + "ensure"
 )
 
-// passedBytes is the size at which the lines of a batch are sent. A row can add more
-// than that only once.
+// passedBytes is the size above which a batch is sent, and logged, in parts, so that one
+// large request does not keep the others, and heartbeats, waiting. A row can add more than
+// that only once.
 const passedBytes = 4 << 20
 
 // maxPassedBytes bounds what a node accepts at once.
@@ -68,7 +72,7 @@ func newPassedError(err error) *passedError {
 		e.Kind = kindDatabase
 	case errors.Is(err, meta.ErrRetentionPolicyNotFound):
 		e.Kind = kindPolicy
-	case point.Temporary(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case point.Temporary(err), errors.Is(err, rows.ErrDatabase), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Kind = kindTemporary
 	}
 	return e
@@ -97,12 +101,20 @@ func (e *leaderError) Error() string { return "leader of the cluster: " + e.text
 // Temporary reports that to try again may help.
 func (*leaderError) Temporary() bool { return true }
 
-// passer is the writer of inputs in a cluster. It writes here if this node leads, else
-// at the leader.
+// passer is the writer of clients and of inputs in a cluster. It writes here if this node
+// leads, else at the leader.
 type passer struct {
 	input.Writer // here
-	node         httpapi.Cluster
+	node         passingNode
 	catalog      func() *meta.Data
+}
+
+// passingNode is what a passer needs of its node.
+type passingNode interface {
+	Leads() bool
+	Stamp(leader bool) func(http.Header)
+	Read(ctx context.Context, position uint64, consistency string) (forward bool, behind time.Duration, err error)
+	Forward(w http.ResponseWriter, r *http.Request) error
 }
 
 // Ensure implements input.Writer. When it returns, this node knows what it asked for.
@@ -129,42 +141,81 @@ func (p *passer) Ensure(ctx context.Context, db, rp string) error {
 	return nil
 }
 
-// Write implements input.Writer. A batch that is sent in several parts is durable as a
-// whole when Write returns nil. To write it again writes the same points.
+// Write implements input.Writer. A batch that goes in several parts is durable as a whole
+// when Write returns nil. To write it again writes the same points.
 func (p *passer) Write(ctx context.Context, db, rp string, b *point.Batch) error {
-	if p.node.Leads() {
-		return p.Writer.Write(ctx, db, rp, b)
-	}
+	_, err := p.writeAt(ctx, db, rp, b)
+	return err
+}
+
+// writeAt is Write. It returns what the leader says of the last part.
+func (p *passer) writeAt(ctx context.Context, db, rp string, b *point.Batch) (stamp http.Header, err error) {
 	var refused *point.PartialWriteError
-	var lines []byte
-	var e wire.Encoder
-	for i := range b.Rows {
-		lines = e.AppendRow(lines, b, &b.Rows[i])
-		if len(lines) < passedBytes && i < len(b.Rows)-1 {
-			continue
-		}
-		_, err := p.pass(ctx, passedWrite, db, rp, lines)
+	for rest := b.Rows; len(rest) > 0; {
+		n := partOf(b, rest)
 		var partial *point.PartialWriteError
-		switch {
+		switch stamp, err = p.writePart(ctx, db, rp, b, rest[:n]); {
 		case errors.As(err, &partial) && refused == nil:
 			refused = partial
 		case partial != nil:
 			refused.Dropped += partial.Dropped
 		case err != nil:
-			return err
+			return stamp, err
 		}
-		lines = lines[:0]
+		rest = rest[n:]
 	}
 	if refused != nil {
-		return refused
+		return stamp, refused
 	}
-	return nil
+	return stamp, nil
 }
 
-// pass sends a request to the leader and returns the header of its answer.
-func (p *passer) pass(ctx context.Context, path, db, rp string, lines []byte) (http.Header, error) {
+// partOf returns how many of the rows go together.
+func partOf(b *point.Batch, list []point.Row) int {
+	bytes := 0
+	for i := range list {
+		r := &list[i]
+		bytes += rowBytes + r.Series.KeyLength() + 8*len(r.Layout.Fields)
+		if len(b.Strings) > 0 {
+			for j, f := range r.Layout.Fields {
+				if f.Type == model.String {
+					bytes += len(column.StringAt(b.Values[int(r.First)+j], b.Strings))
+				}
+			}
+		}
+		if bytes >= passedBytes {
+			return i + 1
+		}
+	}
+	return len(list)
+}
+
+// rowBytes is about what a row takes in memory beside its values.
+const rowBytes = 32
+
+// encoders are reused. What they append to is not: a request may read on after its answer.
+var encoders = sync.Pool{New: func() any { return new(rows.Encoder) }}
+
+func (p *passer) writePart(ctx context.Context, db, rp string, b *point.Batch, part []point.Row) (stamp http.Header, err error) {
+	if p.node.Leads() {
+		local := *b
+		local.Rows = part
+		local.GiveTime(time.Now().UnixNano())
+		add, stamp := p.node.Stamp(true), http.Header{}
+		err := p.Writer.Write(ctx, db, rp, &local)
+		add(stamp)
+		return stamp, err
+	}
+	e := encoders.Get().(*rows.Encoder)
+	message := e.Append(nil, b, part)
+	encoders.Put(e)
+	return p.pass(ctx, passedWrite, db, rp, message)
+}
+
+// pass sends a request to the leader and returns the stamp of its answer.
+func (p *passer) pass(ctx context.Context, path, db, rp string, message []byte) (http.Header, error) {
 	params := url.Values{"db": {db}, "rp": {rp}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://leader"+path+"?"+params.Encode(), bytes.NewReader(lines))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://leader"+path+"?"+params.Encode(), bytes.NewReader(message))
 	if err != nil {
 		return nil, err
 	}
@@ -175,6 +226,7 @@ func (p *passer) pass(ctx context.Context, path, db, rp string, lines []byte) (h
 		}
 		return nil, &leaderError{err.Error()}
 	}
+	maps.DeleteFunc(w.header, func(name string, _ []string) bool { return !strings.HasPrefix(name, "X-Tsdbd-") })
 	if w.status == http.StatusNoContent {
 		return w.header, nil
 	}
@@ -183,7 +235,7 @@ func (p *passer) pass(ctx context.Context, path, db, rp string, lines []byte) (h
 		// A node that starts or stops answers otherwise.
 		return nil, &leaderError{fmt.Sprintf("status %d: %s", w.status, strings.TrimSpace(w.body.String()))}
 	}
-	return nil, refusal.remote(db)
+	return w.header, refusal.remote(db)
 }
 
 // passedAnswer is a short answer in memory.
@@ -213,14 +265,15 @@ func (w *passedAnswer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// passedHandler answers what the inputs of other nodes pass on to the leader.
+// passedHandler answers what other nodes pass on to the leader.
 type passedHandler struct {
-	writer input.Writer
-	node   httpapi.Cluster
-	bodies body.Budget
+	writer  input.Writer
+	node    passingNode
+	bodies  body.Budget
+	batches sync.Pool
 }
 
-func newPassedHandler(w input.Writer, node httpapi.Cluster, memory int64) *passedHandler {
+func newPassedHandler(w input.Writer, node passingNode, memory int64) *passedHandler {
 	h := &passedHandler{writer: w, node: node}
 	h.bodies.SetLimit(memory)
 	return h
@@ -229,6 +282,7 @@ func newPassedHandler(w input.Writer, node httpapi.Cluster, memory int64) *passe
 // ServeHTTP answers a request of another node.
 func (h *passedHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var err error
+	stamp := h.node.Stamp(true)
 	db, rp := r.URL.Query().Get("db"), r.URL.Query().Get("rp")
 	switch {
 	case !h.node.Leads():
@@ -240,8 +294,8 @@ func (h *passedHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		err = fmt.Errorf("%s is unknown: are the nodes of the same version?", r.URL.Path)
 	}
+	stamp(w.Header())
 	if err == nil {
-		w.Header().Set(transfer.PositionHeader, strconv.FormatUint(h.node.Position(), 10))
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
@@ -250,39 +304,37 @@ func (h *passedHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(newPassedError(err)) // the node is gone if this fails
 }
 
-// write writes the lines of a request.
+// write writes the rows of a request.
 func (h *passedHandler) write(w http.ResponseWriter, r *http.Request, db, rp string) error {
-	lines, err := h.bodies.Read(w, r, maxPassedBytes)
+	message, err := h.bodies.Read(w, r, maxPassedBytes)
 	if err != nil {
 		return &leaderError{err.Error()}
 	}
-	defer lines.Release()
+	defer message.Release()
 	table, err := h.writer.Table(db)
 	if err != nil {
 		return err
 	}
-	var batch point.Batch
-	var parser lineproto.Parser
-	refused := point.PartialWriteError{Database: db, RetentionPolicy: rp}
-	_, err = parser.Parse(&batch, table, lines.Bytes(), lineproto.Options{Unit: 1, Now: time.Now().UnixNano(), MaxErrorBytes: 1 << 10})
-	var bad *lineproto.Errors
-	switch {
-	case errors.As(err, &bad):
-		refused.Reason, refused.Dropped = bad.Error(), bad.BadLines+bad.Refused
-	case err != nil:
+	m, err := rows.Open(message.Bytes())
+	if err != nil {
 		return err
 	}
-	err = h.writer.Write(r.Context(), db, rp, &batch)
-	var partial *point.PartialWriteError
-	switch {
-	case errors.As(err, &partial):
-		refused.Reason, refused.RetentionPolicy = partial.Reason, partial.RetentionPolicy
-		refused.Dropped += partial.Dropped
-	case err != nil:
+	if err := message.Charge(m.Bytes()); err != nil {
+		return &leaderError{err.Error()}
+	}
+	batch, _ := h.batches.Get().(*point.Batch)
+	if batch == nil {
+		batch = new(point.Batch)
+	}
+	defer func() {
+		if cap(batch.Values) <= passedBytes/8 {
+			batch.Reset()
+			h.batches.Put(batch)
+		}
+	}()
+	if err := m.Decode(table, batch); err != nil {
 		return err
 	}
-	if refused.Dropped > 0 {
-		return &refused
-	}
-	return nil
+	batch.GiveTime(time.Now().UnixNano())
+	return h.writer.Write(r.Context(), db, rp, batch)
 }

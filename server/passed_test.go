@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,9 @@ type fakeNode struct {
 func (n *fakeNode) Leads() bool      { return n.leads }
 func (n *fakeNode) Position() uint64 { return n.position }
 
-func (*fakeNode) Stamp(bool) func(http.Header) { return func(http.Header) {} }
+func (n *fakeNode) Stamp(bool) func(http.Header) {
+	return func(h http.Header) { h.Set("X-Tsdbd-Position", strconv.FormatUint(n.position, 10)) }
+}
 
 func (n *fakeNode) Forward(w http.ResponseWriter, r *http.Request) error {
 	n.requests++

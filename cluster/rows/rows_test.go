@@ -92,7 +92,7 @@ func TestGolden(t *testing.T) {
 	if got, want := text(again, again.Rows), text(b, b.Rows); got != want || again.Untimed != 1000 || again.Database != 7 {
 		t.Errorf("decoded\n%s, want\n%s", got, want)
 	}
-	again.Stamp(1_700_000_000_123_456_789)
+	again.GiveTime(1_700_000_000_123_456_789)
 	if got := text(again, again.Rows[2:4]); strings.Count(got, " 1700000000123456000\n") != 2 {
 		t.Errorf("the rows without a time have another than the leader's, in whole units:\n%s", got)
 	}

@@ -3,7 +3,7 @@ package point
 import "math"
 
 // NoTime is the time of a row that is to get the time of the node which stores it. No row
-// with it may be stored, see Batch.Stamp.
+// with it may be stored, see Batch.GiveTime.
 const NoTime = math.MinInt64
 
 // Row is one point of a Batch.
@@ -33,8 +33,8 @@ func (b *Batch) Reset() {
 	b.Rows, b.Values, b.Strings, b.Untimed = b.Rows[:0], b.Values[:0], b.Strings[:0], 0
 }
 
-// Stamp gives the rows without a time one, now.
-func (b *Batch) Stamp(now int64) {
+// GiveTime gives the rows without a time one, now.
+func (b *Batch) GiveTime(now int64) {
 	if b.Untimed == 0 {
 		return
 	}
