@@ -92,7 +92,7 @@ func (a *ages) open(log *raftlog.Store, id string) error {
 		}
 		a.mu.Lock()
 		for id, s := range seen {
-			if s.Age > a.mu.seen[id].Age {
+			if heard := a.mu.seen[id]; s.Age > heard.Age || heard.olderThan(s) { // before the log was open
 				a.mu.seen[id] = s
 			}
 		}

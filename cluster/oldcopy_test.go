@@ -1,14 +1,19 @@
 package cluster
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/raftlog"
 	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/vfstest"
 )
 
 // putBack replaces the directory of a stopped server with a copy.
@@ -199,6 +204,40 @@ func TestContradicted(t *testing.T) {
 				t.Errorf("%+v", v)
 			}
 		})
+	}
+}
+
+// TestAgeBeforeLog: what a node hears before its log is open does not replace what the log
+// has of the process that was first.
+func TestAgeBeforeLog(t *testing.T) {
+	fsys := vfstest.New()
+	if err := raftlog.Create(fsys, "/log", raftlog.Base{}); err != nil {
+		t.Fatal(err)
+	}
+	for age := uint64(1); age <= 3; age++ {
+		log, err := raftlog.Open(fsys, "/log", raftlog.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a ages
+		a.init()
+		if age > 1 {
+			if err := a.note("n2/1", sighting{5, 8}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := a.open(log, "n1/1"); err != nil || a.own("n1/1").Age != age || a.own("n1/2").Age != 0 {
+			t.Fatal(err, a.own("n1/1"), a.own("n1/2"))
+		}
+		if err := a.note("n2/1", sighting{5, 7}); err != nil {
+			t.Error(err)
+		}
+		if err := a.note("n2/1", sighting{5, 8}); err == nil {
+			t.Error("another process may have the same age")
+		}
+		if err := errors.Join(a.save(log, []raft.Server{{ID: "n2/1"}}), log.Close()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
