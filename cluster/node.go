@@ -381,31 +381,6 @@ func (n *Node) onFatal(err error) {
 	}
 }
 
-// divergedTries is how often a node looks for another one that has applied an entry that
-// it cannot apply.
-const divergedTries = 20
-
-// diverged has the node copy the state of another one that has applied the entry with
-// which this one ends. If there is none, the entry may be at fault, and the node ends.
-func (n *Node) diverged(cause error) {
-	applied := n.replica.Applied()
-	peers := n.knownPeers()
-	for range divergedTries {
-		for _, s := range n.sources(n.ctx, peers) {
-			if s.err == nil && s.status.Applied > applied {
-				n.onTransferNeeded(fmt.Sprintf("%s has applied what this node cannot apply: %v", s.Name, cause))
-				return
-			}
-		}
-		select {
-		case <-n.ctx.Done():
-			return
-		case <-time.After(n.opt.ElectionTimeout / 2):
-		}
-	}
-	n.ask(cause)
-}
-
 // onLead is called when the node begins to lead, and when it no longer does.
 func (n *Node) onLead(leads bool) {
 	if n.endLead != nil {
