@@ -137,11 +137,11 @@ func TestOneToThreeToOne(t *testing.T) {
 	g.servers["n2"].stop()
 	g.start("n1")
 	g.servers["n1"].refused("start with an empty directory")
-	name, err := Leave(t.Context(), vfs.OS, dir)
-	if err != nil || name != "n2" {
-		t.Fatal(name, err)
+	left, err := Leave(t.Context(), vfs.OS, dir, 0)
+	if err != nil || left.Name != "n2" {
+		t.Fatal(left, err)
 	}
-	if _, err := Leave(t.Context(), vfs.OS, dir); err == nil || !strings.Contains(err.Error(), "no member of a cluster") {
+	if _, err := Leave(t.Context(), vfs.OS, dir, 0); err == nil || !strings.Contains(err.Error(), "no member of a cluster") {
 		t.Errorf("leaving twice: %v", err)
 	}
 	single(t, dir, func(st *store.Store) {
@@ -171,7 +171,7 @@ func TestLeaveAfterKill(t *testing.T) {
 	g.equal("n1", "n2", "n3")
 	want := g.servers["n3"].content()
 	g.servers["n3"].stop()
-	if _, err := Leave(t.Context(), vfs.OS, g.servers["n3"].dir); err != nil {
+	if _, err := Leave(t.Context(), vfs.OS, g.servers["n3"].dir, 0); err != nil {
 		t.Fatal(err)
 	}
 	single(t, g.servers["n3"].dir, func(st *store.Store) {

@@ -263,7 +263,7 @@ func TestWaitingDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Leave(t.Context(), vfs.OS, g.servers["n2"].dir); err == nil || !strings.Contains(err.Error(), "no member of a cluster") {
+	if _, err := Leave(t.Context(), vfs.OS, g.servers["n2"].dir, 0); err == nil || !strings.Contains(err.Error(), "no member of a cluster") {
 		t.Errorf("leaving no cluster: %v", err)
 	}
 	single(t, g.servers["n2"].dir, func(st *store.Store) { put(t, st, "d", 0, 100) })

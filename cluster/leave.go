@@ -8,60 +8,81 @@ import (
 	"path"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"tsdbd/cluster/raftlog"
 	"tsdbd/cluster/replica"
+	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/overlay"
 	"tsdbd/meta"
 	"tsdbd/store"
 	"tsdbd/store/ledger"
 	"tsdbd/wal"
 )
 
-// Leave makes the data directory of a node that does not run one of a server of its
-// own, with all that the node's log has. It returns the name that the node had. After
-// an error or a crash it may be called again.
-func Leave(ctx context.Context, fsys vfs.FS, dir string) (name string, err error) {
+// Left is what became of a node.
+type Left struct {
+	Name     string // that it had
+	Sequence uint64 // of the last entry that the server has
+}
+
+// Leave makes the data directory of a node that does not run one of a server of its own,
+// with what the log of the node has up to the sequence until, all of it if that is 0. If
+// that cannot be applied, which Leave finds out first, nothing is changed; an
+// *replica.EntryError says which entry it is. After another error or a crash Leave may be
+// called again.
+func Leave(ctx context.Context, fsys vfs.FS, dir string, until uint64) (left Left, err error) {
 	i, err := readIdentity(fsys, dir)
-	switch {
-	case err != nil:
-		return "", err
-	case i == nil, i.State == stateWaiting:
-		return "", fmt.Errorf("%s is no member of a cluster", dir)
-	case i.State == stateTransfer:
-		return "", fmt.Errorf("%s has no complete state, because node %s was to copy that of another one (%s): nothing can be made of it alone", dir, i.Name, i.Reason)
+	if err != nil {
+		return left, err
+	}
+	if err := i.checkState(dir); err != nil {
+		return left, err
 	}
 	lock, err := fsys.Lock(path.Join(dir, Dir, "LOCK"))
 	if err != nil {
-		return "", fmt.Errorf("leave cluster: %w", err)
+		return left, fmt.Errorf("leave cluster: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	// The log is about to become that of a cluster of one: no node may use it with the
-	// others again.
+	if left.Sequence, err = tryLog(fsys, dir, until); err != nil {
+		return left, fmt.Errorf("leave cluster: %w", err)
+	}
+	// The data is about to have entries that perhaps no other node has: no node may go on
+	// with it.
 	i.State, i.Reason, i.Joined = stateLeft, "has left cluster "+i.Cluster, false
 	if err := writeIdentity(fsys, dir, i); err != nil {
-		return "", err
+		return left, err
 	}
-	if err := flushLog(ctx, fsys, dir, i); err != nil {
-		return "", fmt.Errorf("leave cluster: %w", err)
+	if err := flushLog(ctx, fsys, dir, until); err != nil {
+		return left, fmt.Errorf("leave cluster: %w", err)
 	}
 	if err := forgetLog(fsys, dir); err != nil {
-		return "", fmt.Errorf("leave cluster: %w", err)
+		return left, fmt.Errorf("leave cluster: %w", err)
 	}
 	at := path.Join(dir, Dir)
 	for _, n := range identityNames {
 		if err := fsys.Remove(path.Join(at, n)); err != nil {
-			return "", fmt.Errorf("leave cluster: %w", err)
+			return left, fmt.Errorf("leave cluster: %w", err)
 		}
 	}
 	if err := fsys.SyncDir(at); err != nil {
-		return "", fmt.Errorf("leave cluster: %w", err)
+		return left, fmt.Errorf("leave cluster: %w", err)
 	}
 	if err := raftlog.SetAside(fsys, path.Join(at, "log")); err != nil {
-		return "", fmt.Errorf("set the log of the cluster aside: %w", err)
+		return left, fmt.Errorf("set the log of the cluster aside: %w", err)
 	}
-	return i.Name, nil
+	left.Name = i.Name
+	return left, nil
+}
+
+// checkState returns why nothing can be made of the directory of a node alone.
+func (i *identity) checkState(dir string) error {
+	switch {
+	case i == nil, i.State == stateWaiting:
+		return fmt.Errorf("%s is no member of a cluster", dir)
+	case i.State == stateTransfer:
+		return fmt.Errorf("%s has no complete state, because node %s was to copy that of another one (%s): nothing can be made of it alone", dir, i.Name, i.Reason)
+	}
+	return nil
 }
 
 // forgetLog has the ledger expect no log: the one that it knows from before the cluster
@@ -78,70 +99,104 @@ func forgetLog(fsys vfs.FS, dir string) error {
 	return l.SetLog(func(known *wal.Known, _ *bool) { *known = wal.Known{} })
 }
 
-// flushLog applies all that the log of a node has, and puts it into files.
-func flushLog(ctx context.Context, fsys vfs.FS, dir string, i *identity) (err error) {
-	log, err := raftlog.Open(fsys, path.Join(dir, Dir, "log"), raftlog.Options{})
+// recorded is what the log of a node that does not run has, for its store.
+type recorded struct {
+	*replica.Recorded
+	log *raftlog.Store
+}
+
+// openRecorded opens the log of a node that does not run, without changing it.
+func openRecorded(fsys vfs.FS, dir string, until uint64) (*recorded, error) {
+	log, err := raftlog.Open(overlay.New(fsys), path.Join(dir, Dir, "log"), raftlog.Options{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	closed := false
-	closeLog := func() error {
-		if closed {
-			return nil
-		}
-		closed = true
-		return log.Close()
-	}
-	defer func() { err = errors.Join(err, closeLog()) }()
 	if damage := log.Damage(); len(damage) > 0 {
-		return fmt.Errorf("the log of the node is damaged: %v", damage[0])
+		return nil, errors.Join(fmt.Errorf("the log of the node is damaged: %v", damage[0]), log.Close())
 	}
-	last, err := log.LastIndex()
+	return &recorded{replica.NewRecorded(log, until), log}, nil
+}
+
+// options are those of a store that is opened for reading. As a follower it leaves out no
+// database that contradicts the log.
+func (r *recorded) options() store.Options {
+	return store.Options{OpenLog: r.OpenLog, LogAfter: r.log.Base().Sequence, Follower: true}
+}
+
+// OpenForReading opens a data directory that no server uses, as inspect.Open does. In that
+// of a node of a cluster the store has what the log of the node has up to the sequence
+// until, all of it if that is 0; of then names the node.
+func OpenForReading(dir string, until uint64) (st *inspect.Store, of Left, err error) {
+	i, err := readIdentity(vfs.OS, dir)
+	switch {
+	case err != nil:
+		return nil, of, err
+	case i == nil && until != 0:
+		return nil, of, fmt.Errorf("%s is not the directory of a node of a cluster, whose log could be read up to a sequence", dir)
+	case i == nil:
+		st, err = inspect.Open(dir, nil)
+		return st, of, err
+	}
+	if err := i.checkState(dir); err != nil {
+		return nil, of, err
+	}
+	hold, err := inspect.Hold(path.Join(dir, Dir)) // a node that waits for others has not opened the store
+	if err != nil {
+		return nil, of, err
+	}
+	defer func() { err = errors.Join(err, hold.Close()) }()
+	log, err := openRecorded(vfs.OS, dir, until)
+	if err != nil {
+		return nil, of, err
+	}
+	defer func() { err = errors.Join(err, log.log.Close()) }()
+	if st, err = inspect.OpenWith(dir, log.options()); err != nil {
+		return nil, of, advice(err)
+	}
+	return st, Left{i.Name, log.Last()}, nil
+}
+
+// tryLog applies in memory what the log of a node has, and returns the last sequence.
+func tryLog(fsys vfs.FS, dir string, until uint64) (sequence uint64, err error) {
+	log, err := openRecorded(fsys, dir, until)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, log.log.Close()) }()
+	opt := log.options()
+	opt.FS = overlay.New(fsys)
+	st, err := store.OpenForReading(dir, opt)
+	if err != nil {
+		return 0, advice(err)
+	}
+	return log.Last(), st.Close()
+}
+
+// advice says how an entry that cannot be applied is left out.
+func advice(err error) error {
+	var at *replica.EntryError
+	if errors.As(err, &at) {
+		return fmt.Errorf("%w; -until %d leaves out this entry and all that follow it", err, at.Sequence-1)
+	}
+	return err
+}
+
+// flushLog applies what the log of a node has, and puts it into files.
+func flushLog(ctx context.Context, fsys vfs.FS, dir string, until uint64) (err error) {
+	log, err := openRecorded(fsys, dir, until)
 	if err != nil {
 		return err
 	}
-	term, err := log.GetUint64([]byte("CurrentTerm"))
+	defer func() { err = errors.Join(err, log.log.Close()) }()
+	opt := log.options()
+	opt.FS, opt.Follower, opt.RetentionInterval, opt.CloseFlush = fsys, false, -1, 24*time.Hour
+	st, err := store.Open(dir, opt)
 	if err != nil {
-		return err
+		return advice(err)
 	}
-	if err := storeConfiguration(log, max(last, log.Base().Index)+1, term+1, []seat{{i.ID, i.Address, true}}); err != nil {
-		return err
+	set, err := st.Backup(ctx, nil) // which flushes everything
+	if err == nil {
+		set.Release()
 	}
-	_, network := raft.NewInmemTransport(raft.ServerAddress(i.Address))
-	defer network.Close()
-	failed := make(chan error, 1)
-	r, err := replica.New(replica.Options{
-		ID: raft.ServerID(i.ID), Log: log, Transport: network, ElectionTimeout: 200 * time.Millisecond,
-		OnFatal: func(err error) { failed <- err },
-	})
-	if err != nil {
-		return err
-	}
-	st, err := store.Open(dir, store.Options{
-		FS: fsys, Logger: slog.New(slog.DiscardHandler), OpenLog: r.OpenLog, LogAfter: log.Base().Sequence, Follower: true,
-		RetentionInterval: -1, CloseFlush: 24 * time.Hour,
-	})
-	if err != nil {
-		return errors.Join(err, r.Close())
-	}
-	err = func() error {
-		if err := r.Start(st); err != nil {
-			return err
-		}
-		for !r.Leads() {
-			select {
-			case err := <-failed:
-				return err
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
-		set, err := st.Backup(ctx, nil) // which flushes everything
-		if err == nil {
-			set.Release()
-		}
-		return err
-	}()
-	return errors.Join(err, r.Close(), st.Close(), closeLog())
+	return errors.Join(err, st.Close())
 }

@@ -61,7 +61,7 @@ func (g *group) leftWith(name, id string, lines int, because string) {
 		g.t.Errorf("health of %s: %v %s", name, ok, text)
 	}
 	left := filepath.Join(s.dir, "set-aside-1")
-	if _, err := Leave(g.t.Context(), vfs.OS, left); err != nil {
+	if _, err := Leave(g.t.Context(), vfs.OS, left, 0); err != nil {
 		g.t.Fatal(err)
 	}
 	if got := len(linesOf(g.t, left)); got != lines {

@@ -75,6 +75,12 @@ type Store struct {
 // log has is replayed into memory. logger gets what the store says; nil
 // discards.
 func Open(dir string, logger *slog.Logger) (*Store, error) {
+	return OpenWith(dir, store.Options{Logger: logger})
+}
+
+// OpenWith is Open of a directory whose store has another log, as that of a node of a
+// cluster. It sets the options' FS.
+func OpenWith(dir string, opt store.Options) (*Store, error) {
 	hold, err := Hold(dir)
 	if err != nil {
 		return nil, err
@@ -82,7 +88,8 @@ func Open(dir string, logger *slog.Logger) (*Store, error) {
 	if err := checkData(vfs.OS, filepath.ToSlash(dir)); err != nil {
 		return nil, errors.Join(err, hold.Close())
 	}
-	st, err := store.OpenForReading(filepath.ToSlash(filepath.Clean(dir)), store.Options{FS: overlay.New(vfs.OS), Logger: logger})
+	opt.FS = overlay.New(vfs.OS)
+	st, err := store.OpenForReading(filepath.ToSlash(filepath.Clean(dir)), opt)
 	if err != nil {
 		return nil, errors.Join(err, hold.Close())
 	}

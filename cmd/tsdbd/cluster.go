@@ -30,6 +30,7 @@ type clusterAsk struct {
 	voters        int
 	voter         bool
 	dir           string
+	until         uint64
 }
 
 func clusterCommand() *cli.Command {
@@ -50,7 +51,8 @@ func clusterCommand() *cli.Command {
                          take the vote with -voter=false. A new node joins by
                          itself: start it with -cluster-join
   leave -data DIR        make the directory of a node that does not run one of
-                         a server that is alone
+                         a server that is alone, with all that its log has, or
+                         with what it has up to -until
 
 The exit code of status is 1 if a node is missing or something is wrong, that of verify is 1 if the nodes differ.
 
@@ -69,6 +71,7 @@ Examples:
 			&cli.DurationFlag{Name: "wait", Destination: &ask.wait, Usage: "of status: wait until the cluster is healthy, `TIME` such as 5m at most"},
 			&cli.IntFlag{Name: "voters", Destination: &ask.voters, Usage: "of status: `N` nodes with a vote are meant to be there, fewer are a problem"},
 			&cli.StringFlag{Name: "data", Destination: &ask.dir, Usage: "of leave: the data `DIR` of the node"},
+			&cli.Uint64Flag{Name: "until", Destination: &ask.until, Usage: "of leave: leave out the entries of the log behind `SEQUENCE`, which cannot be applied"},
 			&cli.BoolFlag{Name: "voter", Destination: &ask.voter, Value: true, Usage: "of add: with a vote, or without one (-voter=false)"},
 		}, clientFlags(&ask.login, defaultHost)...),
 		ShellComplete: complete("status", "verify", "transfer-leader", "remove", "add", "leave"),
@@ -78,8 +81,8 @@ Examples:
 			}
 			what, names := rest[0], rest[1:]
 			switch {
-			case what != "status" && (ask.watch || c.IsSet("wait") || c.IsSet("voters")), what != "add" && c.IsSet("voter"), what != "leave" && ask.dir != "", what != "status" && what != "verify" && ask.asJSON:
-				return usageError(c, "-watch, -wait and -voters are for status, -json for status and verify, -voter for add, -data for leave")
+			case what != "status" && (ask.watch || c.IsSet("wait") || c.IsSet("voters")), what != "add" && c.IsSet("voter"), what != "leave" && (ask.dir != "" || c.IsSet("until")), what != "status" && what != "verify" && ask.asJSON:
+				return usageError(c, "-watch, -wait and -voters are for status, -json for status and verify, -voter for add, -data and -until for leave")
 			case ask.watch && (ask.asJSON || c.IsSet("wait") || c.IsSet("voters")):
 				return usageError(c, "-watch takes no other flag of status")
 			}
@@ -104,7 +107,7 @@ Examples:
 					_, err = fmt.Fprintln(stdout, name, map[bool]string{true: "has a vote", false: "holds a copy without a vote"}[ask.voter])
 				}
 			case what == "leave" && len(names) == 0 && ask.dir != "":
-				return leave(ctx, ask.dir, stdout)
+				return leave(ctx, ask.dir, ask.until, stdout)
 			case what == "leave":
 				return usageError(c, "cluster leave takes -data, the directory of a node that does not run")
 			case what == "remove" || what == "add":
@@ -120,16 +123,21 @@ Examples:
 }
 
 // leave makes the directory of a node one of a server that is alone.
-func leave(ctx context.Context, dir string, stdout io.Writer) error {
+func leave(ctx context.Context, dir string, until uint64, stdout io.Writer) error {
 	at, err := absolute(dir)
 	if err != nil {
 		return err
 	}
-	name, err := cluster.Leave(ctx, vfs.OS, at)
+	left, err := cluster.Leave(ctx, vfs.OS, at, until)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s has left its cluster: start tsdbd -data %s without settings of a cluster\n", name, dir)
+	if until != 0 {
+		if _, err := fmt.Fprintf(stdout, "%s has the entries up to sequence %d, those behind it are left out\n", left.Name, left.Sequence); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(stdout, "%s has left its cluster: start tsdbd -data %s without settings of a cluster\n", left.Name, dir)
 	return err
 }
 

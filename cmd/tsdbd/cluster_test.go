@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +17,10 @@ import (
 
 	"tsdbd/cluster"
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/raftlog"
+	"tsdbd/internal/identity"
+	"tsdbd/internal/vfs"
+	"tsdbd/meta"
 )
 
 // TestClusterFlags: every flag of a node sets the key that has its name.
@@ -51,24 +58,33 @@ func TestClusterFlags(t *testing.T) {
 	}
 }
 
-// TestExportOfNode: a directory that lacks what only the log of its cluster has is not
-// exported as if it were whole.
+// TestExportOfNode: the directory of a node is exported with what the log of the node has,
+// and not at all if nothing says what it lacks.
 func TestExportOfNode(t *testing.T) {
-	identity, err := os.ReadFile(filepath.Join("..", "..", "cluster", "testdata", "node-v1.golden"))
-	if err != nil {
+	dir := t.TempDir()
+	log := filepath.Join(dir, cluster.Dir, "log")
+	if err := errors.Join(os.MkdirAll(log, 0o700), meta.Create(vfs.OS, filepath.Join(dir, "meta"), &meta.Data{Lineage: identity.NewLineage()}), raftlog.Create(vfs.OS, log, raftlog.Base{})); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	for _, name := range []string{"meta", cluster.Dir} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+	for state, want := range map[string]string{
+		"left":           "0 points exported, with what the log of node n3 has up to sequence 0, acknowledged or not\n",
+		"needs-transfer": "nothing can be made of it alone",
+	} {
+		body := fmt.Sprintf(`{"edition": 3, "cluster": "00ff", "name": "n3", "id": "n3/1", "address": "10.0.0.3:8088", "state": %q}`, state)
+		text := fmt.Sprintf("tsdbd-node 1 %x\n%s", sha256.Sum256([]byte(body)), body)
+		if err := os.WriteFile(filepath.Join(dir, cluster.Dir, "node.0"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		_, told, err := tsdbd(t, "export", "-data", dir, "-lponly")
+		if told += fmt.Sprint(err); !strings.Contains(told, want) {
+			t.Errorf("%s: %q, want %q", state, told, want)
+		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, cluster.Dir, "node.0"), identity, 0o600); err != nil {
-		t.Fatal(err)
+	if _, _, err := tsdbd(t, "export", "-data", t.TempDir(), "-until", "3"); err == nil || !strings.Contains(err.Error(), "is not the directory of a node of a cluster") {
+		t.Errorf("-until of another directory: %v", err)
 	}
-	if out, _, err := tsdbd(t, "export", "-data", dir); err == nil || !strings.Contains(err.Error(), "export them from a running node with -host") {
-		t.Errorf("%q, %v", out, err)
+	if _, _, err := tsdbd(t, "export", "-host", "x", "-until", "3"); err == nil || !strings.Contains(err.Error(), "-until is for -data") {
+		t.Errorf("-until of a server: %v", err)
 	}
 }
 
@@ -309,7 +325,7 @@ func TestClusterChanges(t *testing.T) {
 	f("n3 has a vote", "add?name=n3&voter=true", "add", "n3")
 	f("n3 holds a copy without a vote", "add?name=n3&voter=false", "add", "-voter=false", "n3")
 
-	const others = "-watch, -wait and -voters are for status, -json for status and verify, -voter for add, -data for leave"
+	const others = "-watch, -wait and -voters are for status, -json for status and verify, -voter for add, -data and -until for leave"
 	for _, c := range []struct {
 		want string
 		args []string
@@ -322,6 +338,7 @@ func TestClusterChanges(t *testing.T) {
 		{"cluster add takes the name of one node", []string{"add", "n1", "n2"}},
 		{others, []string{"verify", "-watch"}},
 		{others, []string{"remove", "n1", "-data", "x"}},
+		{others, []string{"status", "-until", "3"}},
 		{"cluster leave takes -data, the directory of a node that does not run", []string{"leave"}},
 		{"cluster leave takes -data, the directory of a node that does not run", []string{"leave", "n1", "-data", "x"}},
 		{others, []string{"verify", "-wait", "1s"}},

@@ -32,7 +32,7 @@ func exportCommand() *cli.Command {
 		Name:      "export",
 		Usage:     "write points as line protocol, CSV, Parquet, or samples of Prometheus",
 		UsageText: "tsdbd export [flags] -data DIR\ntsdbd export [flags] -host URL\ntsdbd export [flags] -backup DIR [NAME]",
-		Description: `tsdbd export writes points as line protocol, with headers that tell tsdbd import how to create databases and where the points belong. It reads a data directory that no server runs on and does not change it, or a running server, or a backup (the newest without NAME).
+		Description: `tsdbd export writes points as line protocol, with headers that tell tsdbd import how to create databases and where the points belong. It reads a data directory that no server runs on and does not change it, or a running server, or a backup (the newest without NAME). In the directory of a node of a cluster it reads the log of the node as well.
 
 Other formats are annotated CSV with one table for each measurement, which tsdbd import reads back, Parquet with one file for each measurement and shard below the directory -out, OpenMetrics text as promtool tsdb create-blocks-from openmetrics reads it, and lines of JSON as VictoriaMetrics imports them (vm).
 
@@ -47,6 +47,7 @@ Examples:
   tsdbd export -data /var/lib/tsdbd -db telegraf -format csv -measurement cpu -out cpu.csv`,
 		Flags: slices.Concat(clientFlags(&client, ""), []cli.Flag{
 			&cli.StringFlag{Name: "data", Destination: &from.data, Usage: "read the data directory `DIR`"},
+			&cli.Uint64Flag{Name: "until", Destination: &from.until, Usage: "of the directory of a node of a cluster: leave out the entries of its log behind `SEQUENCE`"},
 			&cli.StringFlag{Name: "backup", Destination: &from.backups, Usage: "read the directory of backups `DIR`"},
 			&cli.StringFlag{Name: "format", Destination: &format, Value: "line", Usage: "write `line|csv|parquet|prometheus|vm`"},
 			&cli.StringFlag{Name: "out", Destination: &out, Usage: "write to `FILE`, not to standard output; Parquet is written below this directory"},
@@ -81,6 +82,8 @@ Examples:
 				return usageError(c, "-gzip is not for Parquet, whose pages are compressed")
 			case opt.LinesOnly && format != "line" && format != "csv":
 				return usageError(c, "-lponly is for the formats line and csv")
+			case c.IsSet("until") && from.data == "":
+				return usageError(c, "-until is for -data")
 			case opt.Workers != 0 && format != "line":
 				return usageError(c, "-workers is for the format line")
 			}
@@ -90,6 +93,9 @@ Examples:
 			p.clear()
 			if err != nil {
 				return err
+			}
+			if of := from.node; of.Name != "" {
+				note += fmt.Sprintf(", with what the log of node %s has up to sequence %d, acknowledged or not", of.Name, of.Sequence)
 			}
 			_, err = fmt.Fprintf(stderr, "%d points exported%s\n", points, note)
 			return err
@@ -127,6 +133,8 @@ func toFile(name string, stdout io.Writer, f func(io.Writer) error) (err error) 
 type exportSource struct {
 	client                *transfer.Client
 	data, backups, backup string
+	until                 uint64
+	node                  cluster.Left // whose directory data is, if it is one's
 }
 
 // write exports a format to the file or directory out. The note is for the user.
@@ -211,11 +219,8 @@ func (s *exportSource) open(f func(transfer.Source) error) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := cluster.CheckSingle(vfs.OS, dir); err != nil {
-			return fmt.Errorf("points that only the log of a cluster has would be missing, export them from a running node with -host: %w", err)
-		}
-		st, err := inspect.Open(dir, nil)
-		if err != nil {
+		var st *inspect.Store
+		if st, s.node, err = cluster.OpenForReading(dir, s.until); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, st.Close()) }()
