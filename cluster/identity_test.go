@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tsdbd/cluster/transport"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
@@ -139,7 +140,7 @@ func TestAddresses(t *testing.T) {
 	g.start("n1")
 	g.voters("n1")
 	n, _ := g.servers["n1"].now()
-	net := n.newNetwork()
+	net := transport.NewNetwork(n.transport, n.meet)
 	defer net.Close()
 	own := raft.ServerID(n.identity().ID)
 	at := raft.ServerAddress(n.opt.address())

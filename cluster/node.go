@@ -276,7 +276,7 @@ func (n *Node) logDir() string { return path.Join(n.opt.Dir, Dir, "log") }
 func (n *Node) openReplica() error {
 	var err error
 	n.replica, err = replica.New(replica.Options{
-		ID: raft.ServerID(n.identity().ID), Log: n.log, Transport: n.newNetwork(),
+		ID: raft.ServerID(n.identity().ID), Log: n.log, Transport: transport.NewNetwork(n.transport, n.meet),
 		ElectionTimeout: n.opt.ElectionTimeout, LogMaxBytes: n.opt.LogMaxBytes,
 		Logger: n.logger, Heirs: n.onElected,
 		OnLead: n.onLead, OnMark: n.onMark,

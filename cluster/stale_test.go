@@ -120,6 +120,9 @@ func TestTwoDisksFull(t *testing.T) {
 	if role := n3.role(); role != admin.RoleCandidate {
 		t.Errorf("n3 is a %s", role)
 	}
+	if s := n3.Status(); s.Leader != "" || !strings.Contains(fmt.Sprint(s.Degraded()), "no leader is known") {
+		t.Errorf("status %+v", s)
+	}
 	disks["n1"].full.Store(false)
 	disks["n2"].full.Store(false)
 	g.write("n3", "d", 100, 10)

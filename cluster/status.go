@@ -62,9 +62,12 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 	figures := n.replica.Stats()
 	s.Term, s.Commit, s.LogBytes, s.Disks = figures.Term, figures.Commit, n.log.Stats().Bytes, n.disks()
 	leader, _ := n.leader()
-	s.Leader = nameOf(leader)
 	servers := n.members()
 	at := n.answers(ctx, servers)
+	if p := at[leader]; p != nil && !p.Leads {
+		leader = "" // it is elected, and most voters do not store what it sends
+	}
+	s.Leader = nameOf(leader)
 	voters, changed := 0, 0
 	for _, server := range servers {
 		m := admin.Member{

@@ -6,7 +6,7 @@
 // other one: protocol versions, cluster, and name. A node that refuses the
 // connection sends the reason as text; both nodes keep it for Refusals. After the
 // handshake the dialer names the kind of the connection, and the bytes that follow
-// belong to raft (Streams) or to HTTP (HTTP, Client). docs/formats/cluster-wire.md has
+// belong to raft (Streams, NewNetwork) or to HTTP (HTTP, Client). docs/formats/cluster-wire.md has
 // the bytes of the handshake.
 //
 // Nodes authenticate each other in one of three ways:
