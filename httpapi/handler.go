@@ -22,6 +22,7 @@ import (
 	"tsdbd/httpapi/debug"
 	"tsdbd/httpapi/login"
 	"tsdbd/httpapi/promapi"
+	"tsdbd/httpapi/redact"
 	"tsdbd/httpapi/stall"
 	"tsdbd/httpapi/throttle"
 	"tsdbd/internal/body"
@@ -229,7 +230,7 @@ func (h *Handler) logAccess(route string, r *request, w *response, id string, to
 		return
 	}
 	h.opt.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request",
-		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("query", redactURL(r.URL.RawQuery)),
+		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("query", redact.URL(r.URL.RawQuery)),
 		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.Duration("took", took),
 		slog.String("request_id", id), slog.String("remote", r.RemoteAddr), slog.String("user", r.userName()))
 }

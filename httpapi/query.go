@@ -10,6 +10,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/httpapi/encode"
+	"tsdbd/httpapi/redact"
 	"tsdbd/query"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
@@ -184,7 +185,7 @@ func (h *Handler) queryAsync(w *response, req *queryRequest) error {
 	default:
 		return errTooManyAsync
 	}
-	text := RedactQuery(req.text)
+	text := redact.Query(req.text)
 	h.background.Go(func() {
 		defer func() { <-h.async }()
 		defer func() {

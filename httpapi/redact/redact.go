@@ -1,4 +1,5 @@
-package httpapi
+// Package redact takes passwords and other credentials out of what goes to the log.
+package redact
 
 import (
 	"net/url"
@@ -23,10 +24,10 @@ var passwordText = regexp.MustCompile(`(?is)(\bpassword\b(?:` + gap + `\bfor\b` 
 // literal matches a quoted text. The closing quote may be missing.
 var literal = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.)*'?`)
 
-// RedactQuery replaces passwords in InfluxQL text and in its URLs. It also replaces
+// Query replaces passwords in InfluxQL text and in its URLs. It also replaces
 // quoted texts behind a password: in a statement that does not parse they may be
 // the password.
-func RedactQuery(q string) string {
+func Query(q string) string {
 	q = admission.RedactURLs(q)
 	at := passwordText.FindStringIndex(q)
 	if at == nil {
@@ -36,10 +37,10 @@ func RedactQuery(q string) string {
 	return q[:at[0]] + literal.ReplaceAllString(q[at[0]:], redacted)
 }
 
-// redactURL returns the query of a URL for the log, without credentials and without
+// URL returns the query of a URL for the log, without credentials and without
 // passwords of statements. It also hides credentials in parameters whose spelling
 // the server does not accept.
-func redactURL(raw string) string {
+func URL(raw string) string {
 	if raw == "" {
 		return ""
 	}
@@ -63,7 +64,7 @@ func redactURL(raw string) string {
 			}
 		default:
 			q := unescapeAll(value)
-			if clean := RedactQuery(q); clean != q {
+			if clean := Query(q); clean != q {
 				parts[i] = key + "=" + url.QueryEscape(clean)
 			}
 		}

@@ -1,15 +1,17 @@
-package httpapi
+package redact
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/influxdata/influxql"
 )
 
-func TestRedactQuery(t *testing.T) {
+func TestQuery(t *testing.T) {
 	f := func(q, want string) {
 		t.Helper()
-		if got := RedactQuery(q); got != want {
-			t.Errorf("RedactQuery(%s) = %s, want %s", q, got, want)
+		if got := Query(q); got != want {
+			t.Errorf("Query(%s) = %s, want %s", q, got, want)
 		}
 	}
 	f(`SELECT v FROM m`, `SELECT v FROM m`)
@@ -45,12 +47,31 @@ func TestRedactURLHidesSecrets(t *testing.T) {
 		"P=secret", "%zzp=1&U=secret", "token=secret", "Token=secret", "%54oken=secret", "password=secret", "PARAMS=secret",
 		"q=SHOW+DATABASES;SET+PASSWORD+FOR+x+=+'secret'",
 	} {
-		if got := redactURL(raw); strings.Contains(got, "secret") {
-			t.Errorf("redactURL(%s) = %s", raw, got)
+		if got := URL(raw); strings.Contains(got, "secret") {
+			t.Errorf("URL(%s) = %s", raw, got)
 		}
 	}
 	const harmless = "db=x&precision=s&q=SELECT+v+FROM+m"
-	if got := redactURL(harmless); got != harmless {
-		t.Errorf("redactURL(%s) = %s", harmless, got)
+	if got := URL(harmless); got != harmless {
+		t.Errorf("URL(%s) = %s", harmless, got)
 	}
+}
+
+// FuzzQuery puts any password into the statements that carry one: nothing of
+// it may get into the log.
+func FuzzQuery(f *testing.F) {
+	f.Add("secret", false)
+	f.Add(`it's`, true)
+	f.Add("two words; and 'quotes'", true)
+	f.Add("\n\\'", false)
+	f.Fuzz(func(t *testing.T, password string, set bool) {
+		quoted := influxql.QuoteString(password)
+		before, after := "CREATE USER x WITH PASSWORD ", " WITH ALL PRIVILEGES"
+		if set {
+			before, after = `SET PASSWORD FOR "a b" = `, "; SELECT 1"
+		}
+		if got := Query(before + quoted + after); got != before+"[REDACTED]"+after {
+			t.Errorf("password %q: %s", password, got)
+		}
+	})
 }
