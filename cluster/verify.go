@@ -27,6 +27,9 @@ type markSums struct {
 	// Running says that the sums are not ready yet.
 	Running bool          `json:"running,omitempty"`
 	Sums    *content.Sums `json:"sums,omitempty"`
+	// Where the log of the node begins: what is before is in files.
+	Flushed uint64 `json:"flushed"`
+	Term    uint64 `json:"term"`
 }
 
 // total is one sum over all.
@@ -177,7 +180,7 @@ func (n *Node) serveSums(w http.ResponseWriter, r *http.Request) {
 		fail(w, refuse(http.StatusNotFound, "%s has no sums for this mark: it was not there yet, or it is too long ago", n.opt.Name))
 		return
 	}
-	found, err := m.wait(r.Context())
+	found, err := n.waitFor(r.Context(), m)
 	answer(w, found, err)
 }
 
@@ -206,14 +209,14 @@ func (n *Node) verify(r *http.Request) (*admin.Verification, error) {
 	}
 	type collected struct {
 		name string
-		sums *content.Sums
-		err  error
+		*markSums
+		err error
 	}
 	answers := make(chan collected, len(servers))
 	for _, s := range servers {
 		go func() {
-			sums, err := n.collect(ctx, s, id)
-			answers <- collected{nameOf(s.ID), sums, err}
+			found, err := n.collect(ctx, s, id)
+			answers <- collected{nameOf(s.ID), found, err}
 		}()
 	}
 	v := &admin.Verification{Sequence: sequence, Differences: []admin.Difference{}}
@@ -221,14 +224,17 @@ func (n *Node) verify(r *http.Request) (*admin.Verification, error) {
 	for range servers {
 		a := <-answers
 		node := admin.NodeSum{Name: a.name}
-		if a.err == nil && a.sums.Sequence != sequence {
-			a.err = fmt.Errorf("its sums are of sequence %d", a.sums.Sequence)
+		if a.err == nil && a.Sums.Sequence != sequence {
+			a.err = fmt.Errorf("its sums are of sequence %d", a.Sums.Sequence)
 		}
 		if a.err != nil {
 			node.Error = strings.TrimSpace(a.err.Error())
 		} else {
-			node.Sum = total(a.sums)
-			all[a.name] = a.sums
+			node.Sum, node.Flushed, node.Term = total(a.Sums), a.Flushed, a.Term
+			for _, s := range a.Sums.Shards {
+				node.Values += s.Values
+			}
+			all[a.name] = a.Sums
 		}
 		v.Nodes = append(v.Nodes, node)
 	}
@@ -241,7 +247,7 @@ func (n *Node) verify(r *http.Request) (*admin.Verification, error) {
 }
 
 // collect asks a member for its sums until it has them.
-func (n *Node) collect(ctx context.Context, s raft.Server, id string) (*content.Sums, error) {
+func (n *Node) collect(ctx context.Context, s raft.Server, id string) (*markSums, error) {
 	own := string(s.ID) == n.identity().ID
 	for begin := time.Now(); ; {
 		found := new(markSums)
@@ -256,7 +262,7 @@ func (n *Node) collect(ctx context.Context, s raft.Server, id string) (*content.
 		var failed *transfer.WriteError
 		switch {
 		case err == nil && found.Sums != nil:
-			return found.Sums, nil
+			return found, nil
 		case err == nil:
 			begin = time.Now() // it works on them
 		case ctx.Err() != nil:
@@ -278,5 +284,16 @@ func (n *Node) ownSums(ctx context.Context, id string) (*markSums, error) {
 	if m == nil {
 		return nil, errors.New("the mark is not there")
 	}
-	return m.wait(ctx)
+	return n.waitFor(ctx, m)
+}
+
+// waitFor waits a little for the sums of a mark.
+func (n *Node) waitFor(ctx context.Context, m *sum) (*markSums, error) {
+	found, err := m.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	base := n.log.Base()
+	found.Flushed, found.Term = base.Sequence, base.Term
+	return found, nil
 }

@@ -86,6 +86,12 @@ type NodeSum struct {
 	Name  string `json:"name"`
 	Sum   string `json:"sum"`
 	Error string `json:"error,omitempty"`
+	// What the node has in files ends at this sequence, with an entry of this term. Nodes
+	// differ in it by their flushes; a term that the others do not have is of entries
+	// that they never had.
+	Flushed uint64 `json:"flushed"`
+	Term    uint64 `json:"term"`
+	Values  int64  `json:"values"` // of all shards
 }
 
 // Difference is a shard whose content is not the same on all nodes. The catalog
@@ -94,5 +100,6 @@ type Difference struct {
 	Database        string            `json:"database"`
 	RetentionPolicy string            `json:"retention_policy"`
 	Shard           uint64            `json:"shard"`
-	Sums            map[string]string `json:"sums"` // by node; "" where the shard is missing
+	Sums            map[string]string `json:"sums"`             // by node; "" where the shard is missing
+	Values          map[string]int64  `json:"values,omitempty"` // by node
 }

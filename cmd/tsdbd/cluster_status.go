@@ -93,13 +93,21 @@ func ofTotal(bytes int64) string {
 func writeVerification(w io.Writer, v *admin.Verification) error {
 	var b bytes.Buffer
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NODE\tSUM OF THE CONTENT")
+	more := len(v.Differences) > 0
+	fmt.Fprint(table, "NODE\tSUM OF THE CONTENT")
+	if more {
+		fmt.Fprint(table, "\tVALUES\tFILES UP TO\tOF TERM")
+	}
+	fmt.Fprintln(table)
 	for _, n := range v.Nodes {
-		text := n.Sum
-		if n.Error != "" {
-			text = "none: " + n.Error
+		switch {
+		case n.Error != "":
+			fmt.Fprintf(table, "%s\tnone: %s\n", n.Name, n.Error)
+		case more:
+			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\n", n.Name, n.Sum, n.Values, n.Flushed, n.Term)
+		default:
+			fmt.Fprintf(table, "%s\t%s\n", n.Name, n.Sum)
 		}
-		fmt.Fprintf(table, "%s\t%s\n", n.Name, text)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -112,10 +120,13 @@ func writeVerification(w io.Writer, v *admin.Verification) error {
 		fmt.Fprintf(&b, "\nDIFFERENT  %s:", where)
 		for _, node := range slices.Sorted(maps.Keys(d.Sums)) {
 			fmt.Fprintf(&b, " %s %s", node, cmp.Or(d.Sums[node], "missing"))
+			if d.Sums[node] != "" && d.Database != "" {
+				fmt.Fprintf(&b, " (%d values)", d.Values[node])
+			}
 		}
 	}
-	if len(v.Differences) > 0 {
-		b.WriteByte('\n')
+	if more {
+		fmt.Fprintf(&b, "\n\nA sum does not tell which node is right, and neither do two that are equal. Acknowledged points may be\nalone on %s. Keep a copy of the directory of a node before you replace it.\n", mayBeAlone(v))
 	}
 	outcome := "the same"
 	if !v.Equal {
@@ -124,6 +135,30 @@ func writeVerification(w io.Writer, v *admin.Verification) error {
 	fmt.Fprintf(&b, "\ncontent at sequence %d: %s on all nodes\n", v.Sequence, outcome)
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// mayBeAlone names the nodes that have more of a shard than all others, or all that
+// were compared if there is none.
+func mayBeAlone(v *admin.Verification) string {
+	most := map[string]bool{}
+	for _, d := range v.Differences {
+		best, alone := "", false
+		for _, node := range slices.Sorted(maps.Keys(d.Values)) {
+			switch n := d.Values[node]; {
+			case best == "" || n > d.Values[best]:
+				best, alone = node, true
+			case n == d.Values[best]:
+				alone = false
+			}
+		}
+		if alone {
+			most[best] = true
+		}
+	}
+	if len(most) == 0 {
+		return "any of them"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(most)), " and ")
 }
 
 // watchCluster shows the status every second until ctx ends: on a terminal as a

@@ -286,15 +286,19 @@ func TestClusterVerify(t *testing.T) {
 	n.verify.Nodes = append(n.verify.Nodes, admin.NodeSum{Name: "n3", Error: "not reachable"})
 	n.verify.Differences = []admin.Difference{
 		{Sums: map[string]string{"n2": "2", "n1": "1"}},
-		{Database: "db", RetentionPolicy: "autogen", Shard: 4, Sums: map[string]string{"n1": "1", "n2": ""}},
+		{Database: "db", RetentionPolicy: "autogen", Shard: 4, Sums: map[string]string{"n1": "1", "n2": ""}, Values: map[string]int64{"n1": 6000}},
 	}
-	want = `NODE  SUM OF THE CONTENT
-n1    ab
-n2    cd
+	n.verify.Nodes[0].Values, n.verify.Nodes[0].Flushed, n.verify.Nodes[0].Term = 6000, 990, 3
+	want = `NODE  SUM OF THE CONTENT  VALUES  FILES UP TO  OF TERM
+n1    ab                  6000    990          3
+n2    cd                  0       0            0
 n3    none: not reachable
 
 DIFFERENT  the catalog: n1 1 n2 2
-DIFFERENT  shard 4 of "db"."autogen": n1 1 n2 missing
+DIFFERENT  shard 4 of "db"."autogen": n1 1 (6000 values) n2 missing
+
+A sum does not tell which node is right, and neither do two that are equal. Acknowledged points may be
+alone on n1. Keep a copy of the directory of a node before you replace it.
 
 content at sequence 1000: NOT shown to be the same on all nodes
 `

@@ -120,6 +120,7 @@ type Difference struct {
 	Database, RetentionPolicy string
 	Shard                     uint64
 	Sums                      map[string]string // by node; "" where the shard is missing
+	Values                    map[string]int64  // by node; none of the catalog
 }
 
 // Differences says what differs between the sums of nodes at one sequence, the catalog
@@ -131,13 +132,13 @@ func Differences(nodes map[string]*Sums) (out []Difference) {
 		for _, s := range sums.Shards {
 			d := places[s.ID]
 			if d == nil {
-				d = &Difference{s.Database, s.RetentionPolicy, s.ID, map[string]string{}}
+				d = &Difference{s.Database, s.RetentionPolicy, s.ID, map[string]string{}, map[string]int64{}}
 				for name := range nodes {
 					d.Sums[name] = ""
 				}
 				places[s.ID] = d
 			}
-			d.Sums[name] = s.Sum.String()
+			d.Sums[name], d.Values[name] = s.Sum.String(), s.Values
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(places)) {
