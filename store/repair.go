@@ -11,6 +11,7 @@ import (
 	"tsdbd/series"
 	"tsdbd/shard/repair"
 	"tsdbd/store/move"
+	"tsdbd/wal"
 )
 
 // repairSeries makes a database's series file whole again where it is damaged.
@@ -26,6 +27,12 @@ func (s *Store) repairSeries(db *database, shards []*shardEntry) error {
 	err := repair.SeriesFile(db.series, from, damage, db.quarantine, s.logger.With("db", db.name))
 	if err != nil {
 		return fmt.Errorf("database %s: %w", db.name, err)
+	}
+	if len(damage) > 0 {
+		// What the ledger has told is in quarantine: it is not told again.
+		if err := s.ledger.SetLog(func(*wal.Known, *bool) {}); err != nil {
+			s.logger.Warn("damage of the series file not noted, the next start tells it again", "db", db.name, "err", err)
+		}
 	}
 	return nil
 }
