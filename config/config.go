@@ -100,8 +100,10 @@ type HTTP struct {
 	// MaxEnqueuedWriteLimit writes may wait, for EnqueuedWriteTimeout at most.
 	MaxEnqueuedWriteLimit int      `toml:"max-enqueued-write-limit" reload:"yes"`
 	EnqueuedWriteTimeout  Duration `toml:"enqueued-write-timeout" reload:"yes"`
-	MaxConnectionLimit    int      `toml:"max-connection-limit"`
-	AccessLog             bool     `toml:"access-log"`
+	// WriteTimeout is how long a client waits until its points are stored; 0: no bound.
+	WriteTimeout       Duration `toml:"write-timeout"`
+	MaxConnectionLimit int      `toml:"max-connection-limit"`
+	AccessLog          bool     `toml:"access-log"`
 	// AccessLogPath is the file of the access log, reopened on SIGHUP. Empty: it
 	// goes to the log.
 	AccessLogPath string `toml:"access-log-path"`
@@ -250,7 +252,7 @@ func Default() *Config {
 		},
 		HTTP: HTTP{
 			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20,
-			EnqueuedWriteTimeout: Duration(httpapi.DefaultWriteWait), StopTimeout: Duration(30 * time.Second), Realm: httpapi.DefaultRealm, UIEnabled: true,
+			EnqueuedWriteTimeout: Duration(httpapi.DefaultWriteWait), WriteTimeout: Duration(30 * time.Second), StopTimeout: Duration(30 * time.Second), Realm: httpapi.DefaultRealm, UIEnabled: true,
 			BindSocket: "/var/run/tsdbd.sock", UnixSocketPermissions: 0o660,
 		},
 		Prometheus: Prometheus{

@@ -68,7 +68,7 @@ var influxKeys = map[string]influxKey{
 	"coordinator.max-select-point":       {to: "query.max-select-point"},
 	"coordinator.max-select-series":      {to: "query.max-select-series"},
 	"coordinator.max-select-buckets":     {to: "query.max-select-buckets"},
-	"coordinator.write-timeout":          {ignored: "a write waits for the disk as long as its client does"},
+	"coordinator.write-timeout":          {to: "http.write-timeout"},
 	"coordinator.log-timedout-queries":   {ignored: "see query.log-queries-after"},
 	"coordinator.termination-query-log":  {ignored: "see query.log-queries-after"},
 
@@ -79,7 +79,7 @@ var influxKeys = map[string]influxKey{
 	"cluster.max-select-point":           {to: "query.max-select-point"},
 	"cluster.max-select-series":          {to: "query.max-select-series"},
 	"cluster.max-select-buckets":         {to: "query.max-select-buckets"},
-	"cluster.write-timeout":              {ignored: "a write waits for the disks as long as its client does"},
+	"cluster.write-timeout":              {to: "http.write-timeout"},
 	"cluster.allow-out-of-order":         {ignored: "all nodes apply writes in one order"},
 	"cluster.allow-out-of-order-writes":  {ignored: "all nodes apply writes in one order"},
 	"cluster.dial-timeout":               {ignored: ownCluster},

@@ -35,7 +35,7 @@ type Writer interface {
 	RetentionPolicy(db, rp string) (string, error)
 	// Write returns nil when all points are durable. After a point.PartialWrite
 	// all points that it does not count are. An error that is point.Temporary may
-	// be tried again.
+	// be tried again. Behind a point.OverdueError the batch is still in use.
 	Write(ctx context.Context, db, rp string, batch *point.Batch) error
 	// WriteExemplars returns how many exemplars of series that the database has are kept
 	// or were before, and how many are older than what it has of their series.

@@ -156,7 +156,7 @@ func (h *Handler) write(w *response, r *request, t target) error {
 }
 
 // store reads, parses and writes a body. All of it is durable when store returns nil.
-func (h *Handler) store(w *response, r *request, t *target) error {
+func (h *Handler) store(w *response, r *request, t *target) (failed error) {
 	if err := r.authorize(meta.WritePrivilege, "write to", t.db); err != nil {
 		return err // before a user can learn whether the database exists
 	}
@@ -171,7 +171,7 @@ func (h *Handler) store(w *response, r *request, t *target) error {
 	}
 	h.countClient(r, true)
 	s := parseStates.Get().(*parseState)
-	defer s.release()
+	defer func() { point.WhenEnded(failed, s.release) }()
 	s.batch.Reset()
 	left, err := t.parse(w, r, t, table, s)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/services/input"
-	"tsdbd/store"
 )
 
 // openNode makes the server a node of its cluster, if it is one. It may wait for other
@@ -119,7 +118,7 @@ func (s *Server) apiCluster() httpapi.Cluster {
 
 // nodeHealth is the health of the store and of the node.
 type nodeHealth struct {
-	store *store.Store
+	store storeHealth
 	node  *cluster.Node
 }
 
@@ -138,10 +137,11 @@ func (h nodeHealth) Degraded() bool { return h.store.Degraded() }
 
 // health returns what /health asks.
 func (s *Server) health() httpapi.Health {
+	st := storeHealth{s.store, time.Duration(s.config.HTTP.WriteTimeout), &s.overdue}
 	if s.node == nil {
-		return s.store
+		return st
 	}
-	return nodeHealth{s.store, s.node}
+	return nodeHealth{st, s.node}
 }
 
 // servers returns the table of SHOW SERVERS.

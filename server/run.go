@@ -14,6 +14,7 @@ import (
 	"tsdbd/cluster"
 	"tsdbd/config"
 	"tsdbd/server/memory"
+	"tsdbd/store/figures"
 )
 
 // Run is the server as a process. It opens a node, serves until ctx ends, and
@@ -47,7 +48,7 @@ func Run(ctx context.Context, c *config.Config, o Options) (err error) {
 			failed = nil
 		} else {
 			s.notify("STOPPING=1")
-			defer s.exitAfter(time.Duration(c.HTTP.StopTimeout)+lastMinute, os.Exit)()
+			defer s.exitAfter(time.Duration(c.HTTP.StopTimeout), s.diskHangs, os.Exit)()
 		}
 		err = errors.Join(failed, s.Close())
 		if err != nil || !reopen || ctx.Err() != nil {
@@ -61,14 +62,25 @@ func Run(ctx context.Context, c *config.Config, o Options) (err error) {
 // close: flushes begin for 20 s, and end at the pace of the disk.
 const lastMinute = time.Minute
 
-// exitAfter ends the process with exit unless stop is called within d. Something does
-// not end, then. No acknowledged write is lost, as after a kill.
-func (s *Server) exitAfter(d time.Duration, exit func(code int)) (stop func()) {
-	t := time.AfterFunc(d, func() {
-		s.log.Error("stopping takes too long, the process ends now; the next start reads the log back", "took", d)
+// exitAfter ends the process with exit unless stop is called within d, if the disk hangs
+// then, and lastMinute later in any case. No acknowledged write is lost, as after a kill.
+func (s *Server) exitAfter(d time.Duration, hangs func() bool, exit func(code int)) (stop func()) {
+	hung := time.AfterFunc(d, func() {
+		if hangs() {
+			s.log.Error("the disk hangs, the process ends now; the next start reads the log back", "took", d)
+			exit(1)
+		}
+	})
+	last := time.AfterFunc(d+lastMinute, func() {
+		s.log.Error("stopping takes too long, the process ends now; the next start reads the log back", "took", d+lastMinute)
 		exit(1)
 	})
-	return func() { t.Stop() }
+	return func() { hung.Stop(); last.Stop() }
+}
+
+// diskHangs says that a write to the log does not end.
+func (s *Server) diskHangs() bool {
+	return s.store != nil && s.store.State().Hangs > figures.HangsAfter
 }
 
 // waitingEvery is the time between two messages to the supervisor of a node that

@@ -66,7 +66,8 @@ type Server struct {
 	subscribers  *subscriber.Service
 	guard        *memory.Guard
 	engine       guarded
-	own          selfWriter // for what the server itself writes
+	own          selfWriter   // for what the server itself writes
+	overdue      atomic.Int64 // see timely
 	memory       *admission.Memory
 	executor     *query.Executor
 	promql       *promql.Engine
@@ -265,7 +266,7 @@ func (s *Server) openAPI() (err error) {
 	s.onClose(quiet(s.backups.Close))
 	o := httpapi.Options{
 		Mounts: s.mounts(), Cluster: s.apiCluster(),
-		Writer: s.engine, Query: s.executor, PromQL: s.promql, Delete: s.store.Delete, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
+		Writer: timely{s.engine, time.Duration(c.HTTP.WriteTimeout), &s.overdue, s.log}, Query: s.executor, PromQL: s.promql, Delete: s.store.Delete, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
 		Registry: s.registry, Logger: s.log, Version: s.Version, Limits: httpLimits(c),
 		AuthEnabled: c.HTTP.AuthEnabled, PingAuth: c.HTTP.PingAuthEnabled, AllowedOrigins: c.HTTP.AllowedOrigins, AllowedHosts: c.HTTP.AllowedHosts,
 		Realm: c.HTTP.Realm, SharedSecret: c.HTTP.SharedSecret.Reveal(), Pprof: c.HTTP.PprofEnabled, Bind: c.HTTP.BindAddress,

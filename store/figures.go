@@ -46,7 +46,7 @@ func (s *Store) Figures() figures.Figures {
 // State returns whether the store takes writes, and what is wrong with it.
 func (s *Store) State() figures.State {
 	st := figures.State{
-		DiskFull: s.space.Full(), Trouble: s.space.Trouble(), Catalog: s.catalog.Err(),
+		DiskFull: s.space.Full(), Trouble: s.space.Trouble(), Catalog: s.catalog.Err(), Hangs: s.log.Stats().Hangs,
 		Quarantined: s.quarantined(), LogDamage: slices.Clone(s.log.Damage()),
 	}
 	data := s.catalog.Data()

@@ -160,13 +160,15 @@ func (l *Log) commitLoop() {
 		if len(group) == 0 {
 			return
 		}
+		end := l.committing.Begin()
 		if group[0].rotate {
 			group[0].done <- l.rotateNow()
-			continue
+			group = nil
 		}
 		for len(group) > 0 {
 			group = group[l.commit(group):]
 		}
+		end()
 	}
 }
 
@@ -392,7 +394,9 @@ func (l *Log) syncLoop() {
 		a := l.files.active
 		l.files.Unlock()
 		if a != nil {
+			end := l.intervalSync.Begin()
 			_ = l.sync(a) // sticky, and reported, by itself
+			end()
 		}
 		l.syncing.Unlock()
 	}

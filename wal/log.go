@@ -133,6 +133,8 @@ type Log struct {
 	// count that the last sync covered.
 	syncing        sync.Mutex
 	writes, synced atomic.Uint64
+	// For how long they last: the work of the committer, and a sync by the interval.
+	committing, intervalSync vfs.UnderWay
 
 	applies chan []*request
 	stop    chan struct{}

@@ -25,6 +25,8 @@ type Stats struct {
 	Spares     int   // files kept for reuse
 	DiskBytes  int64 // bytes of both, as allocated by the log
 	Queued     int   // entries waiting to be written
+	// Hangs is for how long the write or sync under way has lasted.
+	Hangs time.Duration
 }
 
 type counters struct {
@@ -47,6 +49,7 @@ func (l *Log) Stats() Stats {
 		Entries: c.entries.Load(), Groups: c.groups.Load(), BytesWritten: c.bytes.Load(),
 		Syncs: c.syncs.Load(), Refused: c.refused.Load(), Rotations: c.rotations.Load(),
 		WriteTime: time.Duration(c.writeTime.Load()), SyncTime: time.Duration(c.syncTime.Load()),
+		Hangs: max(l.committing.Lasts(), l.intervalSync.Lasts()),
 	}
 	for i := range s.GroupSizes {
 		s.GroupSizes[i] = c.sizes[i].Load()

@@ -40,8 +40,7 @@ type entries struct {
 	stored    atomic.Uint64         // calls that stored entries
 	full      atomic.Pointer[error] // why the last call stored none: the disk is full
 	truncated bool                  // the end was removed and nothing stored since; the appender's
-	made      time.Time
-	writing   atomic.Int64 // when the change of the log under way began, since made; 0: there is none
+	writing   vfs.UnderWay          // a change of the log
 
 	mu struct {
 		sync.Mutex
@@ -64,24 +63,9 @@ type feed struct {
 }
 
 func newEntries(s Storage, stop <-chan struct{}, logger *slog.Logger, fail func(error), flushed func(first uint64) error) *entries {
-	e := &entries{Storage: s, stop: stop, logger: logger, fail: fail, flushed: flushed, made: time.Now()}
+	e := &entries{Storage: s, stop: stop, logger: logger, fail: fail, flushed: flushed}
 	e.mu.moved.L = &e.mu
 	return e
-}
-
-// begin notes that the log is being changed, until end is called.
-func (e *entries) begin() (end func()) {
-	e.writing.Store(max(int64(time.Since(e.made)), 1))
-	return func() { e.writing.Store(0) }
-}
-
-// hangs returns for how long the change of the log that is under way has lasted.
-func (e *entries) hangs() time.Duration {
-	at := e.writing.Load()
-	if at == 0 {
-		return 0
-	}
-	return time.Since(e.made) - time.Duration(at)
 }
 
 // StoreLog stores an entry.
@@ -94,7 +78,7 @@ const fullRetry = 100 * time.Millisecond
 // replica (W7). Behind a DeleteRange it waits for room: raft goes on with the removed
 // end of the log if the entries in its place are not stored.
 func (e *entries) StoreLogs(logs []*raft.Log) error {
-	defer e.begin()()
+	defer e.writing.Begin()()
 	if r := e.raft.Load(); r != nil {
 		e.Commit(r.CommitIndex())
 	}
@@ -165,7 +149,7 @@ func (e *entries) dropLocked(n int) {
 
 // DeleteRange removes entries.
 func (e *entries) DeleteRange(first, last uint64) error {
-	defer e.begin()()
+	defer e.writing.Begin()()
 	e.mu.Lock()
 	e.forgetLocked(math.MaxUint64)
 	e.mu.Unlock()

@@ -114,7 +114,7 @@ func (l storeLog) Stats() wal.Stats {
 	s := l.Replica.Stats()
 	return wal.Stats{
 		Entries: s.Entries, Groups: s.Groups, BytesWritten: s.Bytes, DiskBytes: l.trail.size(),
-		Queued: s.Queued,
+		Queued: s.Queued, Hangs: l.entries.writing.Lasts(),
 	}
 }
 

@@ -29,7 +29,7 @@ func (r *Replica) watch() {
 		case now := <-look.C:
 			e := r.epoch.Load()
 			switch stalled := stall.lasts(e, r.progress.index.Load(), now); {
-			case r.entries.hangs() > r.opt.ElectionTimeout:
+			case r.entries.writing.Lasts() > r.opt.ElectionTimeout:
 				r.end(e, errHangs)
 			case stalled > stalledAfter*r.opt.ElectionTimeout:
 				r.end(e, errStalled)
@@ -173,7 +173,7 @@ func (r *Replica) giveTo(voters []raft.Server) bool {
 // log, behind a request that changes files. Then raft stores an entry of its own, which
 // tells whether the disk hangs.
 func (r *Replica) Probe() {
-	if !r.Leads() || r.entries.hangs() > 0 || !r.probing.CompareAndSwap(false, true) {
+	if !r.Leads() || r.entries.writing.Lasts() > 0 || !r.probing.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {

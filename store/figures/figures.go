@@ -69,6 +69,8 @@ type State struct {
 	DiskFull bool
 	Trouble  error // why the latest write or change was refused
 	Catalog  error // why the catalog cannot be saved
+	// Hangs is for how long the write to the log under way has lasted.
+	Hangs time.Duration
 
 	FailingShards int   // shards that could not be flushed at the last try
 	Flush         error // why one of them could not
@@ -85,6 +87,9 @@ func (s *State) Sort() {
 	slices.SortFunc(s.Damaged, func(a, b *binio.CorruptError) int { return strings.Compare(a.Path, b.Path) })
 }
 
+// HangsAfter is how long a write to the log lasts until the disk counts as one that hangs.
+const HangsAfter = 5 * time.Second
+
 // Health reports whether the store takes writes, and the worst of what is wrong.
 func (s *State) Health() (ok bool, message string) {
 	switch {
@@ -92,6 +97,8 @@ func (s *State) Health() (ok bool, message string) {
 		return false, s.Failure.Error()
 	case s.DiskFull:
 		return false, "disk full: writes are refused until there is space, queries and deletes are answered"
+	case s.Hangs > HangsAfter:
+		return false, fmt.Sprintf("the disk hangs: a write to the log has lasted %s; queries are answered from what memory and disk give", s.Hangs.Round(time.Second))
 	case s.Trouble != nil:
 		return false, fmt.Sprintf("the latest write or change was refused: %v; queries are answered", s.Trouble)
 	}

@@ -89,6 +89,7 @@ var table = append([]figure{
 	counter("tsdbd_wal_entries_total", "Entries made durable.", func(f *Figures) float64 { return float64(f.Log.Entries) }),
 	counter("tsdbd_wal_syncs_total", "Syncs of the log.", func(f *Figures) float64 { return float64(f.Log.Syncs) }),
 	counter("tsdbd_wal_sync_seconds_total", "Time spent in syncs of the log.", func(f *Figures) float64 { return f.Log.SyncTime.Seconds() }),
+	gauge("tsdbd_wal_hang_seconds", "For how long the write or sync of the log under way has lasted; 0: there is none.", func(f *Figures) float64 { return f.Hangs.Seconds() }),
 	gauge("tsdbd_wal_segments", "Segments of the log.", func(f *Figures) float64 { return float64(f.Log.Segments) }),
 	gauge("tsdbd_wal_disk_bytes", "Bytes of the log's segments.", func(f *Figures) float64 { return float64(f.Log.DiskBytes) }),
 	gauge("tsdbd_wal_damaged_spans", "Spans of the log found damaged at start, torn tails left out.", func(f *Figures) float64 { return float64(f.LogSpans()) }),
