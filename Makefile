@@ -79,7 +79,7 @@ bench-e2e: build ## compare with installed peers end to end, an hour
 	bin/tsdbd-load bench -tsdbd bin/tsdbd -report docs/bench/RESULTS.md
 	bin/tsdbd-load promql -tsdbd bin/tsdbd -report docs/bench/prometheus.md
 
-cluster-chaos: ## a cluster in 100 rounds of kills, stops, power cuts, full disks and cuts of the network; as root, half an hour
+cluster-chaos: ## a cluster in 100 rounds of kills, stops, power cuts, full disks, old copies of directories and cuts of the network; as root, half an hour
 	TSDBD_SEED=$${TSDBD_SEED:-random} $(CLUSTER) -run '^TestChaos$$' -chaos-rounds=100 -chaos-longest=15s
 
 cluster-long: ## the other tests of clusters, longer than make test has them, half an hour

@@ -96,7 +96,6 @@ func (a *ages) open(log *raftlog.Store, id string) error {
 				a.mu.seen[id] = s
 			}
 		}
-		a.mu.unsaved = true // the log may be a new one
 		a.mu.Unlock()
 	}
 	if err := a.raise(log); err != nil {
@@ -104,7 +103,7 @@ func (a *ages) open(log *raftlog.Store, id string) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.mu.id = id
+	a.mu.id, a.mu.unsaved = id, true // the log may be a new one
 	return nil
 }
 
@@ -317,15 +316,18 @@ func (n *Node) checkCopy(ctx context.Context) (reason string, err error) {
 // that its directory is an old copy: the next Open deals with that.
 func (n *Node) keepAge() {
 	n.lookAside()
-	tick := time.NewTicker(ageInterval)
+	tick := time.NewTicker(n.timeout())
 	defer tick.Stop()
-	for {
+	for raised := time.Now(); ; {
 		select {
 		case <-n.ctx.Done():
 			return
 		case <-n.ages.news:
 		case <-tick.C:
 			n.lookAside()
+		}
+		if time.Since(raised) >= ageInterval {
+			raised = time.Now()
 			if err := n.ages.raise(n.log); err != nil {
 				n.logger.Warn("age of the node not raised, which is tried again", "err", err)
 			}

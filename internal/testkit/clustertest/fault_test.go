@@ -108,6 +108,32 @@ func (g *trouble) fill(n *node) {
 	}
 }
 
+// windBack starts a node with its directory as it was before the node ran last. The node
+// must set it aside.
+func (g *trouble) windBack(n *node) {
+	g.t.Helper()
+	old := filepath.Join(g.t.TempDir(), "old")
+	n.Kill()
+	if err := os.CopyFS(old, os.DirFS(n.Dir)); err != nil {
+		g.t.Fatal(err)
+	}
+	g.restart(n)
+	g.hold()
+	n.Kill()
+	n.wipe()
+	if err := os.CopyFS(n.Dir, os.DirFS(old)); err != nil {
+		g.t.Fatal(err)
+	}
+	g.restart(n)
+	g.await("the node has set the old copy aside", func() error {
+		_, err := os.Stat(filepath.Join(n.Dir, "set-aside-1", "cluster", "log"))
+		return err
+	})
+	if err := os.RemoveAll(filepath.Join(n.Dir, "set-aside-1")); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
 // cutOff cuts links until the hold is over.
 func (g *trouble) cutOff(cut func()) {
 	cut()
@@ -120,6 +146,7 @@ var faults = []fault{
 	{"kill the leader", false, func(g *trouble) { g.kill(g.withLeader()...) }},
 	{"kill a follower", false, func(g *trouble) { g.kill(g.followers()...) }},
 	{"kill all", false, func(g *trouble) { g.kill(g.nodes...) }},
+	{"old copy of a directory", false, func(g *trouble) { g.windBack(g.some(1)[0]) }},
 	{"stop the leader", false, func(g *trouble) { g.freeze(g.withLeader()...) }},
 	{"stop a follower", false, func(g *trouble) { g.freeze(g.followers()...) }},
 	{"power cut of one", true, func(g *trouble) { g.cutPower(g.some(1)...) }},
