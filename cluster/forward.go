@@ -4,18 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptrace"
-	"net/url"
+	"slices"
 	"strconv"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"tsdbd/cluster/relay"
 	"tsdbd/transfer"
 )
 
@@ -177,9 +173,6 @@ func (n *Node) awaitLeader(ctx context.Context) (address string, err error) {
 	}
 }
 
-// forwardedHeader has the name of the node that passes a request of a client on.
-const forwardedHeader = "X-Tsdbd-Forwarded"
-
 // notLeadingHeader is in the answer of a node that does not lead to a request that was
 // passed on to it.
 const notLeadingHeader = "X-Tsdbd-Not-Leading"
@@ -197,9 +190,6 @@ func (n *Node) sameTerm(r *http.Request) error {
 	return nil
 }
 
-// hopByHop are headers of one connection.
-var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect"}
-
 // Forward sends a request of a client to the leader, with its body as it comes, and
 // copies the answer to w. As long as nothing was sent, it waits a little for a leader
 // that takes the request. If an error comes after the first byte of the answer, w has a
@@ -210,7 +200,7 @@ func (n *Node) Forward(w http.ResponseWriter, r *http.Request) error {
 	}
 	wait, cancel := context.WithTimeout(r.Context(), n.leaderWait())
 	defer cancel()
-	body := &watchedBody{ReadCloser: r.Body}
+	body := &relay.Body{ReadCloser: r.Body}
 	for {
 		address, err := n.awaitLeader(wait)
 		if err != nil {
@@ -224,7 +214,12 @@ func (n *Node) Forward(w http.ResponseWriter, r *http.Request) error {
 			api.ServeHTTP(w, r)
 			return nil
 		}
-		sent, err := n.forwardTo(w, r, address, body)
+		sent, err := n.forwardTo(w, r, address, true, body, func(answer *http.Response) error {
+			if answer.Header.Get(notLeadingHeader) != "" {
+				return n.noLeader()
+			}
+			return nil
+		})
 		switch {
 		case err == nil:
 			return nil
@@ -232,7 +227,7 @@ func (n *Node) Forward(w http.ResponseWriter, r *http.Request) error {
 			return r.Context().Err()
 		case errors.As(err, new(*refusal)):
 			return err
-		case sent || body.read.Load():
+		case sent || body.Used():
 			return refuse(http.StatusServiceUnavailable, "pass the request on to the leader: %v", plain(err))
 		}
 		// Nobody has seen the request. A new leader may be known soon.
@@ -244,62 +239,60 @@ func (n *Node) Forward(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// watchedBody notes whether it was read.
-type watchedBody struct {
-	io.ReadCloser
-	read atomic.Bool
-}
-
-func (b *watchedBody) Read(p []byte) (int, error) {
-	b.read.Store(true)
-	return b.ReadCloser.Read(p)
-}
-
-// Close does nothing: the server closes the body, and the request may be sent again.
-func (b *watchedBody) Close() error { return nil }
-
-// forwardTo sends a request to the node at an address. sent says that the node may have
-// seen it.
-func (n *Node) forwardTo(w http.ResponseWriter, r *http.Request, address string, body *watchedBody) (sent bool, err error) {
-	var connected atomic.Bool
+// forwardTo sends a request to the node at an address. If that leads, forwardTo gives up
+// when another one does and the answer has not begun. taken may decline the answer. sent says
+// that the node may have seen the request.
+func (n *Node) forwardTo(w http.ResponseWriter, r *http.Request, address string, leads bool, body *relay.Body, taken func(*http.Response) error) (sent bool, err error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	answered := context.AfterFunc(n.leadOf(address), func() { cancel(errLeaderGone) })
-	defer answered()
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
-	out := (&http.Request{
-		Method: r.Method, URL: &url.URL{Scheme: "http", Host: address, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery},
-		Header: endToEnd(r.Header), Host: r.Host, ContentLength: r.ContentLength,
-	}).WithContext(ctx)
-	if r.Body != nil && r.Body != http.NoBody {
-		out.Body = body
+	answered := func() bool { return true }
+	if leads {
+		answered = context.AfterFunc(n.leadOf(address), func() { cancel(errLeaderGone) })
+		defer answered()
 	}
-	out.Header.Set(forwardedHeader, n.opt.Name)
-	out.Header.Set(termHeader, strconv.FormatUint(n.replica.Term(), 10))
-	answer, err := n.transport.Client().Transport.RoundTrip(out)
-	answered()
-	if err != nil {
-		return connected.Load(), cmp.Or(context.Cause(ctx), err)
+	r = r.WithContext(ctx)
+	if leads {
+		r.Header = r.Header.Clone()
+		r.Header.Set(termHeader, strconv.FormatUint(n.replica.Term(), 10))
 	}
-	defer answer.Body.Close()
-	if answer.Header.Get(notLeadingHeader) != "" {
-		return true, n.noLeader()
+	return relay.Send(n.transport.Client().Transport, w, r, address, n.opt.Name, body, func(answer *http.Response) error {
+		answered()
+		return taken(answer)
+	})
+}
+
+// Others returns the addresses of the other nodes, the leader's first.
+func (n *Node) Others() (addresses []string) {
+	leader, _ := n.leader()
+	for _, s := range n.members() {
+		switch {
+		case string(s.ID) == n.identity().ID:
+		case s.ID == leader:
+			addresses = slices.Insert(addresses, 0, string(s.Address))
+		default:
+			addresses = append(addresses, string(s.Address))
+		}
 	}
-	header := w.Header()
-	for name, values := range endToEnd(answer.Header) {
-		header[name] = values
-	}
-	for name := range answer.Trailer {
-		header.Add("Trailer", name)
-	}
-	w.WriteHeader(answer.StatusCode)
-	if err := copyAnswer(w, answer.Body, answer.ContentLength < 0); err != nil {
-		return true, fmt.Errorf("answer of the leader: %w", err)
-	}
-	for name, values := range answer.Trailer {
-		header[name] = values
-	}
-	return true, nil
+	return addresses
+}
+
+// wholeHeader marks a request that another node cannot answer whole. Package httpapi fails
+// with a 5xx if it cannot either.
+const wholeHeader = "X-Tsdbd-Whole"
+
+// Ask sends a request of a client to the node at an address and copies the answer to w,
+// unless that says that the node cannot do it: 5xx. Then w has nothing.
+func (n *Node) Ask(address string, w http.ResponseWriter, r *http.Request) error {
+	n.forwarded.Add(1)
+	r.Header.Set(wholeHeader, "true")
+	_, leader := n.leader()
+	_, err := n.forwardTo(w, r, address, leader == address, &relay.Body{ReadCloser: r.Body}, func(answer *http.Response) error {
+		if answer.StatusCode >= http.StatusInternalServerError {
+			return refuse(answer.StatusCode, "the node at %s cannot answer", address)
+		}
+		return nil
+	})
+	return err
 }
 
 // errLeaderGone ends a request to a leader that has not answered it.
@@ -354,44 +347,5 @@ func (n *Node) watchLead() {
 			n.endLeadLocked()
 		}
 		n.mu.Unlock()
-	}
-}
-
-// endToEnd returns a copy of headers without those of one connection.
-func endToEnd(h http.Header) http.Header {
-	out := h.Clone()
-	for _, list := range h["Connection"] {
-		for name := range strings.SplitSeq(list, ",") {
-			out.Del(strings.TrimSpace(name))
-		}
-	}
-	for _, name := range hopByHop {
-		out.Del(name)
-	}
-	return out
-}
-
-// copyAnswer copies a body. A stream goes on as it comes.
-func copyAnswer(w http.ResponseWriter, body io.Reader, stream bool) error {
-	if !stream {
-		_, err := io.Copy(w, body)
-		return err
-	}
-	flusher := http.NewResponseController(w)
-	buf := make([]byte, 64<<10)
-	for {
-		k, err := body.Read(buf)
-		if k > 0 {
-			if _, err := w.Write(buf[:k]); err != nil {
-				return err
-			}
-			_ = flusher.Flush() // not all can
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
 	}
 }

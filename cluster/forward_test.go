@@ -148,6 +148,38 @@ func TestForwardedLate(t *testing.T) {
 	}
 }
 
+// TestAsk: a node asks the others for what it cannot answer, the leader first. An answer
+// that says that a node has failed is none.
+func TestAsk(t *testing.T) {
+	g := settled(t)
+	answer := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			w.Header().Set("X-Answer", r.Header.Get("X-Tsdbd-Forwarded"))
+			w.WriteHeader(status)
+			fmt.Fprintf(w, "%s of %d", body, status)
+		}
+	}
+	g.servers["n1"].setAPI(answer(http.StatusInternalServerError))
+	g.servers["n3"].setAPI(answer(http.StatusForbidden))
+	n2, _ := g.servers["n2"].now()
+	others := n2.Others()
+	if _, leader := n2.leader(); len(others) != 2 || others[0] != leader {
+		t.Fatalf("others %v, leader %s", others, leader)
+	}
+	ask := func(address string) (*httptest.ResponseRecorder, error) {
+		w := httptest.NewRecorder()
+		err := n2.Ask(address, w, httptest.NewRequest(http.MethodPost, "/query", strings.NewReader("q")))
+		return w, err
+	}
+	if w, err := ask(others[0]); err == nil || w.Body.Len() != 0 || len(w.Header()) != 0 {
+		t.Errorf("a node that has failed: %v, %d %v %q", err, w.Code, w.Header(), w.Body)
+	}
+	if w, err := ask(others[1]); err != nil || w.Code != http.StatusForbidden || w.Body.String() != "q of 403" || w.Header().Get("X-Answer") != "n2" {
+		t.Errorf("a node that answers: %v, %d %v %q", err, w.Code, w.Header(), w.Body)
+	}
+}
+
 // TestForwardWaits: a request for which there is no leader yet waits for one and is
 // then answered; without one it ends.
 func TestForwardWaits(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"tsdbd/backup"
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/relay"
 	"tsdbd/internal/testkit/faulty"
 	"tsdbd/internal/testkit/leak"
 	"tsdbd/internal/testkit/testseed"
@@ -353,7 +354,7 @@ func (a api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	w.Header().Set("X-By", r.Header.Get(forwardedHeader))
+	w.Header().Set("X-By", r.Header.Get(relay.Header))
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -223,6 +223,10 @@ func (n *Node) peerHandler() http.Handler {
 			fail(w, n.notReady())
 			return
 		}
+		if r.Header.Get(wholeHeader) != "" { // what it reads may be anywhere
+			api.ServeHTTP(w, r)
+			return
+		}
 		if !n.replica.Leads() {
 			w.Header().Set(notLeadingHeader, "1")
 			fail(w, n.noLeader())

@@ -46,6 +46,7 @@ type request struct {
 	malformed    error // of pairs that the form lacks
 
 	forwarded bool          // by another node of a cluster
+	alone     bool          // no other node has an answer
 	received  *countingBody // what the client sent of the body
 	// form is the body of a form, as long as a cluster may need it to forward the
 	// request.

@@ -16,8 +16,10 @@ import (
 
 	"tsdbd/httpapi/browser"
 	"tsdbd/httpapi/encode"
+	"tsdbd/internal/binio"
 	"tsdbd/internal/body"
 	"tsdbd/model/point"
+	"tsdbd/model/scan"
 	"tsdbd/query"
 )
 
@@ -35,6 +37,12 @@ type Cluster interface {
 	// there is no leader to answer, behind is how old what this node has may be, at most:
 	// the longest time if nothing is known.
 	Read(ctx context.Context, position uint64, consistency string) (forward bool, behind time.Duration, err error)
+	// Others returns the addresses of the other nodes, the leader's first.
+	Others() []string
+	// Ask sends r to the node at an address, marked by X-Tsdbd-Whole, and copies the
+	// answer to w. It returns an error if the node has failed. If that is known in time,
+	// it has written nothing.
+	Ask(address string, w http.ResponseWriter, r *http.Request) error
 	// Position returns how far this node has applied the log.
 	Position() uint64
 	// Stamp is called before a request is answered here. What it returns adds to the
@@ -124,10 +132,49 @@ func (h *Handler) answer(w *response, r *request, rt *route, serve handle) error
 	if isRefusal(err) && w.status == 0 && h.mayForward(r) && r.whole() {
 		return h.forward(w, r) // this node may not have the user or the grant yet
 	}
+	if place != query.Leader && w.status == 0 && !r.forwarded && h.othersMayAnswer(r, err) {
+		if h.askOthers(w, r) {
+			return nil
+		}
+		r.alone = true
+		err = h.admitted(w, r, rt, serve)
+	}
 	if err == nil {
 		w.WriteHeader(http.StatusOK) // with the position, if the handler has sent nothing
 	}
 	return err
+}
+
+// wholeHeader marks a request that another node cannot answer whole, see Cluster.Ask. A node
+// that cannot either fails with a 5xx, also where a document would have the error.
+const wholeHeader = "X-Tsdbd-Whole"
+
+// othersMayAnswer reports whether err, by which this node cannot answer a request that only
+// reads, is damage that another node may not have. Then err is that of the request.
+func (h *Handler) othersMayAnswer(r *request, err error) bool {
+	switch {
+	case h.opt.Cluster == nil || r.alone:
+		return false
+	case r.forwarded && r.Header.Get(wholeHeader) == "", !r.forwarded && !r.whole():
+		return false
+	}
+	return errors.As(err, new(*scan.DamageError)) || errors.Is(err, binio.ErrCorrupt)
+}
+
+// askOthers has another node answer a request, as of the position of this one or later.
+func (h *Handler) askOthers(w *response, r *request) (answered bool) {
+	stamp, compress := w.stamp, w.compress
+	for _, address := range h.opt.Cluster.Others() {
+		err := h.pass(w, r, func(w http.ResponseWriter, out *http.Request) error {
+			out.Header.Set(positionHeader, strconv.FormatUint(h.opt.Cluster.Position(), 10))
+			return h.opt.Cluster.Ask(address, w, out)
+		})
+		if err == nil {
+			return true
+		}
+	}
+	w.stamp, w.compress = stamp, compress
+	return false
 }
 
 // admitted answers a request of a user who may use the route.
@@ -238,12 +285,18 @@ func (h *Handler) forward(w *response, r *request) error {
 	if r.forwarded || !r.whole() {
 		return errNotLeading
 	}
+	return h.pass(w, r, h.opt.Cluster.Forward)
+}
+
+// pass has another node answer a request, to which send sends it.
+func (h *Handler) pass(w *response, r *request, send func(http.ResponseWriter, *http.Request) error) error {
 	out := r.Request.WithContext(r.Context())
 	out.Header = r.Header.Clone()
 	own := w.Header()
 	out.Header.Set("X-Request-Id", own.Get("X-Request-Id"))
 	out.Header.Set(clientHeader, r.RemoteAddr)
-	if r.form != nil { // it is no longer compressed
+	out.Header.Del(wholeHeader) // the client's
+	if r.form != nil {          // it is no longer compressed
 		out.Header.Del("Content-Encoding")
 		lent := body.Lend(r.form.Bytes())
 		defer lent.TakeBack()
@@ -252,7 +305,7 @@ func (h *Handler) forward(w *response, r *request) error {
 	before := maps.Clone(own)
 	clear(own)
 	w.stamp, w.compress = nil, false
-	err := h.opt.Cluster.Forward(w, out)
+	err := send(w, out)
 	if err == nil {
 		return nil
 	}

@@ -35,8 +35,9 @@ type fakeCluster struct {
 	store    *fakeStore    // of the leader, which is at position 9; nil: there is none
 	behind   bool          // reads go to the leader
 	age      time.Duration // of what reads show, if there is no leader, and of stale ones
+	others   []http.Handler
 	position uint64
-	calls    []string // forward, read and what it asked for
+	calls    []string // ask, forward, read and what it asked for
 	remote   string   // the latest forwarded request
 	header   http.Header
 	body     string
@@ -107,6 +108,39 @@ func (c *fakeCluster) Write(ctx context.Context, db, rp string, b *point.Batch) 
 	}
 	b.GiveTime(9e9 + 1)
 	return http.Header{"X-Tsdbd-Position": {"9"}, "X-Tsdbd-Disks": {"2"}}, store.Write(ctx, db, rp, b)
+}
+
+func (c *fakeCluster) Others() (names []string) {
+	for i := range c.others {
+		names = append(names, strconv.Itoa(i))
+	}
+	return names
+}
+
+func (c *fakeCluster) Ask(address string, w http.ResponseWriter, r *http.Request) error {
+	c.mu.Lock()
+	c.calls, c.header = append(c.calls, "ask "+address), r.Header
+	c.mu.Unlock()
+	i, err := strconv.Atoi(address)
+	if err != nil {
+		return err
+	}
+	answer := httptest.NewRecorder()
+	r.RemoteAddr = "peer:1"
+	r.Header.Set("X-Tsdbd-Whole", "true")
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	c.others[i].ServeHTTP(answer, r)
+	if answer.Code >= 500 {
+		return errors.New("it cannot answer")
+	}
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.Code)
+	_, err = w.Write(answer.Body.Bytes())
+	return err
 }
 
 // did returns the calls since the last time.

@@ -32,6 +32,9 @@ func (h *Handler) readRaw(w *response, r *request) (*body.Body, error) {
 // form, so that the error names the missing parameter. Only a body that is too
 // large or incomplete is an error.
 func (h *Handler) readForm(w *response, r *request) error {
+	if r.form != nil {
+		return nil // the request is answered again
+	}
 	if r.Method != http.MethodPost {
 		r.malformed = r.ParseForm() // malformed pairs are left out
 		return nil
@@ -46,7 +49,7 @@ func (h *Handler) readForm(w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	if h.opt.Cluster != nil && h.mayForward(r) {
+	if h.opt.Cluster != nil && !r.forwarded {
 		r.form = body
 	} else {
 		defer body.Release()

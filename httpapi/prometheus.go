@@ -149,6 +149,9 @@ func (h *Handler) readSeries(w *response, r *request, parse func() ([]engine.Sel
 			return err
 		}
 	}
+	if r.form == nil && r.Method == http.MethodPost && h.opt.Cluster != nil && h.mayForward(r) && h.opt.Health != nil && h.opt.Health.Degraded() {
+		return h.forward(w, r) // the body cannot be sent once it is read
+	}
 	db, rp, named, err := h.promTarget(r)
 	if err != nil {
 		return err
@@ -185,7 +188,7 @@ func (h *Handler) readSeries(w *response, r *request, parse func() ([]engine.Sel
 	if err != nil && out.AnySent() {
 		panic(http.ErrAbortHandler) // the client must see that the answer is not complete
 	}
-	if code, _, text, ok := promapi.Status(err); err != nil && ok {
+	if code, _, text, ok := promapi.Status(err); err != nil && ok && !h.othersMayAnswer(r, err) {
 		return &apiError{code, text}
 	}
 	return err

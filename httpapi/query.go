@@ -84,6 +84,9 @@ func (h *Handler) query(w *response, r *request) error {
 		if lost := h.leadershipLost(res.Err); lost != nil && !out.AnySent() {
 			return lost
 		}
+		if !out.AnySent() && query.OnlyReads(req.query) && h.othersMayAnswer(r, res.Err) {
+			return res.Err
+		}
 		if !req.format.HasMessages() {
 			warn.add(res, out.AnySent())
 		}

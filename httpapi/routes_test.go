@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -72,6 +73,11 @@ func TestRoutesAreDocumented(t *testing.T) {
 
 // placed is a cluster that notes what a Handler asks of it.
 type placed struct{ forwarded, read bool }
+
+func (*placed) Others() []string { return nil }
+func (*placed) Ask(string, http.ResponseWriter, *http.Request) error {
+	return errors.New("there is no other node")
+}
 
 func (*placed) Leads() bool      { return false }
 func (*placed) Position() uint64 { return 0 }
