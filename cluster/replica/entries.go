@@ -39,6 +39,7 @@ type entries struct {
 	stop      <-chan struct{}
 	stored    atomic.Uint64         // calls that stored entries
 	full      atomic.Pointer[error] // why the last call stored none: the disk is full
+	size      atomic.Int64          // bytes of the entries that are stored now
 	truncated bool                  // the end was removed and nothing stored since; the appender's
 	writing   vfs.UnderWay          // a change of the log
 
@@ -68,6 +69,13 @@ func newEntries(s Storage, stop <-chan struct{}, logger *slog.Logger, fail func(
 	return e
 }
 
+// slowByte is how long a byte takes on a disk that is slow and not worth a new leader: it
+// stores 16 MiB in a second.
+const slowByte = time.Second / (16 << 20)
+
+// slack returns how long the storing of entries that is under way may take for their size.
+func (e *entries) slack() time.Duration { return time.Duration(e.size.Load()) * slowByte }
+
 // StoreLog stores an entry.
 func (e *entries) StoreLog(l *raft.Log) error { return e.StoreLogs([]*raft.Log{l}) }
 
@@ -78,6 +86,12 @@ const fullRetry = 100 * time.Millisecond
 // replica (W7). Behind a DeleteRange it waits for room: raft goes on with the removed
 // end of the log if the entries in its place are not stored.
 func (e *entries) StoreLogs(logs []*raft.Log) error {
+	size := 0
+	for _, l := range logs {
+		size += len(l.Data)
+	}
+	e.size.Store(int64(size))
+	defer e.size.Store(0)
 	defer e.writing.Begin()()
 	if r := e.raft.Load(); r != nil {
 		e.Commit(r.CommitIndex())

@@ -181,7 +181,7 @@ func New(opt Options) (*Replica, error) {
 	base := opt.Log.Base()
 	r.progress.sequence.Store(base.Sequence)
 	r.progress.index.Store(base.Index)
-	r.contact = newContact(opt.Transport, opt.ID, opt.Log.Base, r.stop, func() bool { return r.entries.writing.Lasts() > opt.silentAfter() }, r.reached, r.fail)
+	r.contact = newContact(opt.Transport, opt.ID, opt.Log.Base, r.stop, func() bool { return r.entries.writing.Lasts() > opt.silentAfter()+r.entries.slack() }, r.reached, r.fail)
 	return r, nil
 }
 

@@ -29,7 +29,7 @@ func (r *Replica) watch() {
 		case now := <-look.C:
 			e := r.epoch.Load()
 			switch stalled := stall.lasts(e, r.progress.index.Load(), now); {
-			case r.entries.writing.Lasts() > r.opt.ElectionTimeout:
+			case r.entries.writing.Lasts() > r.opt.ElectionTimeout+r.entries.slack():
 				r.end(e, errHangs)
 			case stalled > stalledAfter*r.opt.ElectionTimeout:
 				r.end(e, errStalled)
