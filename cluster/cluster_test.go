@@ -12,6 +12,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/self"
+	"tsdbd/cluster/transport"
 	"tsdbd/internal/vfs"
 	"tsdbd/store"
 )
@@ -65,7 +67,7 @@ func TestThree(t *testing.T) {
 // single makes a server without a cluster write to a directory.
 func single(t *testing.T, dir string, f func(st *store.Store)) {
 	t.Helper()
-	if err := CheckSingle(vfs.OS, dir); err != nil {
+	if err := self.CheckSingle(vfs.OS, dir); err != nil {
 		t.Fatal(err)
 	}
 	st, err := store.Open(dir, store.Options{RetentionInterval: -1, CloseFlush: -1})
@@ -119,7 +121,7 @@ func TestOneToThreeToOne(t *testing.T) {
 	}
 	want := g.servers["n1"].content()
 
-	if err := CheckSingle(vfs.OS, dir); err == nil || !strings.Contains(err.Error(), "tsdbd cluster leave") {
+	if err := self.CheckSingle(vfs.OS, dir); err == nil || !strings.Contains(err.Error(), "tsdbd cluster leave") {
 		t.Errorf("a single server on the directory of a member: %v", err)
 	}
 	for _, name := range []string{"n1", "n3"} {
@@ -472,4 +474,30 @@ func TestRefusals(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestAddresses: what raft sends to a server never reaches another one that has its
+// address now, also when the server is no longer a member.
+func TestAddresses(t *testing.T) {
+	g := newGroup(t, "n1")
+	g.start("n1")
+	g.voters("n1")
+	n, _ := g.servers["n1"].now()
+	net := transport.NewNetwork(n.transport, n.meet)
+	defer net.Close()
+	own := raft.ServerID(n.identity().ID)
+	at := raft.ServerAddress(n.opt.address())
+	for _, f := range []struct {
+		id raft.ServerID
+		at raft.ServerAddress
+		ok bool
+	}{{own, at, true}, {"n1/00000000", at, false}, {"n2/00000000", at, false}, {own, "", false}} {
+		p, err := net.AppendEntriesPipeline(f.id, f.at)
+		if f.ok != (err == nil) {
+			t.Errorf("a connection to %s at %q: %v", f.id, f.at, err)
+		}
+		if err == nil {
+			p.Close()
+		}
+	}
 }

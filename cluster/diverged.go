@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/self"
 )
 
 // divergedTries is how often a node looks for others that have applied an entry that it
@@ -65,7 +66,7 @@ func (n *Node) agree(ctx context.Context, leader string) error {
 			continue
 		}
 		voters++
-		at := slices.IndexFunc(v.Nodes, func(n admin.NodeSum) bool { return n.Name == nameOf(s.ID) })
+		at := slices.IndexFunc(v.Nodes, func(n admin.NodeSum) bool { return n.Name == self.NameOf(s.ID) })
 		switch {
 		case at < 0 || v.Nodes[at].Error != "":
 			continue

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tsdbd/cluster/self"
 	ids "tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
@@ -61,7 +62,7 @@ func TestDivergedAlone(t *testing.T) {
 	if err := s.ended(); !errors.Is(err, store.ErrDiverged) {
 		t.Errorf("the node ends with %v", err)
 	}
-	if i := n.identity(); i.State != stateMember {
+	if i := n.identity(); i.State != self.Member {
 		t.Errorf("the node is to copy a state: %s, %s", i.State, i.Reason)
 	}
 }
@@ -104,7 +105,7 @@ func TestDivergedFromTwo(t *testing.T) {
 	if err := g.servers["n3"].ended(); !errors.Is(err, store.ErrDiverged) || !errors.Is(err, errDiffer) {
 		t.Errorf("the node ends with %v", err)
 	}
-	if i := third.identity(); i.State != stateMember {
+	if i := third.identity(); i.State != self.Member {
 		t.Errorf("the node is to copy a state: %s, %s", i.State, i.Reason)
 	}
 }

@@ -1,7 +1,7 @@
 // Package cluster makes a server a node of a cluster: a group of nodes that keep the
 // same data by a log that they agree on.
 //
-// Open comes before the store: it reads who the node is (identity.go), finds or
+// Open comes before the store: it reads who the node is (package self), finds or
 // founds its cluster at the first start (first.go), and copies the state of another
 // node where that is needed (transfer.go). The store then opens with OpenLog, and
 // Start begins to take part. Close ends it, before the store is closed.

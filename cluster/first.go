@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/raftlog"
+	"tsdbd/cluster/self"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
@@ -72,8 +73,8 @@ func (n *Node) await(ctx context.Context) (err error) {
 	case n.mu.hasData:
 		n.mu.identity = nil
 	case i == nil, i.Name != n.opt.Name:
-		return n.setIdentity(func(i *identity) {
-			*i = identity{Edition: i.Edition, Name: n.opt.Name, ID: newID(n.opt.Name), Address: n.opt.address(), State: stateWaiting}
+		return n.setIdentity(func(i *self.Identity) {
+			*i = self.Identity{Edition: i.Edition, Name: n.opt.Name, ID: self.NewID(n.opt.Name), Address: n.opt.address(), State: self.Waiting}
 		})
 	}
 	return nil
@@ -119,7 +120,7 @@ func (n *Node) firstStart(ctx context.Context) error {
 // finding is what a node at its first start knows of the others.
 type finding struct {
 	member  *peerStatus // of the cluster
-	seats   []seat      // of the cluster that this node founds
+	seats   []self.Seat // of the cluster that this node founds
 	waiting string      // for whom
 }
 
@@ -139,7 +140,7 @@ func (n *Node) look(ctx context.Context) (f finding, err error) {
 		}()
 	}
 	var silent, withData []string
-	var seats []seat
+	var seats []self.Seat
 	founder := n.opt.founder()
 	for range others {
 		a := <-answers
@@ -148,7 +149,7 @@ func (n *Node) look(ctx context.Context) (f finding, err error) {
 			silent = append(silent, fmt.Sprintf("%s (%s): %v", a.Name, a.Address, a.err))
 		case a.status.Name != a.Name:
 			return f, fmt.Errorf("cluster.join says that %s is at %s, but the node there is %s: give all nodes the same list", a.Name, a.Address, a.status.Name)
-		case a.status.State == stateMember && a.status.Joined:
+		case a.status.State == self.Member && a.status.Joined:
 			if f.member != nil && f.member.Cluster != a.status.Cluster {
 				return f, fmt.Errorf("%s and %s are in different clusters: cluster.join must name nodes of one cluster only", f.member.Name, a.Name)
 			}
@@ -166,7 +167,7 @@ func (n *Node) look(ctx context.Context) (f finding, err error) {
 			if a.status.Founder != founder {
 				return f, fmt.Errorf("the first node in cluster.join is %s here, but %s on %s: give all nodes the same list in the same order", founder, a.status.Founder, a.Name)
 			}
-			seats = append(seats, seat{a.status.ID, a.status.Address, a.status.Voter})
+			seats = append(seats, self.Seat{ID: a.status.ID, Address: a.status.Address, Voter: a.status.Voter})
 		}
 	}
 	own := n.mu.hasData
@@ -184,11 +185,11 @@ func (n *Node) look(ctx context.Context) (f finding, err error) {
 		f.waiting = strings.Join(silent, ", ")
 	case own:
 		// The others copy its data before they can vote.
-		f.seats = []seat{{newID(n.opt.Name), n.opt.address(), true}}
+		f.seats = []self.Seat{{ID: self.NewID(n.opt.Name), Address: n.opt.address(), Voter: true}}
 	case len(withData) > 0:
 		f.waiting = withData[0] + ", which has data and founds the cluster"
 	case founder == n.opt.Name:
-		f.seats = append([]seat{{n.identity().ID, n.opt.address(), true}}, seats...)
+		f.seats = append([]self.Seat{{ID: n.identity().ID, Address: n.opt.address(), Voter: true}}, seats...)
 	default:
 		f.waiting = founder + ", which founds the cluster"
 	}
@@ -196,14 +197,14 @@ func (n *Node) look(ctx context.Context) (f finding, err error) {
 }
 
 // seatIn reports whether a cluster was founded with this node.
-func (n *Node) seatIn(seats []seat) bool {
+func (n *Node) seatIn(seats []self.Seat) bool {
 	i := n.identity()
-	return i != nil && slices.ContainsFunc(seats, func(s seat) bool { return s.ID == i.ID })
+	return i != nil && slices.ContainsFunc(seats, func(s self.Seat) bool { return s.ID == i.ID })
 }
 
 // found founds a cluster. If this node has data, what is in its log goes into files,
 // because the log of the cluster begins behind it.
-func (n *Node) found(ctx context.Context, seats []seat) error {
+func (n *Node) found(ctx context.Context, seats []self.Seat) error {
 	var sequence uint64
 	if n.mu.hasData {
 		var err error
@@ -211,14 +212,14 @@ func (n *Node) found(ctx context.Context, seats []seat) error {
 			return fmt.Errorf("put the log of the data directory into files: %w", err)
 		}
 	}
-	return n.sit(newCluster(), seats, sequence)
+	return n.sit(self.NewCluster(), seats, sequence)
 }
 
 // sit makes this node a member with which a cluster is founded. Its log begins with the
 // same entry on all of them, the configuration of the seats. It is a member when its
 // identity says so; before that, all is done again.
-func (n *Node) sit(cluster string, seats []seat, sequence uint64) error {
-	own := slices.IndexFunc(seats, func(s seat) bool { return nameOf(raft.ServerID(s.ID)) == n.opt.Name })
+func (n *Node) sit(cluster string, seats []self.Seat, sequence uint64) error {
+	own := slices.IndexFunc(seats, func(s self.Seat) bool { return self.NameOf(raft.ServerID(s.ID)) == n.opt.Name })
 	if !n.mu.hasData {
 		if err := n.emptyCatalog(cluster); err != nil {
 			return err
@@ -238,10 +239,10 @@ func (n *Node) sit(cluster string, seats []seat, sequence uint64) error {
 	if err = errors.Join(err, log.Close()); err != nil {
 		return fmt.Errorf("create log of the cluster: %w", err)
 	}
-	err = n.setIdentity(func(i *identity) {
-		*i = identity{
+	err = n.setIdentity(func(i *self.Identity) {
+		*i = self.Identity{
 			Edition: i.Edition, Cluster: cluster, Name: n.opt.Name, ID: seats[own].ID, Address: n.opt.address(),
-			State: stateMember, Seed: own == 0, Seats: seats, Joined: true,
+			State: self.Member, Seed: own == 0, Seats: seats, Joined: true,
 		}
 	})
 	if err != nil {
@@ -266,7 +267,7 @@ func (n *Node) emptyCatalog(cluster string) error {
 }
 
 // storeConfiguration appends an entry that makes these the members.
-func storeConfiguration(log *raftlog.Store, index, term uint64, seats []seat) error {
+func storeConfiguration(log *raftlog.Store, index, term uint64, seats []self.Seat) error {
 	var all raft.Configuration
 	for _, s := range seats {
 		suffrage := raft.Nonvoter
@@ -318,7 +319,7 @@ func flush(ctx context.Context, dir string, opt store.Options) (uint64, error) {
 // setWALAside moves the log of a single server into the node's directory. A node that is
 // a member does not use it: everything in it is in files.
 func (n *Node) setWALAside() error {
-	from, to := path.Join(n.opt.Dir, "wal"), path.Join(n.opt.Dir, Dir, "wal")
+	from, to := path.Join(n.opt.Dir, "wal"), path.Join(n.opt.Dir, self.Dir, "wal")
 	if _, err := n.fs.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -328,7 +329,7 @@ func (n *Node) setWALAside() error {
 	if err := n.fs.Rename(from, to); err != nil {
 		return err
 	}
-	return errors.Join(n.fs.SyncDir(path.Join(n.opt.Dir, Dir)), n.fs.SyncDir(n.opt.Dir))
+	return errors.Join(n.fs.SyncDir(path.Join(n.opt.Dir, self.Dir)), n.fs.SyncDir(n.opt.Dir))
 }
 
 // enter makes the node one that is going to join a cluster.
@@ -336,7 +337,7 @@ func (n *Node) enter(ctx context.Context, member *peerStatus) error {
 	if n.mu.hasData {
 		return fmt.Errorf("%s is in cluster %s, and %s has data: a node joins with an empty directory. Move the directory away (tsdbd export and import can copy its points) and start again", member.Name, member.Cluster, n.opt.Dir)
 	}
-	i := &identity{Cluster: member.Cluster, Name: n.opt.Name, ID: newID(n.opt.Name), Address: n.opt.address(), State: stateTransfer, Reason: "it joins the cluster"}
+	i := &self.Identity{Cluster: member.Cluster, Name: n.opt.Name, ID: self.NewID(n.opt.Name), Address: n.opt.address(), State: self.Transfer, Reason: "it joins the cluster"}
 	if own := n.identity(); own != nil { // it has promised nothing, wherever it has a seat
 		i.Edition, i.Former = own.Edition, []string{own.ID}
 	}
@@ -345,7 +346,7 @@ func (n *Node) enter(ctx context.Context, member *peerStatus) error {
 	if err != nil {
 		return fmt.Errorf("join cluster %s: %w", member.Cluster, err)
 	}
-	if err := n.setIdentity(func(to *identity) { *to = *i }); err != nil {
+	if err := n.setIdentity(func(to *self.Identity) { *to = *i }); err != nil {
 		return err
 	}
 	n.logger.Info("node joins a cluster", "cluster", i.Cluster, "node", i.Name)

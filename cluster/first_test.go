@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"tsdbd/cluster/self"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/store"
@@ -22,10 +23,10 @@ func TestFoundingInterrupted(t *testing.T) {
 	if _, err := flush(t.Context(), dir, store.Options{FS: vfs.OS}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, Dir), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, self.Dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(filepath.Join(dir, "wal"), filepath.Join(dir, Dir, "wal")); err != nil {
+	if err := os.Rename(filepath.Join(dir, "wal"), filepath.Join(dir, self.Dir, "wal")); err != nil {
 		t.Fatal(err)
 	}
 	g.start("n1")

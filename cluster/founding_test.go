@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/raftlog"
+	"tsdbd/cluster/self"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
@@ -26,11 +27,11 @@ import (
 )
 
 // state waits until the directory of a server says that its node is in a state.
-func (s *server) state(state string) (i *identity) {
+func (s *server) state(state string) (i *self.Identity) {
 	s.g.t.Helper()
 	s.g.await(s.name+" is in the state "+state, func() bool {
 		var err error
-		if i, err = readIdentity(vfs.OS, s.dir); err != nil {
+		if i, err = self.Read(vfs.OS, s.dir); err != nil {
 			s.g.t.Fatal(err)
 		}
 		return i != nil && i.State == state
@@ -71,11 +72,11 @@ func TestFoundedByAll(t *testing.T) {
 	g := newGroup(t, "n1", "n2", "n3")
 	g.start("n2", "n3")
 	for _, name := range []string{"n2", "n3"} {
-		g.servers[name].state(stateWaiting)
+		g.servers[name].state(self.Waiting)
 	}
 	g.start("n1")
 	founder := g.servers["n1"]
-	founder.state(stateMember)
+	founder.state(self.Member)
 	g.servers["n2"].stop()
 	g.servers["n3"].stop()
 	g.await("n1 is open", func() bool { n, _ := founder.now(); return n != nil })
@@ -120,14 +121,14 @@ func TestFoundingWaits(t *testing.T) {
 	})
 	var ids []string
 	for _, name := range []string{"n1", "n2", "n4"} {
-		ids = append(ids, g.servers[name].state(stateWaiting).ID)
+		ids = append(ids, g.servers[name].state(self.Waiting).ID)
 	}
 	g.servers["n2"].stop()
 	g.start("n2") // its id is the same
 	g.start("n3")
 	g.voters("n1", "n2", "n3")
 	for i, name := range []string{"n1", "n2", "n4"} {
-		if got := g.servers[name].state(stateMember).ID; got != ids[i] {
+		if got := g.servers[name].state(self.Member).ID; got != ids[i] {
 			t.Errorf("%s waited as %s and is %s", name, ids[i], got)
 		}
 	}
@@ -256,7 +257,7 @@ func TestDisks(t *testing.T) {
 func TestWaitingDirectory(t *testing.T) {
 	g := newGroup(t, "n1", "n2", "n3")
 	g.start("n2")
-	id := g.servers["n2"].state(stateWaiting).ID
+	id := g.servers["n2"].state(self.Waiting).ID
 	g.servers["n2"].stop()
 	for _, name := range []string{"n1", "n3"} {
 		if err := os.CopyFS(g.server(name).dir, os.DirFS(g.servers["n2"].dir)); err != nil {
@@ -292,7 +293,7 @@ func TestFoundingSteps(t *testing.T) {
 			n := &Node{opt: opt, fs: fsys, logger: slog.New(slog.DiscardHandler)}
 			err := fsys.MkdirAll("/d")
 			if err == nil {
-				n.mu.identity, err = readIdentity(fsys, "/d")
+				n.mu.identity, err = self.Read(fsys, "/d")
 			}
 			if err = errors.Join(err, n.await(t.Context())); err != nil {
 				t.Fatal(err)
@@ -300,12 +301,12 @@ func TestFoundingSteps(t *testing.T) {
 			return n
 		}
 		base := vfstest.New()
-		var seats []seat
+		var seats []self.Seat
 		for _, p := range node(base).opt.Join {
-			seats = append(seats, seat{newID(p.Name), p.Address, true})
+			seats = append(seats, self.Seat{ID: self.NewID(p.Name), Address: p.Address, Voter: true})
 		}
 		id := node(base).identity().ID
-		seats[slices.IndexFunc(seats, func(s seat) bool { return nameOf(raft.ServerID(s.ID)) == name })].ID = id
+		seats[slices.IndexFunc(seats, func(s self.Seat) bool { return self.NameOf(raft.ServerID(s.ID)) == name })].ID = id
 		whole := func(fsys vfs.FS) error {
 			log, err := raftlog.Open(fsys, "/d/cluster/log", raftlog.Options{})
 			if err != nil {
@@ -326,11 +327,11 @@ func TestFoundingSteps(t *testing.T) {
 			sat := n.sit(cluster, seats, 0)
 			f.SetHook(nil)
 			left := f.CrashLocked(random, random.Float64())
-			i, err := readIdentity(left, "/d")
+			i, err := self.Read(left, "/d")
 			switch {
 			case err != nil || i == nil || i.ID != id:
 				t.Fatalf("%s, operation %d: %+v %v", name, op, i, err)
-			case i.State == stateMember:
+			case i.State == self.Member:
 				err = whole(left)
 			case sat == nil:
 				err = errors.New("the node still waits")

@@ -20,6 +20,7 @@ import (
 	"tsdbd/backup"
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/relay"
+	"tsdbd/cluster/self"
 	"tsdbd/internal/testkit/faulty"
 	"tsdbd/internal/testkit/leak"
 	"tsdbd/internal/testkit/testseed"
@@ -317,7 +318,7 @@ func (g *group) voters(names ...string) {
 			var have []string
 			for _, m := range n.members() {
 				if m.Suffrage == 0 {
-					have = append(have, nameOf(m.ID))
+					have = append(have, self.NameOf(m.ID))
 				}
 			}
 			slices.Sort(have)

@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/cluster/raftlog"
 	"tsdbd/cluster/replica"
+	"tsdbd/cluster/self"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/overlay"
@@ -31,14 +32,14 @@ type Left struct {
 // *replica.EntryError says which entry it is. After another error or a crash Leave may be
 // called again.
 func Leave(ctx context.Context, fsys vfs.FS, dir string, until uint64) (left Left, err error) {
-	i, err := readIdentity(fsys, dir)
+	i, err := self.Read(fsys, dir)
 	if err != nil {
 		return left, err
 	}
-	if err := i.checkState(dir); err != nil {
+	if err := checkState(i, dir); err != nil {
 		return left, err
 	}
-	lock, err := fsys.Lock(path.Join(dir, Dir, "LOCK"))
+	lock, err := fsys.Lock(path.Join(dir, self.Dir, "LOCK"))
 	if err != nil {
 		return left, fmt.Errorf("leave cluster: %w", err)
 	}
@@ -48,8 +49,8 @@ func Leave(ctx context.Context, fsys vfs.FS, dir string, until uint64) (left Lef
 	}
 	// The data is about to have entries that perhaps no other node has: no node may go on
 	// with it.
-	i.State, i.Reason, i.Joined = stateLeft, "has left cluster "+i.Cluster, false
-	if err := writeIdentity(fsys, dir, i); err != nil {
+	i.State, i.Reason, i.Joined = self.Left, "has left cluster "+i.Cluster, false
+	if err := self.Write(fsys, dir, i); err != nil {
 		return left, err
 	}
 	if err := flushLog(ctx, fsys, dir, until); err != nil {
@@ -58,16 +59,10 @@ func Leave(ctx context.Context, fsys vfs.FS, dir string, until uint64) (left Lef
 	if err := forgetLog(fsys, dir); err != nil {
 		return left, fmt.Errorf("leave cluster: %w", err)
 	}
-	at := path.Join(dir, Dir)
-	for _, n := range identityNames {
-		if err := fsys.Remove(path.Join(at, n)); err != nil {
-			return left, fmt.Errorf("leave cluster: %w", err)
-		}
-	}
-	if err := fsys.SyncDir(at); err != nil {
+	if err := self.Remove(fsys, dir); err != nil {
 		return left, fmt.Errorf("leave cluster: %w", err)
 	}
-	if err := raftlog.SetAside(fsys, path.Join(at, "log")); err != nil {
+	if err := raftlog.SetAside(fsys, path.Join(dir, self.Dir, "log")); err != nil {
 		return left, fmt.Errorf("set the log of the cluster aside: %w", err)
 	}
 	left.Name = i.Name
@@ -75,11 +70,11 @@ func Leave(ctx context.Context, fsys vfs.FS, dir string, until uint64) (left Lef
 }
 
 // checkState returns why nothing can be made of the directory of a node alone.
-func (i *identity) checkState(dir string) error {
+func checkState(i *self.Identity, dir string) error {
 	switch {
-	case i == nil, i.State == stateWaiting:
+	case i == nil, i.State == self.Waiting:
 		return fmt.Errorf("%s is no member of a cluster", dir)
-	case i.State == stateTransfer:
+	case i.State == self.Transfer:
 		return fmt.Errorf("%s has no complete state, because node %s was to copy that of another one (%s): nothing can be made of it alone", dir, i.Name, i.Reason)
 	}
 	return nil
@@ -107,7 +102,7 @@ type recorded struct {
 
 // openRecorded opens the log of a node that does not run, without changing it.
 func openRecorded(fsys vfs.FS, dir string, until uint64) (*recorded, error) {
-	log, err := raftlog.Open(overlay.New(fsys), path.Join(dir, Dir, "log"), raftlog.Options{})
+	log, err := raftlog.Open(overlay.New(fsys), path.Join(dir, self.Dir, "log"), raftlog.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +122,7 @@ func (r *recorded) options() store.Options {
 // of a node of a cluster the store has what the log of the node has up to the sequence
 // until, all of it if that is 0; of then names the node.
 func OpenForReading(dir string, until uint64) (st *inspect.Store, of Left, err error) {
-	i, err := readIdentity(vfs.OS, dir)
+	i, err := self.Read(vfs.OS, dir)
 	switch {
 	case err != nil:
 		return nil, of, err
@@ -137,10 +132,10 @@ func OpenForReading(dir string, until uint64) (st *inspect.Store, of Left, err e
 		st, err = inspect.Open(dir, nil)
 		return st, of, err
 	}
-	if err := i.checkState(dir); err != nil {
+	if err := checkState(i, dir); err != nil {
 		return nil, of, err
 	}
-	hold, err := inspect.Hold(path.Join(dir, Dir)) // a node that waits for others has not opened the store
+	hold, err := inspect.Hold(path.Join(dir, self.Dir)) // a node that waits for others has not opened the store
 	if err != nil {
 		return nil, of, err
 	}

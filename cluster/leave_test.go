@@ -16,6 +16,7 @@ import (
 
 	"tsdbd/cluster/raftlog"
 	"tsdbd/cluster/replica"
+	"tsdbd/cluster/self"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -41,9 +42,9 @@ func poison(t *testing.T, dir string, catalog *meta.Data) {
 			t.Fatal(err)
 		}
 	}
-	i, err := readIdentity(vfs.OS, dir)
+	i, err := self.Read(vfs.OS, dir)
 	must(err)
-	log, err := raftlog.Open(vfs.OS, filepath.Join(dir, Dir, "log"), raftlog.Options{})
+	log, err := raftlog.Open(vfs.OS, filepath.Join(dir, self.Dir, "log"), raftlog.Options{})
 	must(err)
 	_, network := raft.NewInmemTransport(raft.ServerAddress(i.Address))
 	r, err := replica.New(replica.Options{ID: raft.ServerID(i.ID), Log: log, Transport: network, ElectionTimeout: 200 * time.Millisecond})
@@ -97,7 +98,7 @@ func TestPoisonedEntry(t *testing.T) {
 	for what, append := range map[string]func(t *testing.T, dir string, catalog *meta.Data){
 		"an id of another series": poison,
 		"another version": func(t *testing.T, dir string, _ *meta.Data) {
-			log, err := raftlog.Open(vfs.OS, filepath.Join(dir, Dir, "log"), raftlog.Options{})
+			log, err := raftlog.Open(vfs.OS, filepath.Join(dir, self.Dir, "log"), raftlog.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,12 +152,12 @@ func TestPoisonedEntry(t *testing.T) {
 					t.Errorf("%s has changed", name)
 				}
 			}
-			i, err := readIdentity(vfs.OS, s.dir)
-			if err != nil || i.State != stateMember {
+			i, err := self.Read(vfs.OS, s.dir)
+			if err != nil || i.State != self.Member {
 				t.Fatalf("the node is %+v, %v", i, err)
 			}
-			i.State, i.Reason = stateLeft, "was removed"
-			if err := writeIdentity(vfs.OS, s.dir, i); err != nil {
+			i.State, i.Reason = self.Left, "was removed"
+			if err := self.Write(vfs.OS, s.dir, i); err != nil {
 				t.Fatal(err)
 			}
 			export()

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/self"
 	"tsdbd/transfer"
 )
 
@@ -63,7 +64,7 @@ func (n *Node) attend() {
 // node may have been removed.
 func (n *Node) attendOnce(lonely bool) error {
 	i := n.identity()
-	if i.State != stateMember {
+	if i.State != self.Member {
 		return nil
 	}
 	own, ok := n.member(n.opt.Name)
@@ -81,7 +82,7 @@ func (n *Node) attendOnce(lonely bool) error {
 		return nil
 	default:
 		if own.Suffrage == raft.Voter && !i.Voted {
-			return n.setIdentity(func(i *identity) { i.Voted = true })
+			return n.setIdentity(func(i *self.Identity) { i.Voted = true })
 		}
 		if own.Suffrage == raft.Nonvoter && n.opt.Voter && !i.Voted && n.replica.Ready() {
 			return n.atLeader(n.ctx, "promote", url.Values{"name": {i.Name}}, nil, nil)
@@ -92,7 +93,7 @@ func (n *Node) attendOnce(lonely bool) error {
 	if i.Joined && len(i.Former) == 0 && i.Address == request.Address {
 		return nil
 	}
-	return n.setIdentity(func(i *identity) { i.Joined, i.Former, i.Address = true, nil, request.Address })
+	return n.setIdentity(func(i *self.Identity) { i.Joined, i.Former, i.Address = true, nil, request.Address })
 }
 
 // gone looks whether an error of a join says that the cluster has removed the node, or
@@ -130,11 +131,11 @@ func (n *Node) removed(id string) error {
 	if i == nil || id != i.ID {
 		return refuse(http.StatusConflict, "%s is not %s", n.opt.Name, id)
 	}
-	if i.State == stateLeft {
+	if i.State == self.Left {
 		return nil
 	}
 	reason := "was removed from cluster " + i.Cluster
-	if err := n.setIdentity(func(i *identity) { i.State, i.Reason = stateLeft, reason }); err != nil {
+	if err := n.setIdentity(func(i *self.Identity) { i.State, i.Reason = self.Left, reason }); err != nil {
 		return err
 	}
 	n.ask(fmt.Errorf("node %s %s", n.opt.Name, reason))
@@ -143,7 +144,7 @@ func (n *Node) removed(id string) error {
 
 // askMembers sends a join request to the nodes that may be members until one has
 // answered for the leader.
-func (n *Node) askMembers(ctx context.Context, i *identity, request joinRequest) error {
+func (n *Node) askMembers(ctx context.Context, i *self.Identity, request joinRequest) error {
 	var addresses []string
 	if _, address := n.leader(); address != "" {
 		addresses = append(addresses, address)
@@ -231,7 +232,7 @@ func outcome(f raft.Future) error {
 
 // join takes a node into the cluster, without a vote.
 func (n *Node) join(ctx context.Context, request *joinRequest) error {
-	if err := CheckName(request.Name); err != nil || request.Name == "" || nameOf(raft.ServerID(request.ID)) != request.Name || request.Address == "" {
+	if err := self.CheckName(request.Name); err != nil || request.Name == "" || self.NameOf(raft.ServerID(request.ID)) != request.Name || request.Address == "" {
 		return refuse(http.StatusBadRequest, "join as %q at %q: %v", request.ID, request.Address, err)
 	}
 	return n.change(func(rf *raft.Raft) error {
@@ -244,14 +245,14 @@ func (n *Node) join(ctx context.Context, request *joinRequest) error {
 			switch {
 			case string(s.ID) == request.ID:
 				here = at
-			case nameOf(s.ID) == request.Name && !slices.Contains(request.Former, string(s.ID)):
+			case self.NameOf(s.ID) == request.Name && !slices.Contains(request.Former, string(s.ID)):
 				return refuse(http.StatusConflict, "a member %s exists, and the directory of this node is not that member's: if %s is lost for good, run tsdbd cluster remove %s and start this node again; otherwise give this node another name", request.Name, request.Name, request.Name)
-			case nameOf(s.ID) != request.Name && string(s.Address) == request.Address:
-				return refuse(http.StatusConflict, "member %s has the address %s: give %s an address of its own, or run tsdbd cluster remove %s", nameOf(s.ID), s.Address, request.Name, nameOf(s.ID))
+			case self.NameOf(s.ID) != request.Name && string(s.Address) == request.Address:
+				return refuse(http.StatusConflict, "member %s has the address %s: give %s an address of its own, or run tsdbd cluster remove %s", self.NameOf(s.ID), s.Address, request.Name, self.NameOf(s.ID))
 			}
 		}
 		for _, s := range servers {
-			if nameOf(s.ID) != request.Name || string(s.Address) == request.Address {
+			if self.NameOf(s.ID) != request.Name || string(s.Address) == request.Address {
 				continue
 			}
 			at, err := n.statusOf(ctx, string(s.Address))
@@ -269,7 +270,7 @@ func (n *Node) join(ctx context.Context, request *joinRequest) error {
 			return outcome(rf.AddVoter(raft.ServerID(request.ID), raft.ServerAddress(request.Address), 0, changeTimeout))
 		}
 		for _, s := range servers {
-			if nameOf(s.ID) == request.Name && string(s.ID) != request.ID {
+			if self.NameOf(s.ID) == request.Name && string(s.ID) != request.ID {
 				if err := n.mayLose(ctx, servers, s.ID); err != nil {
 					return err
 				}
@@ -346,16 +347,16 @@ func (n *Node) mayLose(ctx context.Context, servers []raft.Server, id raft.Serve
 		if at[s.ID] != nil {
 			reachable++
 		} else {
-			silent = append(silent, nameOf(s.ID))
+			silent = append(silent, self.NameOf(s.ID))
 		}
 	}
 	switch {
 	case !isVoter:
 		return nil
 	case voters == 0:
-		return refuse(http.StatusConflict, "%s is the only voter: stop it and run tsdbd cluster leave to make it a server of its own", nameOf(id))
+		return refuse(http.StatusConflict, "%s is the only voter: stop it and run tsdbd cluster leave to make it a server of its own", self.NameOf(id))
 	case reachable <= voters/2:
-		return refuse(http.StatusConflict, "without %s, %d of %d voters would answer, which is no majority: start %s first", nameOf(id), reachable, voters, strings.Join(silent, " and "))
+		return refuse(http.StatusConflict, "without %s, %d of %d voters would answer, which is no majority: start %s first", self.NameOf(id), reachable, voters, strings.Join(silent, " and "))
 	}
 	return nil
 }
@@ -365,7 +366,7 @@ func (n *Node) allReachable(ctx context.Context, servers []raft.Server) error {
 	at := n.reach(ctx, servers)
 	for _, s := range servers {
 		if s.Suffrage == raft.Voter && at[s.ID] == nil {
-			return refuse(http.StatusConflict, "voter %s cannot be reached at %s: another voter now would make it harder to get a majority; start %s, or run tsdbd cluster remove %s", nameOf(s.ID), s.Address, nameOf(s.ID), nameOf(s.ID))
+			return refuse(http.StatusConflict, "voter %s cannot be reached at %s: another voter now would make it harder to get a majority; start %s, or run tsdbd cluster remove %s", self.NameOf(s.ID), s.Address, self.NameOf(s.ID), self.NameOf(s.ID))
 		}
 	}
 	return nil
@@ -375,10 +376,10 @@ func (n *Node) allReachable(ctx context.Context, servers []raft.Server) error {
 func find(servers []raft.Server, name string) (raft.Server, error) {
 	var names []string
 	for _, s := range servers {
-		if nameOf(s.ID) == name {
+		if self.NameOf(s.ID) == name {
 			return s, nil
 		}
-		names = append(names, nameOf(s.ID))
+		names = append(names, self.NameOf(s.ID))
 	}
 	slices.Sort(names)
 	return raft.Server{}, refuse(http.StatusBadRequest, "no member has the name %q: the members are %s", name, strings.Join(names, ", "))
@@ -487,8 +488,8 @@ func (n *Node) transferLeader(ctx context.Context, name string) (string, error) 
 	ctx, cancel := context.WithTimeout(ctx, n.leaderWait())
 	defer cancel()
 	for {
-		if id, _ := n.leader(); id != "" && (name != "" && nameOf(id) == name || name == "" && string(id) != n.identity().ID) {
-			return nameOf(id), nil
+		if id, _ := n.leader(); id != "" && (name != "" && self.NameOf(id) == name || name == "" && string(id) != n.identity().ID) {
+			return self.NameOf(id), nil
 		}
 		select {
 		case <-ctx.Done():

@@ -15,8 +15,11 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/age"
+	"tsdbd/cluster/clock"
 	"tsdbd/cluster/raftlog"
 	"tsdbd/cluster/replica"
+	"tsdbd/cluster/self"
 	"tsdbd/cluster/transport"
 	"tsdbd/internal/vfs"
 	"tsdbd/store"
@@ -48,7 +51,7 @@ type Node struct {
 	hooks   Hooks
 	endLead context.CancelFunc // onLead's
 	sums    sums
-	ages    ages
+	ages    *age.Table
 	aside   string // where Open has moved what the node had, or ""
 
 	giveAgain time.Time // giveWay's: not before
@@ -57,8 +60,8 @@ type Node struct {
 
 	mu struct {
 		sync.Mutex
-		identity *identity // nil before the first start of a node with data is over
-		hasData  bool      // at the first start
+		identity *self.Identity // nil before the first start of a node with data is over
+		hasData  bool           // at the first start
 		transfer *admin.Transfer
 		store    *store.Store // nil until Start
 		api      http.Handler // of requests that other nodes forward
@@ -67,7 +70,7 @@ type Node struct {
 		aside    string   // what was set aside and is still there
 		restart  error    // what was sent to restart
 		hindered []string // what keeps other members from their part, as texts
-		clock    verdict
+		clock    clock.Verdict
 		lead     *lead // that requests are passed on to, or nil
 		ofStore  bool  // the store closes the log
 		closed   bool
@@ -90,23 +93,22 @@ func Open(ctx context.Context, opt Options) (_ *Node, err error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	n := &Node{opt: opt, fs: opt.FS, logger: opt.Logger, restart: make(chan error, 1)}
+	n := &Node{opt: opt, fs: opt.FS, logger: opt.Logger, restart: make(chan error, 1), ages: age.New()}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.sums.open()
-	n.ages.init()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
 		}
 	}()
-	dir := path.Join(opt.Dir, Dir)
+	dir := path.Join(opt.Dir, self.Dir)
 	if err := n.fs.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("open node: %w", err)
 	}
 	if n.lock, err = n.fs.Lock(path.Join(dir, "LOCK")); err != nil {
 		return nil, fmt.Errorf("open node: %w", err)
 	}
-	if n.mu.identity, err = readIdentity(n.fs, opt.Dir); err != nil {
+	if n.mu.identity, err = self.Read(n.fs, opt.Dir); err != nil {
 		return nil, err
 	}
 	if err := n.checkIdentity(); err != nil {
@@ -125,7 +127,7 @@ func Open(ctx context.Context, opt Options) (_ *Node, err error) {
 			return nil, fmt.Errorf("first start of node %s: %w", opt.Name, err)
 		}
 	}
-	if n.identity().State == stateMember {
+	if n.identity().State == self.Member {
 		n.clean() // what an interrupted clean has left
 		if err := n.setWALAside(); err != nil {
 			return nil, fmt.Errorf("set the log of the data directory aside: %w", err)
@@ -144,7 +146,7 @@ func Open(ctx context.Context, opt Options) (_ *Node, err error) {
 }
 
 // identity returns who the node is now; the caller does not change it.
-func (n *Node) identity() *identity {
+func (n *Node) identity() *self.Identity {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.mu.identity
@@ -153,19 +155,19 @@ func (n *Node) identity() *identity {
 // outside reports whether the node has not been in a cluster yet.
 func (n *Node) outside() bool {
 	i := n.identity()
-	return i == nil || i.State == stateWaiting
+	return i == nil || i.State == self.Waiting
 }
 
 // setIdentity changes who the node is, durably.
-func (n *Node) setIdentity(change func(i *identity)) error {
+func (n *Node) setIdentity(change func(i *self.Identity)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	next := identity{}
+	next := self.Identity{}
 	if n.mu.identity != nil {
 		next = *n.mu.identity
 	}
 	change(&next)
-	if err := writeIdentity(n.fs, n.opt.Dir, &next); err != nil {
+	if err := self.Write(n.fs, n.opt.Dir, &next); err != nil {
 		return err
 	}
 	n.mu.identity = &next
@@ -176,9 +178,9 @@ func (n *Node) setIdentity(change func(i *identity)) error {
 func (n *Node) checkIdentity() error {
 	i := n.mu.identity
 	switch {
-	case i == nil, i.State == stateWaiting:
+	case i == nil, i.State == self.Waiting:
 		return nil
-	case i.State == stateLeft:
+	case i.State == self.Left:
 		return fmt.Errorf("%s is the directory of node %s, which %s: to make it a server of its own, run tsdbd cluster leave -data %s and start without -cluster flags; to join again, start with an empty directory", n.opt.Dir, i.Name, i.Reason, n.opt.Dir)
 	case i.Name != n.opt.Name:
 		return fmt.Errorf("%s is the directory of node %s, but cluster.node is %s: start it as %s, or start %s with an empty directory", n.opt.Dir, i.Name, n.opt.Name, i.Name, n.opt.Name)
@@ -190,7 +192,7 @@ func (n *Node) checkIdentity() error {
 // another node if it has none that can be used.
 func (n *Node) openLog(ctx context.Context) error {
 	for {
-		if n.identity().State == stateTransfer {
+		if n.identity().State == self.Transfer {
 			if name := n.identity().Aside; name != "" {
 				if err := n.setAside(name); err != nil {
 					return fmt.Errorf("set the directory of the node aside: %w", err)
@@ -206,7 +208,7 @@ func (n *Node) openLog(ctx context.Context) error {
 		}
 		damage, copied := n.log.Damage(), ""
 		if len(damage) == 0 {
-			if err := n.ages.open(n.log, n.identity().ID); err != nil {
+			if err := n.ages.Open(n.log, n.identity().ID); err != nil {
 				return err
 			}
 			if copied, err = n.checkCopy(ctx); copied == "" || err != nil {
@@ -227,7 +229,7 @@ func (n *Node) openLog(ctx context.Context) error {
 			if err := n.giveUp(copied); err != nil {
 				return err
 			}
-			n.ages.acquit()
+			n.ages.Acquit()
 			continue
 		}
 		n.logger.Error("the log is damaged and set aside, the node copies the state of another one", "err", damage[0])
@@ -246,11 +248,11 @@ func (n *Node) segmentBytes() int64 { return min(max(n.opt.LogMaxBytes/8, 4<<20)
 
 // needTransfer notes that the state and the log of the node must not be used any more.
 func (n *Node) needTransfer(reason string) error {
-	return n.setIdentity(func(i *identity) {
-		if i.State == stateTransfer {
+	return n.setIdentity(func(i *self.Identity) {
+		if i.State == self.Transfer {
 			return
 		}
-		i.renew(reason)
+		i.Renew(reason)
 	})
 }
 
@@ -258,19 +260,19 @@ func (n *Node) needTransfer(reason string) error {
 // something else, and what this node has may be nowhere else.
 func (n *Node) giveUp(reason string) error {
 	name := ""
-	if n.identity().State == stateMember {
+	if n.identity().State == self.Member {
 		var err error
 		if name, err = n.newAside(reason); err != nil {
 			return fmt.Errorf("set the directory of the node aside: %w", err)
 		}
 	}
-	return n.setIdentity(func(i *identity) {
-		i.renew(reason)
+	return n.setIdentity(func(i *self.Identity) {
+		i.Renew(reason)
 		i.Aside = cmp.Or(name, i.Aside)
 	})
 }
 
-func (n *Node) logDir() string { return path.Join(n.opt.Dir, Dir, "log") }
+func (n *Node) logDir() string { return path.Join(n.opt.Dir, self.Dir, "log") }
 
 // openReplica makes what applies the log to the store.
 func (n *Node) openReplica() error {

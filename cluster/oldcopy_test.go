@@ -1,19 +1,14 @@
 package cluster
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"tsdbd/cluster/admin"
-	"tsdbd/cluster/raftlog"
 	"tsdbd/internal/vfs"
-	"tsdbd/internal/vfs/vfstest"
 )
 
 // putBack replaces the directory of a stopped server with a copy.
@@ -93,7 +88,7 @@ func TestOldCopy(t *testing.T) {
 		"in one life": func(g *group, s *server) string {
 			dir := s.copied()
 			n, _ := s.now()
-			if err := n.ages.raise(n.log); err != nil { // as every minute
+			if err := n.ages.Raise(n.log); err != nil { // as every minute
 				t.Fatal(err)
 			}
 			return dir
@@ -108,13 +103,13 @@ func TestOldCopy(t *testing.T) {
 			lines := len(s.content())
 			n, _ := s.now()
 			id := n.identity().ID
-			age := n.ages.own(id)
+			age := n.ages.Own(id)
 			g.await("n3 has seen the age", func() bool {
 				n, _ := g.servers["n3"].now()
-				return n.ages.sightings()[id] == age
+				return n.ages.Seen()[id] == age
 			})
 			n3, _ := g.servers["n3"].now()
-			if err := n3.ages.save(n3.log, n3.members()); err != nil { // as every minute
+			if err := n3.ages.Save(n3.log, n3.members()); err != nil { // as every minute
 				t.Fatal(err)
 			}
 			g.servers["n3"].stop()
@@ -177,7 +172,7 @@ func TestContradicted(t *testing.T) {
 			n, _ := first.now()
 			id := n.identity().ID
 			for range 9 { // minutes
-				if err := n.ages.raise(n.log); err != nil {
+				if err := n.ages.Raise(n.log); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -205,56 +200,4 @@ func TestContradicted(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestAgeBeforeLog: what a node hears before its log is open does not replace what the log
-// has of the process that was first.
-func TestAgeBeforeLog(t *testing.T) {
-	fsys := vfstest.New()
-	if err := raftlog.Create(fsys, "/log", raftlog.Base{}); err != nil {
-		t.Fatal(err)
-	}
-	for age := uint64(1); age <= 3; age++ {
-		log, err := raftlog.Open(fsys, "/log", raftlog.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var a ages
-		a.init()
-		if age > 1 {
-			if err := a.note("n2/1", sighting{5, 8}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := a.open(log, "n1/1"); err != nil || a.own("n1/1").Age != age || a.own("n1/2").Age != 0 {
-			t.Fatal(err, a.own("n1/1"), a.own("n1/2"))
-		}
-		if err := a.note("n2/1", sighting{5, 7}); err != nil {
-			t.Error(err)
-		}
-		if err := a.note("n2/1", sighting{5, 8}); err == nil {
-			t.Error("another process may have the same age")
-		}
-		if err := errors.Join(a.save(log, []raft.Server{{ID: "n2/1"}}), log.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// TestOlderThan: an age counts for the process that has said it first.
-func TestOlderThan(t *testing.T) {
-	f := func(said, seen sighting, want bool) {
-		t.Helper()
-		if got := said.olderThan(seen); got != want {
-			t.Errorf("%v after %v: %v", said, seen, got)
-		}
-	}
-	f(sighting{1, 7}, sighting{}, false)
-	f(sighting{0, 7}, sighting{5, 8}, false) // it knows no age
-	f(sighting{5, 7}, sighting{5, 7}, false)
-	f(sighting{6, 7}, sighting{5, 8}, false)
-	f(sighting{5, 7}, sighting{5, 8}, true)
-	f(sighting{4, 7}, sighting{5, 8}, true)
-	f(sighting{4, 7}, sighting{5, 7}, false) // it arrives late
-	f(sighting{3, 7}, sighting{5, 7}, true)  // a machine that was put back with its memory
 }

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 	"time"
 
+	"tsdbd/cluster/self"
 	"tsdbd/cluster/transport"
 	"tsdbd/internal/vfs"
 	"tsdbd/store"
@@ -81,7 +81,7 @@ func (o *Options) check() error {
 	if o.Name == "" {
 		return errors.New("the node has no name: set cluster.node")
 	}
-	if err := CheckName(o.Name); err != nil {
+	if err := self.CheckName(o.Name); err != nil {
 		return err
 	}
 	if o.address() == "" {
@@ -100,16 +100,6 @@ func (o *Options) check() error {
 		addresses = append(addresses, p.Address)
 	}
 	return transport.Check(transport.Options{Bind: o.Bind, Secret: o.Secret, TLS: o.TLS}, addresses)
-}
-
-// CheckName returns an error if a node may not have a name.
-func CheckName(name string) error {
-	if len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' || r == '.')
-	}) {
-		return fmt.Errorf("%q cannot be the name of a node: a name has up to 64 letters, digits, dots, hyphens and underscores", name)
-	}
-	return nil
 }
 
 // founder returns the name of the node that founds a cluster of empty nodes.

@@ -17,7 +17,10 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tsdbd/cluster/age"
+	"tsdbd/cluster/clock"
 	"tsdbd/cluster/raftlog"
+	"tsdbd/cluster/self"
 	"tsdbd/cluster/transport"
 	"tsdbd/transfer"
 )
@@ -41,7 +44,7 @@ type peerStatus struct {
 	Founder string `json:"founder"`
 	Voter   bool   `json:"voter"` // it is to have a vote
 	// With which members the cluster was founded.
-	Seats []seat `json:"seats,omitempty"`
+	Seats []self.Seat `json:"seats,omitempty"`
 
 	Runs    bool    `json:"runs"`  // its store is open
 	Ready   bool    `json:"ready"` // it has caught up since its start
@@ -53,10 +56,10 @@ type peerStatus struct {
 	Damaged int     `json:"damaged"` // files and databases with damage
 	Problem string  `json:"problem"`
 
-	sighting                     // of this node
-	Seen     map[string]sighting `json:"seen"`     // of the others, by id
-	OldCopy  string              `json:"old_copy"` // why the node does not take part
-	Aside    string              `json:"aside"`    // what it has set aside
+	age.Sighting                         // of this node
+	Seen         map[string]age.Sighting `json:"seen"`     // of the others, by id
+	OldCopy      string                  `json:"old_copy"` // why the node does not take part
+	Aside        string                  `json:"aside"`    // what it has set aside
 
 	Now        int64  `json:"now"`         // its clock, in microseconds since 1970
 	Clock      string `json:"clock"`       // what is wrong with it
@@ -106,7 +109,7 @@ func (n *Node) hello() transport.Hello {
 	h := transport.Hello{Version: n.opt.Version, Name: n.opt.Name, Address: n.opt.address()}
 	if i := n.identity(); i != nil {
 		h.Cluster = i.Cluster
-		if own := n.ages.own(i.ID); own.Age > 0 { // before, it takes no part
+		if own := n.ages.Own(i.ID); own.Age > 0 { // before, it takes no part
 			h.ID, h.Age, h.Process = i.ID, own.Age, own.Process
 		}
 	}
@@ -129,7 +132,7 @@ func (n *Node) members() []raft.Server {
 // member returns the member with a name.
 func (n *Node) member(name string) (raft.Server, bool) {
 	for _, s := range n.members() {
-		if nameOf(s.ID) == name {
+		if self.NameOf(s.ID) == name {
 			return s, true
 		}
 	}
@@ -290,7 +293,7 @@ func (n *Node) statusOf(ctx context.Context, address string) (*peerStatus, error
 	if err := n.get(ctx, address, "status", nil, s); err != nil {
 		return nil, plain(err)
 	}
-	s.ahead = clockOffset(s.Now, sent, n.opt.Now())
+	s.ahead = clock.Offset(s.Now, sent, n.opt.Now())
 	n.hear(s)
 	return s, nil
 }

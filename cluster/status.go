@@ -10,7 +10,9 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/clock"
 	"tsdbd/cluster/replica"
+	"tsdbd/cluster/self"
 )
 
 // ownStatus is what other nodes learn of this one.
@@ -19,7 +21,7 @@ func (n *Node) ownStatus() *peerStatus {
 	s := &peerStatus{
 		Name: n.opt.Name, Address: n.opt.address(), Version: n.opt.Version,
 		HasData: n.mu.hasData, Founder: n.opt.founder(), Voter: n.opt.Voter, Problem: n.mu.problem,
-		Now: n.opt.Now().UnixMicro(), Clock: n.mu.clock.text, ClockWrong: n.mu.clock.wrong,
+		Now: n.opt.Now().UnixMicro(), Clock: n.mu.clock.Text, ClockWrong: n.mu.clock.Wrong,
 	}
 	if i := n.mu.identity; i != nil {
 		s.Cluster, s.ID, s.State, s.Joined, s.Seats, s.Reason = i.Cluster, i.ID, i.State, i.Joined, i.Seats, i.Reason
@@ -27,7 +29,7 @@ func (n *Node) ownStatus() *peerStatus {
 	st := n.mu.store
 	s.Aside = n.mu.aside
 	n.mu.Unlock()
-	s.sighting, s.Seen, s.OldCopy = n.ages.own(s.ID), n.ages.sightings(), n.ages.accused()
+	s.Sighting, s.Seen, s.OldCopy = n.ages.Own(s.ID), n.ages.Seen(), n.ages.Accused()
 	if st == nil {
 		return s
 	}
@@ -67,11 +69,11 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 	if p := at[leader]; p != nil && !p.Leads {
 		leader = "" // it is elected, and most voters do not store what it sends
 	}
-	s.Leader = nameOf(leader)
+	s.Leader = self.NameOf(leader)
 	voters, changed := 0, 0
 	for _, server := range servers {
 		m := admin.Member{
-			Name: nameOf(server.ID), ID: string(server.ID), Address: string(server.Address),
+			Name: self.NameOf(server.ID), ID: string(server.ID), Address: string(server.Address),
 			Voter: server.Suffrage == raft.Voter, Leader: server.ID == leader,
 		}
 		p := at[server.ID]
@@ -104,7 +106,7 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 
 // isServer says that a node that has answered is a server of the configuration.
 func isServer(p *peerStatus, s raft.Server) bool {
-	return p != nil && p.ID == string(s.ID) && p.State == stateMember
+	return p != nil && p.ID == string(s.ID) && p.State == self.Member
 }
 
 // missing returns why a server is not there.
@@ -112,9 +114,9 @@ func missing(p *peerStatus, s raft.Server) string {
 	switch {
 	case p == nil:
 		return fmt.Sprintf("not reachable at %s", s.Address)
-	case p.Name != nameOf(s.ID):
+	case p.Name != self.NameOf(s.ID):
 		return fmt.Sprintf("%s answers at %s", p.Name, s.Address)
-	case p.State == stateTransfer:
+	case p.State == self.Transfer:
 		return fmt.Sprintf("it has given up its id and is to join again as %s: %s", p.ID, p.Reason)
 	}
 	return fmt.Sprintf("it has given up its id and is to join again as %s", p.ID)
@@ -158,7 +160,7 @@ func (n *Node) refusals() (out []string) {
 func (n *Node) role() string {
 	i := n.identity()
 	switch {
-	case i != nil && i.State == stateTransfer:
+	case i != nil && i.State == self.Transfer:
 		return admin.RoleTransfer
 	case i == nil || !i.Joined || n.current() == nil:
 		return admin.RoleJoining
@@ -197,7 +199,7 @@ func (n *Node) Health() (ok bool, message string) {
 		ok = true
 	case admin.RoleFollower:
 		leader, _ := n.leader()
-		message = fmt.Sprintf("%s follows %s, %.1f s behind", n.opt.Name, nameOf(leader), own.Lag)
+		message = fmt.Sprintf("%s follows %s, %.1f s behind", n.opt.Name, self.NameOf(leader), own.Lag)
 		ok = n.keepsUp(own)
 	case admin.RoleCandidate:
 		// A load balancer must not take all nodes away for the time of an election.
@@ -214,8 +216,8 @@ func (n *Node) Health() (ok bool, message string) {
 	if problem != "" {
 		message += "; " + problem
 	}
-	if clock.text != "" {
-		message += "; " + clock.text
+	if clock.Text != "" {
+		message += "; " + clock.Text
 	}
 	if aside != "" {
 		message += "; " + aside
@@ -237,7 +239,7 @@ func (n *Node) watchMembers() {
 		servers := n.members()
 		at := n.answers(n.ctx, servers)
 		var hindered []string
-		var clocks []clock
+		var clocks []clock.Reading
 		voters := 0
 		for _, s := range servers {
 			voter := s.Suffrage == raft.Voter
@@ -246,20 +248,20 @@ func (n *Node) watchMembers() {
 			}
 			p := at[s.ID]
 			if !isServer(p, s) {
-				hindered = append(hindered, nameOf(s.ID)+": "+missing(p, s))
+				hindered = append(hindered, self.NameOf(s.ID)+": "+missing(p, s))
 				continue
 			}
-			clocks = append(clocks, clock{p.Name, p.ahead, voter})
+			clocks = append(clocks, clock.Reading{Name: p.Name, Ahead: p.ahead, Voter: voter})
 			if p.Refuses != "" && p.ID != n.identity().ID {
 				hindered = append(hindered, fmt.Sprintf("%s: takes no writes: %s", p.Name, p.Refuses))
 			}
 		}
-		now := judge(clocks, voters, n.opt.MaxClockSkew)
+		now := clock.Judge(clocks, voters, n.opt.MaxClockSkew)
 		n.mu.Lock()
 		before := n.mu.clock
 		n.mu.hindered, n.mu.clock = hindered, now
 		n.mu.Unlock()
-		if now.wrong != before.wrong || now.other != before.other {
+		if now.Wrong != before.Wrong || now.Other != before.Other {
 			n.tellClock(now)
 		}
 		select {
@@ -271,10 +273,10 @@ func (n *Node) watchMembers() {
 }
 
 // tellClock logs what was found about the clock of this node.
-func (n *Node) tellClock(v verdict) {
-	if v.text == "" {
+func (n *Node) tellClock(v clock.Verdict) {
+	if v.Text == "" {
 		n.logger.Info("the clock agrees with those of the other nodes again", "node", n.opt.Name)
 		return
 	}
-	n.logger.Warn("the clocks of the nodes differ", "node", n.opt.Name, "reason", v.text)
+	n.logger.Warn("the clocks of the nodes differ", "node", n.opt.Name, "reason", v.Text)
 }

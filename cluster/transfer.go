@@ -15,6 +15,7 @@ import (
 	"tsdbd/backup"
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/raftlog"
+	"tsdbd/cluster/self"
 	"tsdbd/cluster/statetransfer"
 	"tsdbd/store"
 )
@@ -99,13 +100,13 @@ func (n *Node) knownPeers() []Peer {
 	}
 	if n.log != nil {
 		for _, s := range n.members() {
-			add(Peer{nameOf(s.ID), string(s.Address)})
+			add(Peer{self.NameOf(s.ID), string(s.Address)})
 		}
 		return peers
 	}
 	dir := n.logDir()
 	if n.aside != "" {
-		dir = path.Join(n.aside, Dir, "log")
+		dir = path.Join(n.aside, self.Dir, "log")
 	}
 	log, err := raftlog.Open(n.fs, dir, raftlog.Options{})
 	if err != nil {
@@ -115,7 +116,7 @@ func (n *Node) knownPeers() []Peer {
 	if last, err := log.LastIndex(); err == nil {
 		c, _ := log.Configuration(max(last, log.Base().Index))
 		for _, s := range c.Servers {
-			add(Peer{nameOf(s.ID), string(s.Address)})
+			add(Peer{self.NameOf(s.ID), string(s.Address)})
 		}
 	}
 	return peers
@@ -141,7 +142,7 @@ func (n *Node) sources(ctx context.Context, peers []Peer) []source {
 				err = errors.New("it has the name of this node")
 			case s.Cluster != n.identity().Cluster:
 				err = fmt.Errorf("it is in cluster %q, this node in %q", s.Cluster, n.identity().Cluster)
-			case s.State != stateMember:
+			case s.State != self.Member:
 				err = errors.New("it needs the state of another node itself")
 			case s.Damage != "":
 				err = fmt.Errorf("it has damage: %s", s.Damage)
@@ -194,7 +195,7 @@ func (n *Node) transferFrom(ctx context.Context, from *peerStatus) error {
 	if err := raftlog.Create(n.fs, n.logDir(), base); err != nil {
 		return fmt.Errorf("create log: %w", err)
 	}
-	if err := n.setIdentity(func(i *identity) { i.State, i.Reason, i.Address = stateMember, "", n.opt.address() }); err != nil {
+	if err := n.setIdentity(func(i *self.Identity) { i.State, i.Reason, i.Address = self.Member, "", n.opt.address() }); err != nil {
 		return err
 	}
 	n.setProblem("")

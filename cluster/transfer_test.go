@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/self"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/shard/repair"
@@ -254,7 +255,7 @@ func TestStranger(t *testing.T) {
 		return false
 	})
 	g.servers["n2"].stop()
-	if i, err := readIdentity(vfs.OS, g.servers["n2"].dir); i == nil || i.State != stateWaiting || err != nil {
+	if i, err := self.Read(vfs.OS, g.servers["n2"].dir); i == nil || i.State != self.Waiting || err != nil {
 		t.Errorf("the stranger has an identity: %+v %v", i, err)
 	}
 	g.voters("n1")

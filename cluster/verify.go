@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/self"
 	"tsdbd/store"
 	"tsdbd/store/content"
 	"tsdbd/transfer"
@@ -216,7 +217,7 @@ func (n *Node) verify(r *http.Request) (*admin.Verification, error) {
 	for _, s := range servers {
 		go func() {
 			found, err := n.collect(ctx, s, id)
-			answers <- collected{nameOf(s.ID), found, err}
+			answers <- collected{self.NameOf(s.ID), found, err}
 		}()
 	}
 	v := &admin.Verification{Sequence: sequence, Differences: []admin.Difference{}}

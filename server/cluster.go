@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/cluster"
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/self"
 	"tsdbd/httpapi"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
@@ -27,7 +28,7 @@ func (s *Server) openNode() error {
 	c := s.config
 	k := &c.Cluster
 	if k.Node == "" {
-		return cluster.CheckSingle(vfs.OS, c.Data.Dir)
+		return self.CheckSingle(vfs.OS, c.Data.Dir)
 	}
 	secret, err := k.SharedSecret()
 	if err != nil {

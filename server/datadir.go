@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"tsdbd/cluster"
+	"tsdbd/cluster/self"
 	"tsdbd/config"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
@@ -27,7 +27,7 @@ var ErrForeignDir = errors.New("the directory is not empty and holds no data of 
 func CheckDir(dir string) error {
 	c := config.Default()
 	c.Data.Dir = dir
-	return cmp.Or(checkDir(c), cluster.CheckSingle(vfs.OS, dir))
+	return cmp.Or(checkDir(c), self.CheckSingle(vfs.OS, dir))
 }
 
 // checkDir refuses a directory that another program uses, which an influxdb.conf
@@ -62,7 +62,7 @@ func isForeign(e fs.DirEntry) bool { return e.Name() != "lost+found" }
 // filled it.
 func holdsData(dir string, entries []fs.DirEntry) bool {
 	for _, e := range entries {
-		if e.Name() == "LOCK" || e.Name() == cluster.Dir || strings.HasPrefix(e.Name(), "db-") {
+		if e.Name() == "LOCK" || e.Name() == self.Dir || strings.HasPrefix(e.Name(), "db-") {
 			return true
 		}
 	}

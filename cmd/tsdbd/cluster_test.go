@@ -15,9 +15,9 @@ import (
 	"sync"
 	"testing"
 
-	"tsdbd/cluster"
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/raftlog"
+	"tsdbd/cluster/self"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
@@ -62,7 +62,7 @@ func TestClusterFlags(t *testing.T) {
 // and not at all if nothing says what it lacks.
 func TestExportOfNode(t *testing.T) {
 	dir := t.TempDir()
-	log := filepath.Join(dir, cluster.Dir, "log")
+	log := filepath.Join(dir, self.Dir, "log")
 	if err := errors.Join(os.MkdirAll(log, 0o700), meta.Create(vfs.OS, filepath.Join(dir, "meta"), &meta.Data{Lineage: identity.NewLineage()}), raftlog.Create(vfs.OS, log, raftlog.Base{})); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestExportOfNode(t *testing.T) {
 	} {
 		body := fmt.Sprintf(`{"edition": 3, "cluster": "00ff", "name": "n3", "id": "n3/1", "address": "10.0.0.3:8088", "state": %q}`, state)
 		text := fmt.Sprintf("tsdbd-node 1 %x\n%s", sha256.Sum256([]byte(body)), body)
-		if err := os.WriteFile(filepath.Join(dir, cluster.Dir, "node.0"), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, self.Dir, "node.0"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, told, err := tsdbd(t, "export", "-data", dir, "-lponly")

@@ -1,4 +1,6 @@
-package cluster
+// Package self keeps who a node is: its name, its id, its cluster, and what it may do
+// with its data directory, in two files of the directory.
+package self
 
 import (
 	"bytes"
@@ -25,19 +27,19 @@ const Dir = "cluster"
 
 // The states of a node.
 const (
-	stateWaiting  = "waiting"        // it has nothing, and waits for its cluster to be founded
-	stateMember   = "member"         // it has data and a log
-	stateTransfer = "needs-transfer" // its data and its log must not be used
-	stateLeft     = "left"           // the cluster has removed it
+	Waiting  = "waiting"        // it has nothing, and waits for its cluster to be founded
+	Member   = "member"         // it has data and a log
+	Transfer = "needs-transfer" // its data and its log must not be used
+	Left     = "left"           // the cluster has removed it
 )
 
-// identity says who a node is. Two files in the node's directory keep it:
+// Identity says who a node is. Two files in the node's directory keep it:
 //
 //	tsdbd-node 2 SHA-256 of the rest, in hex
 //	JSON
 //
 // docs/formats/node.md describes them.
-type identity struct {
+type Identity struct {
 	Edition uint64 `json:"edition"` // the higher one counts
 	Cluster string `json:"cluster"` // id, in hex; "" while it waits
 	Name    string `json:"name"`
@@ -47,7 +49,7 @@ type identity struct {
 	Reason  string `json:"reason,omitempty"` // why the state is not member
 	Seed    bool   `json:"seed,omitempty"`   // it has founded the cluster
 	// Seats are the members with which the cluster was founded, as its first entry has them.
-	Seats []seat `json:"seats,omitempty"`
+	Seats []Seat `json:"seats,omitempty"`
 	// Joined says that the cluster has had the node with this id.
 	Joined bool `json:"joined,omitempty"`
 	// Voted says that the node has had a vote under this id. If it has none now, an
@@ -61,15 +63,15 @@ type identity struct {
 	Aside string `json:"aside,omitempty"`
 }
 
-// renew makes it that of a node that has no state and no promises.
-func (i *identity) renew(reason string) {
-	i.State, i.Reason, i.Joined, i.Voted = stateTransfer, reason, false, false
+// Renew makes it that of a node that has no state and no promises.
+func (i *Identity) Renew(reason string) {
+	i.State, i.Reason, i.Joined, i.Voted = Transfer, reason, false, false
 	i.Former = append(append([]string(nil), i.Former...), i.ID)
-	i.ID = newID(i.Name)
+	i.ID = NewID(i.Name)
 }
 
-// seat is a member with which a cluster is founded.
-type seat struct {
+// Seat is a member with which a cluster is founded.
+type Seat struct {
 	ID      string `json:"id"`
 	Address string `json:"address"`
 	Voter   bool   `json:"voter,omitempty"`
@@ -83,17 +85,17 @@ const (
 	identityReadable = 1
 )
 
-var identityNames = []string{"node.0", "node.1"}
+var names = []string{"node.0", "node.1"}
 
-// newID returns an id for a node of that name which nobody has had.
-func newID(name string) string {
+// NewID returns an id for a node of that name which nobody has had.
+func NewID(name string) string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return name + "/" + hex.EncodeToString(b[:])
 }
 
-// nameOf returns the name of the node that has an id.
-func nameOf(id raft.ServerID) string {
+// NameOf returns the name of the node that has an id.
+func NameOf(id raft.ServerID) string {
 	s := string(id)
 	if at := strings.LastIndexByte(s, '/'); at >= 0 {
 		return s[:at]
@@ -101,14 +103,24 @@ func nameOf(id raft.ServerID) string {
 	return s
 }
 
-// newCluster returns the id of a new cluster.
-func newCluster() string {
+// NewCluster returns the id of a new cluster.
+func NewCluster() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-func (i *identity) encode() ([]byte, error) {
+// CheckName returns an error if a node may not have a name.
+func CheckName(name string) error {
+	if len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' || r == '.')
+	}) {
+		return fmt.Errorf("%q cannot be the name of a node: a name has up to 64 letters, digits, dots, hyphens and underscores", name)
+	}
+	return nil
+}
+
+func (i *Identity) encode() ([]byte, error) {
 	body, err := json.MarshalIndent(i, "", " ")
 	if err != nil {
 		return nil, err
@@ -117,7 +129,7 @@ func (i *identity) encode() ([]byte, error) {
 	return append(fmt.Appendf(nil, "%s%d %x\n", identityPrefix, identityVersion, sum), body...), nil
 }
 
-func decodeIdentity(name string, b []byte) (*identity, error) {
+func decodeIdentity(name string, b []byte) (*Identity, error) {
 	head, body, ok := bytes.Cut(b, []byte("\n"))
 	rest, magic := bytes.CutPrefix(head, []byte(identityPrefix))
 	number, want, _ := bytes.Cut(rest, []byte(" "))
@@ -131,23 +143,23 @@ func decodeIdentity(name string, b []byte) (*identity, error) {
 	if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != string(want) {
 		return nil, binio.Corruptf(name, int64(len(head)+1), "checksum mismatch")
 	}
-	i := new(identity)
+	i := new(Identity)
 	if err := json.Unmarshal(body, i); err != nil {
 		return nil, binio.Corruptf(name, int64(len(head)+1), "%v", err)
 	}
-	known := slices.Contains([]string{stateWaiting, stateMember, stateTransfer, stateLeft}, i.State)
-	if !known || i.Name == "" || i.ID == "" || (i.Cluster == "") != (i.State == stateWaiting) {
+	known := slices.Contains([]string{Waiting, Member, Transfer, Left}, i.State)
+	if !known || i.Name == "" || i.ID == "" || (i.Cluster == "") != (i.State == Waiting) {
 		return nil, binio.Corruptf(name, int64(len(head)+1), "it does not say who the node is")
 	}
 	return i, nil
 }
 
-// readIdentity returns who the node in a data directory is, nil if there is none. One
+// Read returns who the node in a data directory is, nil if there is none. One
 // copy may be damaged.
-func readIdentity(fsys vfs.FS, dir string) (*identity, error) {
-	var best *identity
+func Read(fsys vfs.FS, dir string) (*Identity, error) {
+	var best *Identity
 	var damage error
-	for _, n := range identityNames {
+	for _, n := range names {
 		name := path.Join(dir, Dir, n)
 		b, err := vfs.ReadFile(fsys, name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -172,8 +184,8 @@ func readIdentity(fsys vfs.FS, dir string) (*identity, error) {
 	return best, nil
 }
 
-// writeIdentity makes an identity durable, as the next edition.
-func writeIdentity(fsys vfs.FS, dir string, i *identity) error {
+// Write makes an identity durable, as the next edition.
+func Write(fsys vfs.FS, dir string, i *Identity) error {
 	i.Edition++
 	b, err := i.encode()
 	if err != nil {
@@ -183,7 +195,7 @@ func writeIdentity(fsys vfs.FS, dir string, i *identity) error {
 	if err := fsys.MkdirAll(at); err != nil {
 		return err
 	}
-	if err := vfs.WriteTwice(fsys, at, path.Join(at, identityNames[0]), path.Join(at, identityNames[1]), b); err != nil {
+	if err := vfs.WriteTwice(fsys, at, path.Join(at, names[0]), path.Join(at, names[1]), b); err != nil {
 		return fmt.Errorf("write identity of the node: %w", err)
 	}
 	return fsys.SyncDir(dir)
@@ -192,15 +204,26 @@ func writeIdentity(fsys vfs.FS, dir string, i *identity) error {
 // CheckSingle returns an error if a data directory belongs to a node of a cluster, so
 // that no server may open it without the settings of the cluster.
 func CheckSingle(fsys vfs.FS, dir string) error {
-	i, err := readIdentity(fsys, dir)
+	i, err := Read(fsys, dir)
 	if err != nil {
 		return err
 	}
 	switch {
-	case i == nil, i.State == stateWaiting:
+	case i == nil, i.State == Waiting:
 		return nil
-	case i.State == stateLeft:
+	case i.State == Left:
 		return fmt.Errorf("%s is the directory of node %s, which %s: make it a server of its own with tsdbd cluster leave -data %s", dir, i.Name, i.Reason, dir)
 	}
 	return fmt.Errorf("%s is the directory of node %s of cluster %s: start with -cluster-node %s, -cluster-bind and -cluster-join as before, or make it a server of its own with tsdbd cluster leave -data %s", dir, i.Name, i.Cluster, i.Name, dir)
+}
+
+// Remove has a data directory belong to no node any more.
+func Remove(fsys vfs.FS, dir string) error {
+	at := path.Join(dir, Dir)
+	for _, name := range names {
+		if err := fsys.Remove(path.Join(at, name)); err != nil {
+			return err
+		}
+	}
+	return fsys.SyncDir(at)
 }

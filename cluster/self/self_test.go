@@ -1,4 +1,4 @@
-package cluster
+package self
 
 import (
 	"errors"
@@ -8,9 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/raft"
-
-	"tsdbd/cluster/transport"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
@@ -19,14 +16,14 @@ import (
 
 // TestIdentity holds the bytes of an identity against the golden file and the page.
 func TestIdentity(t *testing.T) {
-	i := &identity{
+	i := &Identity{
 		Cluster: "00112233445566778899aabbccddeeff", Name: "n3", ID: "n3/0badcafe", Address: "10.0.0.3:8088",
-		State: stateTransfer, Reason: "its log is damaged", Former: []string{"n3/01020304"},
-		Seats: []seat{{"n1/00c0ffee", "10.0.0.1:8088", true}, {"n3/01020304", "10.0.0.3:8088", false}},
+		State: Transfer, Reason: "its log is damaged", Former: []string{"n3/01020304"},
+		Seats: []Seat{{"n1/00c0ffee", "10.0.0.1:8088", true}, {"n3/01020304", "10.0.0.3:8088", false}},
 	}
 	fsys := vfstest.New()
 	for range 2 {
-		if err := writeIdentity(fsys, "/d", i); err != nil {
+		if err := Write(fsys, "/d", i); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,11 +41,11 @@ func TestIdentity(t *testing.T) {
 	if string(got) != string(want) {
 		t.Errorf("the bytes of an identity have changed:\n%s\nwant\n%s", got, want)
 	}
-	page, err := os.ReadFile("../docs/formats/node.md")
+	page, err := os.ReadFile("../../docs/formats/node.md")
 	if err != nil || !strings.Contains(string(page), string(want)) {
 		t.Errorf("the example of the page is not the golden file: %v", err)
 	}
-	back, err := readIdentity(fsys, "/d")
+	back, err := Read(fsys, "/d")
 	if err != nil || back.Edition != 2 || back.ID != i.ID || back.State != i.State || len(back.Former) != 1 {
 		t.Errorf("%+v %v", back, err)
 	}
@@ -57,7 +54,7 @@ func TestIdentity(t *testing.T) {
 		if err := fsys.Flip("/d/cluster/node.0", int64(at), 1); err != nil {
 			t.Fatal(err)
 		}
-		if back, err := readIdentity(fsys, "/d"); err != nil || back.ID != i.ID {
+		if back, err := Read(fsys, "/d"); err != nil || back.ID != i.ID {
 			t.Fatalf("byte %d of one copy: %+v %v", at, back, err)
 		}
 		if _, err := decodeIdentity("x", fsys.Content("/d/cluster/node.0")); err == nil {
@@ -67,12 +64,12 @@ func TestIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range identityNames {
+	for _, name := range names {
 		if err := fsys.Flip("/d/cluster/"+name, 100, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := readIdentity(fsys, "/d"); !errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), "tsdbd cluster remove") {
+	if _, err := Read(fsys, "/d"); !errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), "tsdbd cluster remove") {
 		t.Errorf("both copies damaged: %v", err)
 	}
 	for _, text := range []string{"tsdbd-node 3 00\n{}", "tsdbd-node 0 00\n{}"} {
@@ -93,21 +90,21 @@ func TestIdentity(t *testing.T) {
 // TestIdentityCrash cuts the power at each operation of a change: the node is the old
 // one or the new one.
 func TestIdentityCrash(t *testing.T) {
-	old := &identity{Cluster: "c", Name: "n", ID: "n/1", State: stateMember}
+	old := &Identity{Cluster: "c", Name: "n", ID: "n/1", State: Member}
 	base := vfstest.New()
-	if err := writeIdentity(base, "/d", old); err != nil {
+	if err := Write(base, "/d", old); err != nil {
 		t.Fatal(err)
 	}
 	random := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	for n := 0; ; n++ {
 		f := base.Clone()
 		next := *old
-		next.State, next.ID = stateTransfer, "n/2"
+		next.State, next.ID = Transfer, "n/2"
 		ops := f.FailFrom(n, errors.New("power cut"))
-		err := writeIdentity(f, "/d", &next)
+		err := Write(f, "/d", &next)
 		f.SetHook(nil)
 		for range 8 {
-			have, readErr := readIdentity(f.CrashLocked(random, random.Float64()), "/d")
+			have, readErr := Read(f.CrashLocked(random, random.Float64()), "/d")
 			if readErr != nil || have.ID != "n/1" && have.ID != "n/2" || err == nil && have.ID != "n/2" {
 				t.Fatalf("operation %d: %+v %v, the write %v", n, have, readErr, err)
 			}
@@ -119,10 +116,10 @@ func TestIdentityCrash(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if nameOf("n1/00aa") != "n1" || nameOf("n1") != "n1" {
+	if NameOf("n1/00aa") != "n1" || NameOf("n1") != "n1" {
 		t.Error("name of an id")
 	}
-	if a, b := newID("n1"), newID("n1"); a == b || nameOf("n1/x") != "n1" || !strings.HasPrefix(a, "n1/") {
+	if a, b := NewID("n1"), NewID("n1"); a == b || NameOf("n1/x") != "n1" || !strings.HasPrefix(a, "n1/") {
 		t.Errorf("ids %s %s", a, b)
 	}
 	if err := CheckSingle(vfs.OS, t.TempDir()); err != nil {
@@ -130,31 +127,5 @@ func TestNames(t *testing.T) {
 	}
 	if err := CheckName(strings.Repeat("x", 65)); err == nil {
 		t.Error("a long name is taken")
-	}
-}
-
-// TestAddresses: what raft sends to a server never reaches another one that has its
-// address now, also when the server is no longer a member.
-func TestAddresses(t *testing.T) {
-	g := newGroup(t, "n1")
-	g.start("n1")
-	g.voters("n1")
-	n, _ := g.servers["n1"].now()
-	net := transport.NewNetwork(n.transport, n.meet)
-	defer net.Close()
-	own := raft.ServerID(n.identity().ID)
-	at := raft.ServerAddress(n.opt.address())
-	for _, f := range []struct {
-		id raft.ServerID
-		at raft.ServerAddress
-		ok bool
-	}{{own, at, true}, {"n1/00000000", at, false}, {"n2/00000000", at, false}, {own, "", false}} {
-		p, err := net.AppendEntriesPipeline(f.id, f.at)
-		if f.ok != (err == nil) {
-			t.Errorf("a connection to %s at %q: %v", f.id, f.at, err)
-		}
-		if err == nil {
-			p.Close()
-		}
 	}
 }
