@@ -79,14 +79,14 @@ bench-e2e: build ## compare with installed peers end to end, an hour
 	bin/tsdbd-load bench -tsdbd bin/tsdbd -report docs/bench/RESULTS.md
 	bin/tsdbd-load promql -tsdbd bin/tsdbd -report docs/bench/prometheus.md
 
-cluster-chaos: ## a cluster in 100 rounds of kills, stops, power cuts, full disks, old copies of directories and cuts of the network; as root, half an hour
+cluster-chaos: ## a cluster in 100 rounds of kills, stops, power cuts, full disks, disks that hang, old copies of directories and cuts of the network; as root, half an hour
 	TSDBD_SEED=$${TSDBD_SEED:-random} $(CLUSTER) -run '^TestChaos$$' -chaos-rounds=100 -chaos-longest=15s
 
 cluster-long: ## the other tests of clusters, longer than make test has them, half an hour
-	$(CLUSTER) -skip '^Test(Chaos|Rejoin|FlippedLog)$$' -failover-rounds=20 -strong-time=2m -position-reads=10000 \
+	$(CLUSTER) -skip '^Test(Chaos|Rejoin|FlippedLog)$$' -failover-rounds=20 -hang-time=40s -strong-time=2m -position-reads=10000 \
 		-leak-rounds=20 -behind-mib=200 -slow-time=10s -upgrade
 
-cluster-five: ## five nodes, of which two fail at a time, by kills, stops, power cuts, full disks and cuts of the network; as root
+cluster-five: ## five nodes, of which two fail at a time, by kills, stops, power cuts, full disks, disks that hang and cuts of the network; as root
 	$(CLUSTER) -nodes=5 -run '^Test(Chaos|Failover|DeposedLeader|Founding|LeaderWithoutSpace|Rejoin|RollingRestart|StrongReads|PositionReads)$$' -chaos-rounds=50
 
 cluster-rejoin: ## a node copies 50 million rows under load and is killed 20 times meanwhile

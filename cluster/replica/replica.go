@@ -293,7 +293,7 @@ func (r *Replica) Raft() *raft.Raft { return r.entries.raft.Load() }
 // Term returns the term that this node knows of, 0 before Start.
 func (r *Replica) Term() uint64 {
 	if raft := r.Raft(); raft != nil {
-		return raft.CurrentTerm()
+		return max(raft.CurrentTerm(), r.contact.leader().term) // see Leader
 	}
 	return 0
 }

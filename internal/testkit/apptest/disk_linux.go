@@ -44,7 +44,10 @@ func NewDisk(t testing.TB, mib int) (*Disk, error) {
 	if err := d.mount(); err != nil {
 		return nil, err
 	}
-	t.Cleanup(func() { unmount(t, d.Dir) })
+	t.Cleanup(func() {
+		_ = d.Release() // where a test has ended before it
+		unmount(t, d.Dir)
+	})
 	return d, nil
 }
 
@@ -55,6 +58,12 @@ func (d *Disk) mount() error {
 	return nil
 }
 
+// Hang freezes the file system: everything that changes it waits until Release.
+func (d *Disk) Hang() error { return d.control("freeze", 0xc0045877, 0) } // FIFREEZE
+
+// Release ends Hang.
+func (d *Disk) Release() error { return d.control("thaw", 0xc0045878, 0) } // FITHAW
+
 // CutPower shuts the file system down at once: what was not synced is lost, and every
 // later operation fails.
 func (d *Disk) CutPower() error {
@@ -62,14 +71,18 @@ func (d *Disk) CutPower() error {
 		shutdown   = 0x8004587d // EXT4_IOC_SHUTDOWN
 		noLogFlush = 2          // EXT4_GOING_FLAGS_NOLOGFLUSH
 	)
+	return d.control("shut down", shutdown, noLogFlush)
+}
+
+// control tells the file system to do something.
+func (d *Disk) control(what string, request uintptr, flags uint32) error {
 	f, err := os.Open(d.Dir)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	flags := uint32(noLogFlush)
-	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), shutdown, uintptr(unsafe.Pointer(&flags))); e != 0 {
-		return fmt.Errorf("shut down the file system %s: %w", d.Dir, e)
+	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, uintptr(unsafe.Pointer(&flags))); e != 0 {
+		return fmt.Errorf("%s the file system %s: %w", what, d.Dir, e)
 	}
 	return nil
 }

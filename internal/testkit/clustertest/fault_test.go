@@ -134,6 +134,18 @@ func (g *trouble) windBack(n *node) {
 	}
 }
 
+// hang has the disk of a node hang until the hold is over.
+func (g *trouble) hang(n *node) {
+	g.t.Helper()
+	if err := n.disk.Hang(); err != nil {
+		g.t.Fatal(err)
+	}
+	g.hold()
+	if err := n.disk.Release(); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
 // cutOff cuts links until the hold is over.
 func (g *trouble) cutOff(cut func()) {
 	cut()
@@ -154,6 +166,8 @@ var faults = []fault{
 	{"power cut of all", true, func(g *trouble) { g.cutPower(g.nodes...) }},
 	{"disk of the leader full", true, func(g *trouble) { g.fill(g.leader()) }},
 	{"disk of a follower full", true, func(g *trouble) { g.fill(g.aFollower()) }},
+	{"disk of the leader hangs", true, func(g *trouble) { g.hang(g.leader()) }},
+	{"disk of a follower hangs", true, func(g *trouble) { g.hang(g.aFollower()) }},
 	{"leader cut off", false, func(g *trouble) {
 		l := namesOf(g.withLeader())
 		g.cutOff(func() { g.network.Partition(l...) })
