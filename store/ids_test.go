@@ -21,17 +21,15 @@ var harms = map[string]func(f *vfstest.FS, b []byte) error{
 	"gone":           func(f *vfstest.FS, _ []byte) error { return f.Remove(seriesPath) },
 }
 
-// jobs writes ten series, and drops the shard that alone names them.
-func (s *testStore) jobs(flush bool) {
+// jobs writes ten series, and drops the shard that alone names them after a step between.
+func (s *testStore) jobs(between func()) {
 	s.t.Helper()
 	var lines strings.Builder
 	for i := range 10 {
 		fmt.Fprintf(&lines, "job,id=z%d v=%d %d\n", i, i, 5*week)
 	}
 	s.must(s.write("db", lines.String()))
-	if flush {
-		s.flushAll(context.Background())
-	}
+	between()
 	for id, at := range s.Catalog().Shards() {
 		if at.Group.Start > week {
 			s.must(s.Apply(context.Background(), meta.DropShard{ID: id}))
@@ -61,7 +59,7 @@ func TestIDsAfterDamage(t *testing.T) {
 			s.create("db")
 			s.must(s.write("db", "m,h=a v=1 1\nm,h=b v=1 1"))
 			s.flushAll(context.Background())
-			s.jobs(true)
+			s.jobs(func() { s.flushAll(context.Background()) })
 			s.must(s.log.(*ledger.Log).Rotate())
 			s.must(s.write("db", "m,h=a v=2 2"))
 			s.must(s.Close()) // the log is trimmed
@@ -97,16 +95,16 @@ func TestIDsAfterDamage(t *testing.T) {
 }
 
 // TestIDsOfDroppedShards kills a follower that has saved the drop of a shard and not yet
-// the series that only this shard named. They come again with the log: the follower
+// the series that only this shard named, nor their new names. They come again with the log: the follower
 // leads and gives their keys the ids that the others know.
 func TestIDsOfDroppedShards(t *testing.T) {
-	for _, again := range []string{"job,id=z3", "other,id=z3"} {
+	for _, again := range []string{"job,id=z3", "task,id=z3", "other,id=z3"} {
 		c := newCluster(t, 2, nil)
 		a, b := c.members[0], c.members[1]
 		c.elect(a, 0)
 		a.store.create("db")
 		c.must(a.store.write("db", "m,h=a v=1 1"))
-		a.store.jobs(false)
+		a.store.jobs(func() { a.store.statement("ALTER MEASUREMENT job RENAME TO task") })
 		c.must(b.follow(allEntries))
 		c.must(b.store.catalog.Save())
 		b.fs = b.fs.CrashLocked(newTestRand(t, 1), 0)

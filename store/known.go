@@ -38,9 +38,9 @@ func (s *Store) saveTouched() error {
 // beforeTrim makes sure of what the log gives up (W3): the catalog has the changes, the
 // marks of touched windows are saved, the manifests have their names, and the series files
 // their series. The ledger notes which shards have files, that entries up to covered are in
-// them, and which ids of series were given. A full disk does not keep the log from a
-// trim for the ledger's sake: a trim makes room, and the ledger is only there to
-// notice what is lost.
+// them, and which ids of series were given. A full disk does not keep the log of a single
+// node from a trim for the ledger's sake: a trim makes room, and the ledger is only there to
+// notice what is lost. Of a node of a cluster it keeps the others from an id given twice.
 func (s *Store) beforeTrim(covered uint64) error {
 	if err := errors.Join(s.catalog.Save(), s.saveTouched(), s.ledger.SyncNames(s.syncShardDir), s.sureOfSeries()); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (s *Store) beforeTrim(covered uint64) error {
 	if err != nil {
 		s.logger.Warn("shards that have files not noted, their loss would not be noticed", "err", err)
 	}
-	if vfs.IsFull(err) {
+	if vfs.IsFull(err) && !s.opt.Follower {
 		return nil
 	}
 	return err

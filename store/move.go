@@ -236,7 +236,8 @@ func (s *Store) applyMove(sequence uint64, e *entry.Move) error {
 }
 
 // restoreTargets gives the targets of a move their ids. Their keys follow from those of
-// the sources. Shards that have the move in files have the targets too.
+// the sources. Shards that have the move in files have the targets too. Of those that were
+// dropped since, the other nodes have given the ids.
 func (f *follower) restoreTargets(e *entry.Entry) error {
 	d := f.database(e.Move.Database, e.Sequence)
 	if d == nil {
@@ -244,7 +245,7 @@ func (f *follower) restoreTargets(e *entry.Entry) error {
 	}
 	wanted := func(id uint64) bool {
 		sh := f.s.shard(id)
-		return sh != nil && sh.Flushed() < e.Sequence
+		return sh != nil && sh.Flushed() < e.Sequence || f.s.opt.Follower && f.dropped[id]
 	}
 	err := move.Targets(e, wanted, d.file(), d.series.RestoreAll)
 	if err != nil {
