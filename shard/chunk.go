@@ -133,10 +133,9 @@ func (c *fileChunk) TextBytes(i int) int64 {
 	return int64(n) * int64(c.Len()) / int64(c.src.chunk.Len())
 }
 
-// damaged remembers damage of the chunk's file and returns err.
+// damaged remembers damage of the chunk's file and returns the error for who reads.
 func (c *fileChunk) damaged(err error) error {
-	c.shard.markDamaged(err, []*file{c.src.file})
-	return err
+	return c.shard.markDamaged(err, []*file{c.src.file})
 }
 
 func (c *fileChunk) Stats(i int, st *scan.Stats) bool {

@@ -161,10 +161,7 @@ func (c *cursor) single(p piece) (scan.Chunk, error) {
 
 // Err returns the error that ended the walk.
 func (c *cursor) Err() error {
-	if c.err != nil {
-		c.view.shard.markDamaged(c.err, c.view.set.files)
-	}
-	return c.err
+	return c.view.shard.markDamaged(c.err, c.view.set.files)
 }
 
 // Close ends the cursor; the view stays.

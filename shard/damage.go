@@ -36,17 +36,19 @@ func (v *View) Losses() (out []scan.Loss) {
 }
 
 // markDamaged marks the file that an error of a read says is damaged, so that merges
-// leave it alone. Any other error, as of a full disk, blames none.
-func (s *Shard) markDamaged(err error, in []*file) {
+// leave it alone. Any other error, as of a full disk, blames none. It returns the error for
+// who reads.
+func (s *Shard) markDamaged(err error, in []*file) error {
 	var c *binio.CorruptError
 	if !errors.As(err, &c) {
-		return
+		return err
 	}
 	for _, f := range in {
 		if f.reader.Path() == c.Path && f.damage.CompareAndSwap(nil, c) {
 			s.logger.Error("file damaged, it serves what is sound and is not merged any more", "shard", s.id, "path", c.Path, "offset", c.Offset, "err", c.Reason)
 		}
 	}
+	return scan.Unreadable(s.id, s.times, err)
 }
 
 // Damaged returns the damage that reads have found in the shard's files since it

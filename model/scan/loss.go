@@ -60,6 +60,11 @@ func (e *DamageError) Error() string {
 		text, l.Shard, from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano))
 }
 
+// Unreadable returns the error of a read that has met a damaged part of a file of a shard.
+func Unreadable(shard uint64, r model.TimeRange, err error) error {
+	return fmt.Errorf("points of shard %d, %s to %s, cannot be read: %w", shard, formatTime(r.Min), formatTime(r.Max), err)
+}
+
 // Whole returns a view over r, or releases it and returns a *DamageError if damage has
 // taken something from r that nobody has accepted.
 func Whole(v View, r model.TimeRange) (View, error) {

@@ -135,6 +135,9 @@ func TestDamage(t *testing.T) {
 			}
 			checkWarning(t, s, c.warning)
 			if c.name == "block of a tsm file" {
+				if !strings.Contains(body, "points of shard 1, ") || !strings.Contains(body, " to 1970-01-") {
+					t.Errorf("the error does not name the shard and its times: %.500s", body)
+				}
 				_, text := s.Health()
 				if !strings.Contains(text, "files have damage that queries may meet, the first: ") || !strings.Contains(text, ".tsm at offset ") {
 					t.Errorf("health after a query has met it: %s", text)
