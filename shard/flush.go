@@ -38,6 +38,17 @@ func (s *Shard) Freeze(sequence uint64) *Snapshot {
 	return snap
 }
 
+// Above says that the rows of a snapshot that came up to sequence are the same as those of
+// files that the shard is to get: in its sequences, the snapshot has only what came later.
+func (s *Snapshot) Above(sequence uint64) {
+	s.caches = slices.Clone(s.caches)
+	for i, c := range s.caches {
+		if c.first != 0 {
+			s.caches[i].first = max(c.first, sequence+1)
+		}
+	}
+}
+
 // Flush publishes a snapshot: TSM file, TSI file, series file, then the
 // manifest. On error the snapshot stays frozen and readable, and Flush may be
 // called again with it.

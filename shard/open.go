@@ -37,25 +37,19 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 			err = fmt.Errorf("open shard %d: %w", id, err)
 		}
 	}()
-	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, fs: opt.FS, series: opt.Series, times: opt.Range, logger: opt.Logger, counters: opt.Counters, pace: opt.Pace, maxFile: plan.MaxFileBytes, maxMerge: cmp.Or(opt.MergeBytes, plan.MaxMergeBytes), edition: opt.Known.Edition, cells: cacheCells, few: maxPlaces}
+	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, fs: cmp.Or(opt.FS, vfs.OS), series: opt.Series, times: opt.Range, logger: cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)), counters: cmp.Or(opt.Counters, &Counters{}), pace: opt.Pace, maxFile: plan.MaxFileBytes, maxMerge: cmp.Or(opt.MergeBytes, plan.MaxMergeBytes), edition: opt.Known.Edition, cells: cacheCells, few: maxPlaces}
 	s.compacting.SetRank(ordered.ShardCompacting)
 	s.flushing.SetRank(ordered.ShardFlushing)
 	s.writing.SetRank(ordered.ShardWriting)
 	s.mu.SetRank(ordered.ShardState)
-	if s.counters == nil {
-		s.counters = &Counters{}
-	}
-	if s.fs == nil {
-		s.fs = vfs.OS
-	}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
 	s.quarantine = repair.NewQuarantine(s.fs, dir, s.logger.With("shard", id))
 	if err := s.quarantine.Read(); err != nil {
 		return nil, err
 	}
 	found, err := repair.Load(s.fs, dir, manifest.New(s.id, s.lineage), opt.Known, s.readCopy(manifest.Names[0]), s.readCopy(manifest.Names[1]), s.quarantine)
+	if err == nil && opt.Renew != nil {
+		found.Stale, found.Lost, err = true, true, opt.Renew(found.Manifest)
+	}
 	if err != nil {
 		return nil, err
 	}

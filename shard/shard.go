@@ -45,6 +45,9 @@ type Options struct {
 	// MergeBytes bounds the files that a merge reads, and so the disk space that it takes
 	// until it is published. A single series that is larger is read all the same. 0: 16 GiB.
 	MergeBytes int64
+	// Renew changes the manifest that was found, if it is set. The index is then built from
+	// the files. See package renew.
+	Renew func(*manifest.Manifest) error
 }
 
 // Shard is one time range of a retention policy. See the package comment.
@@ -283,11 +286,7 @@ func (s *Shard) Known() manifest.Known {
 }
 
 // Flushed returns the sequence up to which the shard's files cover the log.
-func (s *Shard) Flushed() uint64 {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.mu.manifest.Flushed
-}
+func (s *Shard) Flushed() uint64 { return s.Known().Flushed }
 
 // LastSequence returns the highest sequence that the shard's files or their
 // tombstones know of. It may be above Flushed, and above what a log has left

@@ -5,31 +5,11 @@ import (
 	"fmt"
 
 	"tsdbd/meta"
-	"tsdbd/series"
-	"tsdbd/shard"
+	"tsdbd/store/held"
 )
 
-// BackupSet is the store as of one sequence, held: its files stay on disk
-// until Release.
-type BackupSet struct {
-	// Sequence is the log position: everything up to it is in the files,
-	// nothing after it.
-	Sequence uint64
-	Catalog  *meta.Data // as of the end of the flush; shards made since Sequence are empty
-	Shards   []*shard.Export
-	Series   []series.Export // of each database in the catalog
-}
-
-// Release gives everything back.
-func (b *BackupSet) Release() {
-	for _, e := range b.Shards {
-		e.Release()
-	}
-	for _, f := range b.Series {
-		_ = f.File.Close()
-	}
-	b.Shards, b.Series = nil, nil
-}
+// BackupSet is what Backup holds.
+type BackupSet = held.Set
 
 // backupAttempts is how often Backup tries to get past deletes before it makes
 // them wait, for as long as its flushes take; writers never do.

@@ -43,17 +43,12 @@ func (s *Store) Adopt(id uint64, f *build.Files) error {
 	if err := e.Adopt(f); err != nil {
 		return err
 	}
-	s.applying.Lock()
-	s.count(e, 0)
-	s.applying.Unlock()
-	s.mu.Lock()
-	delete(s.mu.shards, id)
-	s.mu.Unlock()
-	e.db.cardinality.Forget()
-	if e, err = s.buildable(id); err != nil { // opened again
+	if _, err := s.openAgain(e, nil); err != nil {
+		s.mu.Lock()
+		delete(s.mu.shards, id) // its next use opens it
+		s.mu.Unlock()
 		return err
 	}
-	s.ledger.Add(id, e.db.id, e.Known())
 	wake(s.wakeCompact)
 	// The log does not have the rows: the ledger must not wait for its next trim.
 	return s.ledger.SetLog(func(*wal.Known, *bool) {})

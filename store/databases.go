@@ -10,6 +10,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/series"
 	"tsdbd/shard"
+	"tsdbd/shard/manifest"
 	"tsdbd/shard/repair"
 	"tsdbd/store/cardinality"
 	"tsdbd/store/layout"
@@ -106,10 +107,10 @@ func (s *Store) openedDatabase(id uint32) (*database, error) {
 	return nil, err
 }
 
-// openShard opens a shard, which the caller makes known.
-func (s *Store) openShard(db *database, id uint64, g *meta.ShardGroup) (*shardEntry, error) {
+// openShard opens a shard, which the caller makes known. renew is for shard.Options.
+func (s *Store) openShard(db *database, id uint64, g *meta.ShardGroup, renew func(*manifest.Manifest) error) (*shardEntry, error) {
 	dir := path.Join(db.dir, fmt.Sprintf("%s%d", layout.ShardPrefix, id))
-	sh, err := shard.Open(dir, id, shard.Options{FS: s.fs, Series: db.series, Range: g.TimeRange(), Lineage: s.catalog.Data().Lineage, Known: s.ledger.Known(id), LogAfter: s.logAfter, Logger: s.logger, Counters: &s.counters.Files, Pace: s.pacer.Pace, MergeBytes: s.opt.MergeBytes})
+	sh, err := shard.Open(dir, id, shard.Options{FS: s.fs, Series: db.series, Range: g.TimeRange(), Lineage: s.catalog.Data().Lineage, Known: s.ledger.Known(id), LogAfter: s.logAfter, Logger: s.logger, Counters: &s.counters.Files, Pace: s.pacer.Pace, MergeBytes: s.opt.MergeBytes, Renew: renew})
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func (s *Store) clearDirectories() error {
 			if wanted[id].Group == nil || s.mu.shards[id] != nil {
 				continue
 			}
-			e, err := s.openShard(db, id, wanted[id].Group)
+			e, err := s.openShard(db, id, wanted[id].Group, nil)
 			if err != nil {
 				return err
 			}
@@ -153,7 +153,7 @@ func (s *Store) openWhole(d *meta.Database) (err error) {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		e, err := s.openShard(db, id, wanted[id].Group)
+		e, err := s.openShard(db, id, wanted[id].Group, nil)
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ import (
 	"tsdbd/store/loss"
 	"tsdbd/store/merges"
 	"tsdbd/store/pace"
+	"tsdbd/store/renewal"
 	"tsdbd/store/settings"
 	"tsdbd/store/space"
 	"tsdbd/store/touched"
@@ -151,7 +152,8 @@ type shardEntry struct {
 		pending  *shard.Snapshot // must be tried again
 	}
 
-	merges merges.State
+	merges  merges.State
+	deletes renewal.Deletes
 }
 
 // newStore returns a store that has opened nothing yet.

@@ -182,7 +182,7 @@ func (s *Store) shardOf(db *database, g *meta.ShardGroup) (*shardEntry, error) {
 	if e := s.shard(id); e != nil {
 		return e, nil
 	}
-	e, err := s.openShard(db, id, g)
+	e, err := s.openShard(db, id, g, nil)
 	if err != nil {
 		return nil, err
 	}

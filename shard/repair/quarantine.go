@@ -31,7 +31,11 @@ const (
 	LossPoints  Loss = "points"  // points are missing from answers
 	LossDeletes Loss = "deletes" // points that were deleted may be in answers
 	LossNewest  Loss = "newest"  // both: the files are an older copy
+	LossSeries  Loss = "series"  // series without rows in files may be missing, and the highest id
 )
+
+// Rows reports whether answers lack points, or have some that were deleted.
+func (l Loss) Rows() bool { return l != LossNone && l != LossSeries }
 
 // lossPrefix begins the line of a reason file that names the loss.
 const lossPrefix = "Lost: "
@@ -129,14 +133,40 @@ func (q *Quarantine) Note(name string, why error, loss Loss, effect string) erro
 }
 
 // Copy is SetAside for a file that stays in use: it copies the file.
-func (q *Quarantine) Copy(name string, why error, effect string) error {
-	return q.add("copied to quarantine", name, why, LossNone, effect, func(from, to string) error {
+func (q *Quarantine) Copy(name string, why error, loss Loss, effect string) error {
+	return q.add("copied to quarantine", name, why, loss, effect, func(from, to string) error {
 		b, err := vfs.ReadFile(q.fs, from)
 		if err != nil {
 			return err
 		}
 		return vfs.WriteFileAtomic(q.fs, path.Dir(to), to, b)
 	})
+}
+
+// Keep is Copy for a file that nobody changes any more: it gets a second name. A file that
+// is gone has only the text.
+func (q *Quarantine) Keep(name string, why error, effect string) error {
+	return q.add("kept in quarantine", name, why, LossNone, effect, func(from, to string) error {
+		if err := vfs.Link(q.fs, from, to); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+}
+
+// Settle says of losses that they are none any more, and why. The files stay.
+func (q *Quarantine) Settle(losses []Quarantined, how string) error {
+	for _, l := range losses {
+		if l.Loss == LossNone {
+			continue
+		}
+		text := fmt.Appendf(nil, "%s\n%s\n%s%s\n", l.Text, how, lossPrefix, LossNone)
+		if err := vfs.WriteFileAtomic(q.fs, path.Dir(l.Path), l.Path+reasonSuffix, text); err != nil {
+			return fmt.Errorf("settle %s: %w", l.Path, err)
+		}
+		q.logger.Info("loss settled", "path", l.Path, "how", how)
+	}
+	return q.Read()
 }
 
 // add logs what it has done as did.

@@ -34,7 +34,7 @@ func TestQuarantine(t *testing.T) {
 		}
 	}
 	put("sub/log", "keys")
-	if err := q.Copy("sub/log", why, "Nothing is missing."); err != nil {
+	if err := q.Copy("sub/log", why, LossNone, "Nothing is missing."); err != nil {
 		t.Fatal(err)
 	}
 	if err := q.SetAside("MANIFEST", errors.New("gone"), LossDeletes, "Deletes are lost."); err != nil {

@@ -50,7 +50,7 @@ func SeriesFile(f *series.File, shards []Shard, damage []error, quarantine *Quar
 		return nil
 	}
 	const effect = "The series were restored from the shards' files and the log."
-	keep := func() error { return quarantine.Copy(log, all[0], effect) }
+	keep := func() error { return quarantine.Copy(log, all[0], LossSeries, effect) }
 	if err := f.CopyLog(keep); err != nil {
 		return fmt.Errorf("repair series: %w", err)
 	}

@@ -138,7 +138,7 @@ func (s *State) Health() (ok bool, message string) {
 // Degraded reports whether damage makes queries fail.
 func (s *State) Degraded() bool {
 	return len(s.Unopened) > 0 || len(s.Damaged) > 0 ||
-		slices.ContainsFunc(s.Quarantined, func(q repair.Quarantined) bool { return q.Loss != repair.LossNone }) ||
+		slices.ContainsFunc(s.Quarantined, func(q repair.Quarantined) bool { return q.Loss.Rows() }) ||
 		slices.ContainsFunc(s.LogDamage, func(d wal.Damage) bool { return !d.Torn && !d.Harmless })
 }
 

@@ -42,6 +42,12 @@ type State struct {
 // Changed tells that the files of the shard, or what waits for them, have changed.
 func (st *State) Changed() { st.idle.Store(false) }
 
+// Hold waits for the end of a merge that runs, and keeps others from beginning until release.
+func (st *State) Hold() (release func()) {
+	st.merging.Lock()
+	return st.merging.Unlock
+}
+
 // Slots are the two slots of a store.
 type Slots struct {
 	Counters *figures.Counters
