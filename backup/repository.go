@@ -50,6 +50,9 @@ func OpenRepository(fsys vfs.FS, dir string) *Repository {
 
 func (r *Repository) object(name string) string { return path.Join(r.dir, objectsDir, name) }
 
+// Object returns the path of the content of a file that is in a backup.
+func (r *Repository) Object(o Object) string { return r.object(o.Name) }
+
 // List returns the names of the backups, oldest first.
 func (r *Repository) List() ([]string, error) {
 	names, err := r.fs.List(r.dir)
@@ -99,6 +102,9 @@ type TakeOptions struct {
 	// error.
 	SkipDamaged bool
 	Progress    func(Progress)
+	// Begun is called with the sequence of the backup before anything is fetched. Its error
+	// ends Take.
+	Begun func(sequence uint64) error
 	// Whole has the backup name all shards of the catalog, also those without files,
 	// so that a store on it can go on with the log of the server.
 	Whole bool
@@ -179,6 +185,11 @@ func (r *Repository) take(ctx context.Context, c *transfer.Client, known map[str
 			err = fmt.Errorf("end backup: %w", e)
 		}
 	}()
+	if opt.Begun != nil {
+		if err := opt.Begun(m.Sequence); err != nil {
+			return nil, err
+		}
+	}
 	m.Session, m.Objects = "", map[string]string{}
 	objects := m.objects()
 	meter := &meter{report: opt.Progress}

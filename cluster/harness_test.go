@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +27,9 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
+	"tsdbd/model"
 	"tsdbd/model/point"
+	"tsdbd/model/scan"
 	"tsdbd/store"
 	"tsdbd/transfer"
 )
@@ -363,6 +366,14 @@ func (a api) do(r *http.Request, body string) error {
 	db := r.FormValue("db")
 	if r.URL.Path == "/create" {
 		return a.st.Apply(r.Context(), meta.CreateDatabase{Name: db})
+	}
+	if r.URL.Path == "/delete" { // what one host has in some hours
+		hour, err := strconv.ParseInt(body, 10, 64)
+		if err != nil {
+			return err
+		}
+		at := hour * 3600 * second
+		return a.st.Delete(r.Context(), scan.DeleteRequest{Database: db, Range: model.TimeRange{Min: at, Max: at + 3600*second - 1}})
 	}
 	table, err := a.st.Table(db)
 	if err != nil {

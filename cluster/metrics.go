@@ -4,6 +4,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tsdbd/cluster/heal"
 	"tsdbd/cluster/raftlog"
 )
 
@@ -24,6 +25,7 @@ type figures struct {
 	log                             raftlog.Stats
 	logMax                          int64
 	refusals                        int
+	heal                            heal.Status
 }
 
 func newMetric(name, help string, kind prometheus.ValueType, of func(f *figures) float64) metric {
@@ -53,6 +55,10 @@ func metrics() []metric {
 		newMetric("log_max_bytes", "Size of the log that is kept for nodes that are behind.", gauge, func(f *figures) float64 { return float64(f.logMax) }),
 		newMetric("log_syncs_total", "Syncs of the cluster's log on this node.", counter, func(f *figures) float64 { return float64(f.log.Syncs) }),
 		newMetric("log_sync_seconds_total", "Time spent in them.", counter, func(f *figures) float64 { return f.log.SyncTime.Seconds() }),
+		newMetric("damaged_parts", "Shards, series files and databases of this node that have damage.", gauge, func(f *figures) float64 { return float64(len(f.heal.Waiting)) }),
+		newMetric("healed_parts_total", "Those that were fetched from another node.", counter, func(f *figures) float64 { return float64(f.heal.Healed) }),
+		newMetric("heal_failures_total", "Tries that failed.", counter, func(f *figures) float64 { return float64(f.heal.Failures) }),
+		newMetric("heal_bytes_total", "Bytes fetched for them.", counter, func(f *figures) float64 { return float64(f.heal.Fetched) }),
 		newMetric("refused_peers", "Nodes with which a connection was refused.", gauge, func(f *figures) float64 { return float64(f.refusals) }),
 	}
 }
@@ -73,7 +79,7 @@ func (n *Node) Collect(ch chan<- prometheus.Metric) {
 	f := &figures{
 		leads: n.replica.Leads(), term: r.Term, applied: r.Sequence, commit: r.Commit, index: r.Index, lag: n.lag().Seconds(),
 		elections: float64(r.Epochs), forwarded: float64(n.forwarded.Load()), transfers: float64(n.transferred.Load()),
-		log: n.log.Stats(), logMax: n.opt.LogMaxBytes, refusals: len(n.transport.Refusals()),
+		log: n.log.Stats(), logMax: n.opt.LogMaxBytes, refusals: len(n.transport.Refusals()), heal: n.healing().Status(),
 	}
 	for _, s := range n.members() {
 		if s.Suffrage == raft.Voter {

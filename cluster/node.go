@@ -17,6 +17,7 @@ import (
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/age"
 	"tsdbd/cluster/clock"
+	"tsdbd/cluster/heal"
 	"tsdbd/cluster/raftlog"
 	"tsdbd/cluster/replica"
 	"tsdbd/cluster/self"
@@ -64,6 +65,7 @@ type Node struct {
 		hasData  bool           // at the first start
 		transfer *admin.Transfer
 		store    *store.Store // nil until Start
+		healer   *heal.Healer // of the store
 		api      http.Handler // of requests that other nodes forward
 		backups  http.Handler
 		problem  string   // why the node is not where it should be
@@ -332,14 +334,16 @@ func (n *Node) Start(st *store.Store, api, backups http.Handler, h Hooks) error 
 	if err := n.replica.Start(st); err != nil {
 		return fmt.Errorf("start node: %w", err)
 	}
+	healer := n.newHealer(st)
 	n.mu.Lock()
-	n.mu.store, n.mu.api, n.mu.backups = st, api, backups
+	n.mu.store, n.mu.api, n.mu.backups, n.mu.healer = st, api, backups, healer
 	n.started = time.Now()
 	n.mu.Unlock()
 	n.running.Go(n.attend)
 	n.running.Go(n.watchLead)
 	n.running.Go(n.watchMembers)
 	n.running.Go(n.keepAge)
+	n.running.Go(func() { healer.Run(n.ctx) })
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"tsdbd/cluster/age"
 	"tsdbd/cluster/clock"
+	"tsdbd/cluster/heal"
 	"tsdbd/cluster/raftlog"
 	"tsdbd/cluster/self"
 	"tsdbd/cluster/transport"
@@ -55,6 +56,8 @@ type peerStatus struct {
 	Damage  string  `json:"damage"`  // why no other node may copy its state
 	Damaged int     `json:"damaged"` // files and databases with damage
 	Problem string  `json:"problem"`
+	// Parts are those of its data that have damage.
+	Parts []heal.Part `json:"parts,omitempty"`
 
 	age.Sighting                         // of this node
 	Seen         map[string]age.Sighting `json:"seen"`     // of the others, by id

@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/clock"
+	"tsdbd/cluster/heal"
 	"tsdbd/cluster/replica"
 	"tsdbd/cluster/self"
 )
@@ -35,7 +36,7 @@ func (n *Node) ownStatus() *peerStatus {
 	}
 	s.Runs, s.Ready, s.Leads, s.Applied, s.Lag = true, n.replica.Ready(), n.replica.Leads(), n.replica.Applied(), n.lag().Seconds()
 	d := n.opt.damage(st)
-	s.Refuses, s.Damage, s.Damaged = n.refuses(st), d.first, d.files
+	s.Refuses, s.Damage, s.Damaged, s.Parts = n.refuses(st), d.first, d.files, heal.Damaged(st, n.opt.Dir)
 	return s
 }
 
@@ -100,6 +101,11 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 	s.Problems = append(s.Problems, n.refusals()...)
 	if damage := own.Damage; damage != "" {
 		s.Problems = append(s.Problems, fmt.Sprintf("The data has damage, so no other node copies it: %s.", damage))
+	}
+	h := n.healing().Status()
+	s.Healing = &admin.Healing{Part: h.Part, From: h.From, Bytes: h.Bytes, TotalBytes: h.Of, Waiting: h.Waiting, Healed: h.Healed, Problem: h.Problem}
+	if h.Problem != "" {
+		s.Problems = append(s.Problems, fmt.Sprintf("Damage is not healed yet: %s.", h.Problem))
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"path"
 	"slices"
 	"strings"
@@ -14,10 +15,13 @@ import (
 
 	"tsdbd/backup"
 	"tsdbd/cluster/admin"
+	"tsdbd/cluster/heal"
 	"tsdbd/cluster/raftlog"
 	"tsdbd/cluster/self"
 	"tsdbd/cluster/statetransfer"
+	"tsdbd/shard/repair"
 	"tsdbd/store"
+	"tsdbd/transfer"
 )
 
 // damage is what is wrong with the files of a store. Its state must not be copied.
@@ -28,12 +32,13 @@ type damage struct {
 
 func damageOf(st *store.Store) damage {
 	s := st.State()
-	d := damage{files: len(s.Unopened) + len(s.Quarantined) + len(s.Damaged)}
+	lost := slices.DeleteFunc(s.Quarantined, func(q repair.Quarantined) bool { return q.Loss == repair.LossNone })
+	d := damage{files: len(s.Unopened) + len(lost) + len(s.Damaged)}
 	switch {
 	case len(s.Unopened) > 0:
 		d.first = s.Unopened[0].Error()
-	case len(s.Quarantined) > 0:
-		d.first = s.Quarantined[0].Path + " is in quarantine: " + s.Quarantined[0].Reason
+	case len(lost) > 0:
+		d.first = lost[0].Path + " is in quarantine: " + lost[0].Reason
 	case len(s.Damaged) > 0:
 		d.first = s.Damaged[0].Error()
 	}
@@ -129,9 +134,20 @@ type source struct {
 	err    error
 }
 
-// sources returns the nodes in the order in which their state is best copied: those
-// that follow first, the leader has enough to do.
+// sources returns the nodes from which the whole state can be copied, and why the others
+// cannot serve.
 func (n *Node) sources(ctx context.Context, peers []Peer) []source {
+	return n.sound(ctx, peers, func(s *peerStatus) error {
+		if s.Damage != "" {
+			return fmt.Errorf("it has damage: %s", s.Damage)
+		}
+		return nil
+	})
+}
+
+// sound returns the nodes in the order in which files are best copied from them: those
+// that follow first, the leader has enough to do. check says what is against one.
+func (n *Node) sound(ctx context.Context, peers []Peer, check func(s *peerStatus) error) []source {
 	answers := make(chan source, len(peers))
 	for _, p := range peers {
 		go func() {
@@ -144,10 +160,10 @@ func (n *Node) sources(ctx context.Context, peers []Peer) []source {
 				err = fmt.Errorf("it is in cluster %q, this node in %q", s.Cluster, n.identity().Cluster)
 			case s.State != self.Member:
 				err = errors.New("it needs the state of another node itself")
-			case s.Damage != "":
-				err = fmt.Errorf("it has damage: %s", s.Damage)
 			case !s.Ready:
 				err = errors.New("it has not caught up with the leader since its start")
+			default:
+				err = check(s)
 			}
 			answers <- source{p, s, err}
 		}()
@@ -313,4 +329,48 @@ func (n *Node) setProblem(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.mu.problem = text
+}
+
+// newHealer returns what fetches from other nodes what damage takes from this one.
+func (n *Node) newHealer(st *store.Store) *heal.Healer {
+	slow := *n.transport.Client()
+	slow.Transport = heal.Slow(slow.Transport)
+	return heal.New(heal.Options{
+		FS: n.fs, Dir: path.Join(n.opt.Dir, self.Dir, "heal"), Data: n.opt.Dir, Store: st, Logger: n.logger, Every: n.opt.ElectionTimeout / 2,
+		May:       func() bool { return n.replica.Ready() && !n.replica.Leads() && n.identity().State == self.Member },
+		Sources:   func(ctx context.Context, p heal.Part) ([]heal.Source, error) { return n.healers(ctx, p, &slow) },
+		CopyState: n.onTransferNeeded,
+	})
+}
+
+// healing returns the healer of the open store.
+func (n *Node) healing() *heal.Healer {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.mu.healer
+}
+
+// healers returns the nodes that have a part without damage, those that follow first.
+func (n *Node) healers(ctx context.Context, p heal.Part, client *http.Client) (out []heal.Source, err error) {
+	var errs []error
+	for _, s := range n.sound(ctx, n.knownPeers(), func(s *peerStatus) error {
+		switch {
+		case p.Unopened && s.Damage != "":
+			return fmt.Errorf("it has damage: %s", s.Damage)
+		case slices.Contains(s.Parts, p):
+			return fmt.Errorf("it has damage of %s too", p)
+		}
+		return nil
+	}) {
+		if s.err != nil {
+			errs = append(errs, fmt.Errorf("%s (%s): %w", s.Name, s.Address, s.err))
+			continue
+		}
+		c := n.clientOf(s.status.Address)
+		out = append(out, heal.Source{Name: s.status.Name, Client: &transfer.Client{URL: c.URL, HTTP: client}})
+	}
+	if len(out) == 0 {
+		err = errors.Join(append([]error{errors.New("no other node has it")}, errs...)...)
+	}
+	return out, err
 }

@@ -32,6 +32,7 @@ type Status struct {
 	LogBytes    int64     `json:"log_bytes"`
 	LogMaxBytes int64     `json:"log_max_bytes"`
 	Transfer    *Transfer `json:"transfer,omitempty"`
+	Healing     *Healing  `json:"healing,omitempty"`
 	Members     []Member  `json:"members"`
 	Problems    []string  `json:"problems"` // whole sentences
 	Notes       []string  `json:"notes"`    // sentences about what works and could be better
@@ -42,6 +43,17 @@ type Transfer struct {
 	From       string `json:"from"` // name
 	Bytes      int64  `json:"bytes"`
 	TotalBytes int64  `json:"total_bytes"` // 0: not known yet
+}
+
+// Healing is what a node fetches from others because its own has damage, and what it has fetched.
+type Healing struct {
+	Part       string   `json:"part,omitempty"` // such as "shard 7", "" if nothing is fetched now
+	From       string   `json:"from,omitempty"` // name
+	Bytes      int64    `json:"bytes"`
+	TotalBytes int64    `json:"total_bytes"`
+	Waiting    []string `json:"waiting"` // parts that have damage
+	Healed     int64    `json:"healed"`  // parts, since the start
+	Problem    string   `json:"problem,omitempty"`
 }
 
 // Member is a node that belongs to the cluster, as the answering node sees it.
