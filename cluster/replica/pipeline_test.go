@@ -50,7 +50,7 @@ func TestPipelineWithoutReader(t *testing.T) {
 				t.Fatalf("answer %d is %d for %d", term, a.Response().Term, a.Request().Term)
 			}
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("a message waits for a reader of the answers")
 	}
 	if err := p.Close(); err != nil {
@@ -63,7 +63,7 @@ func twoTransports(t *testing.T) (transports [2]*raft.NetworkTransport) {
 	t.Helper()
 	for i := range transports {
 		var err error
-		if transports[i], err = raft.NewTCPTransport("127.0.0.1:0", nil, 1, 30*time.Second, io.Discard); err != nil {
+		if transports[i], err = raft.NewTCPTransport("127.0.0.1:0", nil, 1, 10*time.Minute, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = transports[i].Close() })
