@@ -36,8 +36,8 @@
 //
 //	following -> beginning   raft says that this node leads
 //	beginning -> leading     the barrier is applied, and the term is the same as before
-//	beginning -> following   the barrier fails, or nothing is applied for long: then
-//	                         another node is asked to lead
+//	beginning -> following   one of Options.Heirs takes the lead; the barrier fails, or
+//	                         nothing is applied for long: then another node is asked to
 //	leading   -> ending      raft says that this node does not lead, or leads in
 //	                         another term; a proposal fails; nothing is applied for
 //	                         long; a write to the disk hangs; apply meets a group that
