@@ -27,6 +27,7 @@ type Settings struct {
 	Pretty          bool   // indents json
 	Plot            bool   // draws numbers over time
 	ReadOnly        bool   // has the server refuse what changes something
+	Partial         bool   // answers from what damage has left
 	ChunkSize       int    // rows of a part of an answer
 }
 
@@ -158,6 +159,9 @@ func (s *Session) send(ctx context.Context, text string, params url.Values, medi
 	}
 	if s.ReadOnly {
 		params.Set("read_only", "true")
+	}
+	if s.Partial {
+		params.Set("partial", "true")
 	}
 	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {media}}
 	resp, err := s.Client.Do(ctx, http.MethodPost, "/query", params, header, strings.NewReader(url.Values{"q": {text}}.Encode()))

@@ -42,6 +42,7 @@ Examples:
 			&cli.StringFlag{Name: "out", Destination: &out, Usage: "write answers to `FILE`, not to standard output"},
 			&cli.BoolFlag{Name: "pretty", Destination: &s.Pretty, Usage: "indent json"},
 			&cli.BoolFlag{Name: "read-only", Destination: &s.ReadOnly, Usage: "have the server refuse what changes something"},
+			&cli.BoolFlag{Name: "partial", Destination: &s.Partial, Usage: "answer from what is left where damage has taken points"},
 			&cli.BoolFlag{Name: "plot", Destination: &s.Plot, Usage: "draw numbers over time"},
 		}),
 		Action: action(func(ctx context.Context, c *cli.Command, statements []string, stdout, stderr io.Writer) (err error) {

@@ -40,6 +40,10 @@ func TestQuery(t *testing.T) {
 	f("┼", "-plot", "SELECT usage FROM cpu")
 	f("using database demo\n", "use demo", "SHOW MEASUREMENTS")
 
+	if out, _, err := tsdbd(t, "query", "-host", s.URL, "-db", "demo", "-partial", "SELECT usage INTO x FROM cpu"); err == nil || !strings.Contains(out, "SELECT INTO takes no partial=true") {
+		t.Errorf("-partial is not sent: %v\n%s", err, out)
+	}
+
 	file := filepath.Join(t.TempDir(), "cpu.parquet")
 	f("", "-format", "parquet", "-out", file, "SELECT usage FROM cpu GROUP BY host")
 	b, err := os.ReadFile(file)
