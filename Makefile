@@ -87,7 +87,7 @@ cluster-long: ## the other tests of clusters, longer than make test has them, ha
 		-leak-rounds=20 -behind-mib=200 -slow-time=10s -upgrade
 
 cluster-five: ## five nodes, of which two fail at a time, by kills, stops, power cuts, full disks, disks that hang and cuts of the network; as root
-	$(CLUSTER) -nodes=5 -run '^Test(Chaos|Failover|DeposedLeader|Founding|LeaderWithoutSpace|Rejoin|RollingRestart|StrongReads|PositionReads)$$' -chaos-rounds=50
+	$(CLUSTER) -nodes=5 -run '^Test(Chaos|Failover|DeposedLeader|Founding|LeaderWithoutSpace|MostDisksFull|OneNodeIsBack|Rejoin|RollingRestart|StrongReads|PositionReads)$$' -chaos-rounds=50
 
 cluster-rejoin: ## a node copies 50 million rows under load and is killed 20 times meanwhile
 	$(CLUSTER) -run '^TestRejoin$$' -rejoin-rows=50000000 -rejoin-kills=20
