@@ -24,6 +24,7 @@ type pipeline struct {
 	answers chan raft.AppendFuture
 	end     func() // of pass and notify
 	hangs   func() bool
+	commit  func() uint64
 	news    chan struct{} // of notify: more is committed
 
 	mu struct {
@@ -34,14 +35,14 @@ type pipeline struct {
 
 func newPipeline(p raft.AppendPipeline, c *contact) *pipeline {
 	stop := make(chan struct{})
-	out := &pipeline{AppendPipeline: p, answers: make(chan raft.AppendFuture), hangs: c.hangs, news: make(chan struct{}, 1)}
+	out := &pipeline{AppendPipeline: p, answers: make(chan raft.AppendFuture), hangs: c.hangs, commit: c.commit, news: make(chan struct{}, 1)}
 	c.pipelines.Store(out, nil)
 	out.end = sync.OnceFunc(func() {
 		c.pipelines.Delete(out)
 		close(stop)
 	})
 	go out.pass(stop)
-	go out.notify(stop, c.commit)
+	go out.notify(stop)
 	return out
 }
 
@@ -58,7 +59,11 @@ func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.App
 	if n := len(args.Entries); n > 0 {
 		p.mu.next.PrevLogEntry, p.mu.next.PrevLogTerm = args.Entries[n-1].Index, args.Entries[n-1].Term
 	}
-	return p.AppendPipeline.AppendEntries(args, resp)
+	f, err := p.AppendPipeline.AppendEntries(args, resp)
+	if args.LeaderCommitIndex < p.commit() {
+		signal(p.news) // tell may have met the message before
+	}
+	return f, err
 }
 
 // tellAfter is how long nothing more may be committed before a message says what is. The
@@ -66,7 +71,7 @@ func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.App
 const tellAfter = time.Millisecond
 
 // notify tells the other node what is committed.
-func (p *pipeline) notify(stop <-chan struct{}, committed func() uint64) {
+func (p *pipeline) notify(stop <-chan struct{}) {
 	quiet := time.NewTimer(tellAfter)
 	defer quiet.Stop()
 	for {
@@ -74,7 +79,7 @@ func (p *pipeline) notify(stop <-chan struct{}, committed func() uint64) {
 		case <-p.news:
 			quiet.Reset(tellAfter)
 		case <-quiet.C:
-			p.tell(committed())
+			p.tell()
 		case <-stop:
 			return
 		}
@@ -83,12 +88,13 @@ func (p *pipeline) notify(stop <-chan struct{}, committed func() uint64) {
 
 // tell sends a message that says what is committed, unless the latest one says it, or
 // entries up to there are still to come.
-func (p *pipeline) tell(commit uint64) {
+func (p *pipeline) tell() {
 	if p.hangs() {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	commit := p.commit()
 	if next := &p.mu.next; next.LeaderCommitIndex < commit && next.PrevLogEntry >= commit {
 		next.LeaderCommitIndex = commit
 		args := *next
