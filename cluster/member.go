@@ -16,6 +16,7 @@ import (
 
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/self"
+	"tsdbd/meta"
 	"tsdbd/transfer"
 )
 
@@ -28,7 +29,9 @@ type joinRequest struct {
 	Former  []string `json:"former"` // ids that the node has given up
 	Joined  bool     `json:"joined"` // the cluster has had the node with this id
 	Ask     bool     `json:"ask"`    // only whether it would be taken
-	Passed  bool     `json:"passed"` // by a node that does not lead: it is not passed on again
+	// LogFormat is the newest form of the log that the program of the node reads.
+	LogFormat byte `json:"log_format"`
+	Passed    bool `json:"passed"` // by a node that does not lead: it is not passed on again
 }
 
 // attend has the node become the member that it is to be: it joins, tells its new
@@ -145,6 +148,7 @@ func (n *Node) removed(id string) error {
 // askMembers sends a join request to the nodes that may be members until one has
 // answered for the leader.
 func (n *Node) askMembers(ctx context.Context, i *self.Identity, request joinRequest) error {
+	request.LogFormat = n.opt.LogFormat
 	var addresses []string
 	if _, address := n.leader(); address != "" {
 		addresses = append(addresses, address)
@@ -261,6 +265,8 @@ func (n *Node) join(ctx context.Context, request *joinRequest) error {
 			}
 		}
 		switch {
+		case max(request.LogFormat, 1) < n.logFormat():
+			return refuse(http.StatusConflict, "%s runs a program that reads the log up to format %d, and the cluster writes format %d: start it with the program of the other nodes", request.Name, max(request.LogFormat, 1), n.logFormat())
 		case here < 0 && request.Joined:
 			return refuse(http.StatusGone, "%s was removed from the cluster", request.Name)
 		case request.Ask, here >= 0 && string(servers[here].Address) == request.Address:
@@ -383,6 +389,40 @@ func find(servers []raft.Server, name string) (raft.Server, error) {
 	}
 	slices.Sort(names)
 	return raft.Server{}, refuse(http.StatusBadRequest, "no member has the name %q: the members are %s", name, strings.Join(names, ", "))
+}
+
+// logFormat returns in which form the cluster writes its log, as far as this node knows.
+func (n *Node) logFormat() byte {
+	if st := n.current(); st != nil {
+		return max(st.Catalog().LogFormat, 1)
+	}
+	return 1
+}
+
+// finishUpgrade has the log be written in the newest form that all members read, and
+// returns it. Every member must answer: what it reads is not known otherwise.
+func (n *Node) finishUpgrade(ctx context.Context) (format byte, err error) {
+	return format, n.change(func(rf *raft.Raft) error {
+		servers, err := n.configuration(rf)
+		if err != nil {
+			return err
+		}
+		at := n.reach(ctx, servers)
+		format = n.opt.LogFormat
+		for _, s := range servers {
+			p := at[s.ID]
+			if p == nil {
+				return refuse(http.StatusConflict, "%s cannot be reached at %s, so it is not known what it reads: start it, or run tsdbd cluster remove %s", self.NameOf(s.ID), s.Address, self.NameOf(s.ID))
+			}
+			format = min(format, max(p.LogFormat, 1))
+		}
+		if format <= n.logFormat() {
+			format = n.logFormat()
+			return nil
+		}
+		n.logger.Info("log is written in a newer form", "format", format)
+		return n.current().Apply(ctx, meta.SetLogFormat{Format: format})
+	})
 }
 
 // setVote gives a member a vote, or takes it.
@@ -528,7 +568,7 @@ func (n *Node) operate(r *http.Request) (any, error) {
 		return n.passOperation(r, operation)
 	}
 	name := r.FormValue("name")
-	if name == "" && operation != "verify" && operation != "transfer-leader" {
+	if name == "" && !slices.Contains([]string{"verify", "transfer-leader", "finish-upgrade"}, operation) {
 		return nil, refuse(http.StatusBadRequest, "name the member: name=n3")
 	}
 	switch operation {
@@ -543,6 +583,9 @@ func (n *Node) operate(r *http.Request) (any, error) {
 	case "transfer-leader":
 		leader, err := n.transferLeader(r.Context(), name)
 		return map[string]string{"leader": leader}, err
+	case "finish-upgrade":
+		format, err := n.finishUpgrade(r.Context())
+		return map[string]byte{"format": format}, err
 	case "verify":
 		return n.verify(r)
 	}
@@ -576,10 +619,10 @@ func (n *Node) Handler() http.Handler {
 		switch {
 		case ok && r.Method == http.MethodGet && operation == "status":
 			answer(w, n.statusWith(r.Context()), nil)
-		case ok && r.Method == http.MethodPost && slices.Contains([]string{"add", "remove", "transfer-leader", "verify"}, operation):
+		case ok && r.Method == http.MethodPost && slices.Contains([]string{"add", "remove", "transfer-leader", "verify", "finish-upgrade"}, operation):
 			n.serveOperation(w, r)
 		default:
-			fail(w, refuse(http.StatusNotFound, "no such request: GET status, POST verify, add, remove, transfer-leader"))
+			fail(w, refuse(http.StatusNotFound, "no such request: GET status, POST verify, add, remove, transfer-leader, finish-upgrade"))
 		}
 	})
 }

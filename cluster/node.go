@@ -282,6 +282,7 @@ func (n *Node) openReplica() error {
 	n.replica, err = replica.New(replica.Options{
 		ID: raft.ServerID(n.identity().ID), Log: n.log, Transport: transport.NewNetwork(n.transport, n.meet),
 		ElectionTimeout: n.opt.ElectionTimeout, LogMaxBytes: n.opt.LogMaxBytes,
+		Format: n.logFormat, NewestFormat: n.opt.LogFormat,
 		Logger: n.logger, Heirs: n.onElected,
 		OnLead: n.onLead, OnMark: n.onMark,
 		OnTransferNeeded: n.onTransferNeeded, OnFatal: n.onFatal,

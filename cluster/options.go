@@ -10,6 +10,7 @@ import (
 	"net"
 	"time"
 
+	"tsdbd/cluster/replica"
 	"tsdbd/cluster/self"
 	"tsdbd/cluster/transport"
 	"tsdbd/internal/vfs"
@@ -44,9 +45,12 @@ type Options struct {
 	Store store.Options
 
 	Version string // of the program
-	Logger  *slog.Logger
-	FS      vfs.FS // default vfs.OS
-	Now     func() time.Time
+	// LogFormat is the newest form of the log that the program reads; default
+	// replica.Format. Tests stand in for other programs.
+	LogFormat byte
+	Logger    *slog.Logger
+	FS        vfs.FS // default vfs.OS
+	Now       func() time.Time
 
 	// Resolve, Dial and Listen replace the network; see transport.Options.
 	Resolve func(address string) string
@@ -64,6 +68,7 @@ func (o *Options) setDefaults() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.LogFormat = cmp.Or(o.LogFormat, replica.Format)
 	if o.FS == nil {
 		o.FS = vfs.OS
 	}

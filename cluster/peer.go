@@ -44,6 +44,8 @@ type peerStatus struct {
 	HasData bool   `json:"has_data"`
 	Founder string `json:"founder"`
 	Voter   bool   `json:"voter"` // it is to have a vote
+
+	LogFormat byte `json:"log_format"` // the newest form of the log that its program reads
 	// With which members the cluster was founded.
 	Seats []self.Seat `json:"seats,omitempty"`
 
@@ -205,7 +207,7 @@ func (n *Node) peerHandler() http.Handler {
 	mux.HandleFunc("GET "+pathPrefix+"sums", n.serveSums)
 	mux.HandleFunc("POST "+pathPrefix+"removed", func(w http.ResponseWriter, r *http.Request) { answer(w, struct{}{}, n.removed(r.FormValue("id"))) })
 	mux.HandleFunc("POST "+pathPrefix+"join", n.serveJoin)
-	for _, operation := range []string{"add", "remove", "transfer-leader", "verify", "promote"} {
+	for _, operation := range []string{"add", "remove", "transfer-leader", "verify", "promote", "finish-upgrade"} {
 		mux.HandleFunc("POST "+pathPrefix+operation, n.serveOperation)
 	}
 	mux.HandleFunc(pathPrefix+"api/tsdbd/backup", func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ func (n *Node) ownStatus() *peerStatus {
 	n.mu.Lock()
 	s := &peerStatus{
 		Name: n.opt.Name, Address: n.opt.address(), Version: n.opt.Version,
-		HasData: n.mu.hasData, Founder: n.opt.founder(), Voter: n.opt.Voter, Problem: n.mu.problem,
+		HasData: n.mu.hasData, Founder: n.opt.founder(), Voter: n.opt.Voter, LogFormat: n.opt.LogFormat, Problem: n.mu.problem,
 		Now: n.opt.Now().UnixMicro(), Clock: n.mu.clock.Text, ClockWrong: n.mu.clock.Wrong,
 	}
 	if i := n.mu.identity; i != nil {

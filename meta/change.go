@@ -59,6 +59,7 @@ func commandOf(name string) (reflect.Type, bool) {
 		CreateSubscription{},
 		DropSubscription{},
 		AcceptLoss{},
+		SetLogFormat{},
 	} {
 		if t := reflect.TypeOf(cmd); t.Name() == name {
 			return t, true

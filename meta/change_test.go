@@ -46,6 +46,7 @@ func everyCommand() []Command {
 		CreateSubscription{Database: "d", RetentionPolicy: "rp", Subscription: Subscription{"s", "ANY", []string{"udp://h:1"}}},
 		DropSubscription{Database: "d", RetentionPolicy: "rp", Name: "s"},
 		AcceptLoss{[]AcceptedLoss{{Shard: 7, Range: model.TimeRange{Min: -5, Max: 9}, File: "1.tsm"}}},
+		SetLogFormat{2},
 	}
 }
 
@@ -73,7 +74,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%T with more behind: %v", cmd, err)
 		}
 	}
-	if len(kinds) != 23 {
+	if len(kinds) != 24 {
 		t.Errorf("%d kinds of commands", len(kinds))
 	}
 	if *update {

@@ -29,6 +29,9 @@ type Data struct {
 	Databases []*Database // in order of creation
 	Users     []*User     // in order of creation
 
+	// LogFormat is the form in which the log of a cluster is written; 0: the first.
+	LogFormat uint8 `json:",omitempty"`
+
 	// AcceptedLosses are those of queries that do not fail.
 	AcceptedLosses []AcceptedLoss `json:",omitempty"`
 

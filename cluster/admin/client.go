@@ -54,6 +54,14 @@ func (c *Client) TransferLeader(ctx context.Context, name string) (string, error
 	return answer.Leader, err
 }
 
+// FinishUpgrade has the log be written in the newest form that all nodes read, and returns
+// it.
+func (c *Client) FinishUpgrade(ctx context.Context) (format int, err error) {
+	var answer struct{ Format int }
+	err = c.post(ctx, "finish-upgrade", nil, &answer)
+	return answer.Format, err
+}
+
 // post sends a request that changes the cluster to the first node that answers.
 // It is sent once: the second node could not know what the first has done.
 func (c *Client) post(ctx context.Context, path string, params url.Values, to any) error {

@@ -39,7 +39,7 @@ func (r *Replica) apply(l *raft.Log) {
 		return
 	}
 	start := time.Now()
-	h, body, err := parseGroup(l.Data)
+	h, body, err := parseGroup(l.Data, r.opt.NewestFormat)
 	if err != nil {
 		r.fail(fmt.Errorf("apply entry %d of the replicated log: %w", l.Index, err))
 		return

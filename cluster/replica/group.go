@@ -9,11 +9,15 @@ import (
 	"tsdbd/internal/binio"
 )
 
+// Format is the newest form of entries of the log that this program reads. Whoever makes a
+// newer one raises it, and writes that one where Options.Format allows it.
+const Format = 1
+
 // A group is the data of one entry of raft's log (uv = unsigned varint):
 //
-//	version u8 | kind u8 | term uv | number uv | body
+//	format u8 | kind u8 | term uv | number uv | body
 //
-// term is the term of the epoch that proposed the group, number counts the groups of a
+// format is that in which the cluster writes its log. term is the term of the epoch that proposed the group, number counts the groups of a
 // process. The body of kind 1 is
 //
 //	records uv, per record: length u32, bytes
@@ -21,29 +25,28 @@ import (
 // with the records of package entry, of sequence 0. The body of kind 2, a mark, is its
 // id.
 const (
-	groupVersion = 1
 	groupEntries = 1
 	groupMark    = 2
 )
 
 // header is what a group begins with.
 type header struct {
-	kind         byte
+	format, kind byte
 	term, number uint64
 }
 
 func appendHeader(dst []byte, h header) []byte {
-	dst = append(dst, groupVersion, h.kind)
+	dst = append(dst, h.format, h.kind)
 	dst = binary.AppendUvarint(dst, h.term)
 	return binary.AppendUvarint(dst, h.number)
 }
 
 // countEntries returns how many sequences an entry of raft's log takes.
-func countEntries(l *raft.Log) uint64 {
+func countEntries(l *raft.Log, newest byte) uint64 {
 	if l.Type != raft.LogCommand {
 		return 0
 	}
-	h, body, err := parseGroup(l.Data)
+	h, body, err := parseGroup(l.Data, newest)
 	if err != nil || h.term != l.Term || h.kind != groupEntries {
 		return 0
 	}
@@ -51,14 +54,14 @@ func countEntries(l *raft.Log) uint64 {
 	return uint64(d.Count(4))
 }
 
-// parseGroup returns the header of a group and its body.
-func parseGroup(b []byte) (header, []byte, error) {
+// parseGroup returns the header of a group and its body, if the program reads its format.
+func parseGroup(b []byte, newest byte) (header, []byte, error) {
 	d := binio.NewDecoder(b)
-	version := d.Byte()
-	if d.Err() == nil && version != groupVersion {
-		return header{}, nil, fmt.Errorf("its version %d is not known, this program knows %d: another node runs a newer one", version, groupVersion)
+	format := d.Byte()
+	if d.Err() == nil && (format == 0 || format > newest) {
+		return header{}, nil, fmt.Errorf("its format %d is not known, this program reads up to %d: upgrade this node", format, newest)
 	}
-	h := header{kind: d.Byte(), term: d.Uvarint(), number: d.Uvarint()}
+	h := header{format: format, kind: d.Byte(), term: d.Uvarint(), number: d.Uvarint()}
 	if err := d.Err(); err != nil {
 		return header{}, nil, err
 	}

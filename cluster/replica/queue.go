@@ -63,7 +63,8 @@ type epoch struct {
 	done chan struct{} // closed when raft has answered all proposals
 
 	// Only the goroutine that forms groups uses it.
-	known entry.Definitions
+	known  entry.Definitions
+	format byte // of the next group
 
 	mu struct {
 		sync.Mutex
@@ -79,7 +80,7 @@ type epoch struct {
 }
 
 func newEpoch(term uint64) *epoch {
-	e := &epoch{term: term, done: make(chan struct{})}
+	e := &epoch{term: term, format: 1, done: make(chan struct{})}
 	e.mu.flights = make(map[uint64]*group)
 	e.mu.notEmpty.L, e.mu.notFull.L, e.mu.empty.L = &e.mu, &e.mu, &e.mu
 	return e
@@ -149,7 +150,7 @@ func (e *epoch) take() []*request {
 // form makes the requests a group under way. It returns nil if the epoch is over; the
 // requests are answered then.
 func (e *epoch) form(taken []*request, number uint64) *group {
-	h := header{kind: groupEntries, term: e.term, number: number}
+	h := header{format: e.format, kind: groupEntries, term: e.term, number: number}
 	g := &group{number: number, requests: taken}
 	if q := taken[0]; q.entry == nil {
 		h.kind = groupMark

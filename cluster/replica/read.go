@@ -119,7 +119,7 @@ func (r *Replica) checkFlushed(first uint64) error {
 		if err := r.opt.Log.GetLog(index, &l); err != nil {
 			return fmt.Errorf("count the entries of the replicated log: %w", err)
 		}
-		sequence += countEntries(&l)
+		sequence += countEntries(&l, r.opt.NewestFormat)
 	}
 	if sequence < r.floor {
 		return fmt.Errorf("the files of this node have entries up to %d, those before entry %d of the log end at %d: %w", r.floor, first, sequence, raftlog.ErrCommitted)

@@ -73,7 +73,7 @@ func (l *Recorded) Replay(fn func(*entry.Entry) error) error {
 		if e.Type != raft.LogCommand {
 			continue
 		}
-		h, body, err := parseGroup(e.Data)
+		h, body, err := parseGroup(e.Data, Format)
 		if err == nil && h.term == e.Term { // the fence
 			err = r.follow(h, body, 0)
 		}

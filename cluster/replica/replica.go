@@ -54,6 +54,11 @@ type Options struct {
 	LogMaxBytes     int64 // of log that is kept for others; default 1 GiB
 	DecoderBytes    int64 // of series and layouts that the decoder remembers; default 256 MiB
 	Logger          *slog.Logger
+	// Format returns in which form the cluster writes its log; default 1. A node with a newer
+	// program holds newer forms back until all can read them.
+	Format func() byte
+	// NewestFormat is the newest form that the program reads; default is the constant Format.
+	NewestFormat byte
 	// Heirs returns voters that are to lead instead of this node, the best first. It is
 	// asked when this node is elected, before it takes entries.
 	Heirs func() []raft.Server
@@ -84,6 +89,12 @@ func (o *Options) setDefaults() {
 	}
 	if o.DecoderBytes <= 0 {
 		o.DecoderBytes = 256 << 20
+	}
+	if o.Format == nil {
+		o.Format = func() byte { return 1 }
+	}
+	if o.NewestFormat == 0 {
+		o.NewestFormat = Format
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

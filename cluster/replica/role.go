@@ -211,6 +211,7 @@ func (r *Replica) propose(e *epoch, futures chan<- raft.ApplyFuture) {
 		if taken == nil {
 			return
 		}
+		e.format = r.opt.Format()
 		g := e.form(taken, r.number.Add(1))
 		if g == nil {
 			return

@@ -50,6 +50,8 @@ func clusterCommand() *cli.Command {
   add NAME               give a node a vote that holds a copy without one, or
                          take the vote with -voter=false. A new node joins by
                          itself: start it with -cluster-join
+  finish-upgrade         after all nodes run a new version: write the log in
+                         the newest form that all of them read
   leave -data DIR        make the directory of a node that does not run one of
                          a server that is alone, with all that its log has, or
                          with what it has up to -until
@@ -74,10 +76,10 @@ Examples:
 			&cli.Uint64Flag{Name: "until", Destination: &ask.until, Usage: "of leave: leave out the entries of the log behind `SEQUENCE`, which cannot be applied"},
 			&cli.BoolFlag{Name: "voter", Destination: &ask.voter, Value: true, Usage: "of add: with a vote, or without one (-voter=false)"},
 		}, clientFlags(&ask.login, defaultHost)...),
-		ShellComplete: complete("status", "verify", "transfer-leader", "remove", "add", "leave"),
+		ShellComplete: complete("status", "verify", "transfer-leader", "remove", "add", "finish-upgrade", "leave"),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, _ io.Writer) error {
 			if len(rest) == 0 {
-				return usageError(c, "cluster takes what to do: status, verify, transfer-leader, remove, add or leave")
+				return usageError(c, "cluster takes what to do: status, verify, transfer-leader, remove, add, finish-upgrade or leave")
 			}
 			what, names := rest[0], rest[1:]
 			switch {
@@ -106,13 +108,19 @@ Examples:
 				if err = client.Add(ctx, name, ask.voter); err == nil {
 					_, err = fmt.Fprintln(stdout, name, map[bool]string{true: "has a vote", false: "holds a copy without a vote"}[ask.voter])
 				}
+			case what == "finish-upgrade" && len(names) == 0:
+				format, err := client.FinishUpgrade(ctx)
+				if err == nil {
+					_, err = fmt.Fprintf(stdout, "the log is written in format %d, which all nodes read\n", format)
+				}
+				return err
 			case what == "leave" && len(names) == 0 && ask.dir != "":
 				return leave(ctx, ask.dir, ask.until, stdout)
 			case what == "leave":
 				return usageError(c, "cluster leave takes -data, the directory of a node that does not run")
 			case what == "remove" || what == "add":
 				return usageError(c, "cluster %s takes the name of one node", what)
-			case what == "status" || what == "verify" || what == "transfer-leader":
+			case what == "status" || what == "verify" || what == "transfer-leader" || what == "finish-upgrade":
 				return usageError(c, "unexpected argument %q", name)
 			default:
 				return usageError(c, "cluster does not know %q", what)

@@ -126,6 +126,8 @@ func newFakeNode(t *testing.T) *fakeNode {
 			answer = n.verify
 		case "transfer-leader":
 			answer = map[string]string{"leader": "n2"}
+		case "finish-upgrade":
+			answer = map[string]int{"format": 2}
 		}
 		if err := json.NewEncoder(w).Encode(answer); err != nil {
 			t.Error(err)
@@ -325,6 +327,7 @@ func TestClusterChanges(t *testing.T) {
 	}
 	f("n2 leads", "transfer-leader?", "transfer-leader")
 	f("n2 leads", "transfer-leader?name=n2", "transfer-leader", "n2")
+	f("the log is written in format 2, which all nodes read", "finish-upgrade?", "finish-upgrade")
 	f("n3 is no member any more", "remove?name=n3", "remove", "n3")
 	f("n3 has a vote", "add?name=n3&voter=true", "add", "n3")
 	f("n3 holds a copy without a vote", "add?name=n3&voter=false", "add", "-voter=false", "n3")
@@ -334,7 +337,7 @@ func TestClusterChanges(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"cluster takes what to do: status, verify, transfer-leader, remove, add or leave", nil},
+		{"cluster takes what to do: status, verify, transfer-leader, remove, add, finish-upgrade or leave", nil},
 		{`cluster does not know "list"`, []string{"list"}},
 		{`unexpected argument "n1"`, []string{"status", "n1"}},
 		{`unexpected argument "n1 n2"`, []string{"transfer-leader", "n1", "n2"}},
