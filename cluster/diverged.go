@@ -22,7 +22,7 @@ var errDiffer = errors.New("the other nodes have not the same content, so none o
 
 // diverged has the node copy the state of the others if they have applied the entry with
 // which this one ends: a majority of the voters, with the same content. This node may be
-// the only one that is sound. If there is no majority, the entry may be at fault, and the
+// the only one that is sound, so what it has is set aside. If there is no majority, the entry may be at fault, and the
 // node ends.
 func (n *Node) diverged(cause error) {
 	applied := n.replica.Applied()
@@ -35,7 +35,7 @@ func (n *Node) diverged(cause error) {
 			err := n.agree(n.ctx, s.Address)
 			switch {
 			case err == nil:
-				n.onTransferNeeded(fmt.Sprintf("a majority has applied what this node cannot apply: %v", cause))
+				n.copyState(fmt.Sprintf("a majority has applied what this node cannot apply: %v", cause), true)
 				return
 			case errors.Is(err, errDiffer):
 				n.ask(errors.Join(cause, err))

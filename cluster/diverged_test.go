@@ -45,6 +45,9 @@ func TestDiverged(t *testing.T) {
 		n, _ := s.now()
 		return n != nil && n.identity().ID != id && n.identity().Joined
 	})
+	if _, err := os.Stat(filepath.Join(s.dir, "set-aside-1", "cluster", "log")); err != nil {
+		t.Errorf("what n3 had is not set aside: %v", err)
+	}
 	g.voters("n1", "n2", "n3")
 	g.write("n1", "d", 100, 100)
 	g.equal("n1", "n2", "n3")

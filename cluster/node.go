@@ -53,7 +53,8 @@ type Node struct {
 	endLead context.CancelFunc // onLead's
 	sums    sums
 	ages    *age.Table
-	aside   string // where Open has moved what the node had, or ""
+	aside   string      // where Open has moved what the node had, or ""
+	doubt   atomic.Bool // the cluster has gone on with an old copy: what this node has may be nowhere else
 
 	giveAgain time.Time // giveWay's: not before
 
@@ -363,9 +364,17 @@ func (n *Node) ask(err error) {
 }
 
 // onTransferNeeded is called when the node cannot follow the log.
-func (n *Node) onTransferNeeded(reason string) {
+func (n *Node) onTransferNeeded(reason string) { n.copyState(reason, n.doubt.Load()) }
+
+// copyState has the server open the node again, which then copies the state of another
+// one. With keep, what the node has is set aside.
+func (n *Node) copyState(reason string, keep bool) {
 	n.logger.Warn("the node must copy the state of another one", "reason", reason)
-	if err := n.needTransfer(reason); err != nil {
+	note := n.needTransfer
+	if keep {
+		note = n.giveUp
+	}
+	if err := note(reason); err != nil {
 		n.ask(err)
 		return
 	}

@@ -37,7 +37,7 @@ func (n *Node) greet(h transport.Hello) error {
 func (n *Node) meet(h transport.Hello) error {
 	said := age.Sighting{Age: h.Age, Process: h.Process}
 	if err := n.ages.Note(h.ID, said); err != nil {
-		if n.ages.FirstRefusal(h.ID, said) {
+		if n.ages.Refuse(h.ID, said) {
 			n.logger.Error("a node is refused, its directory is an old copy", "node", h.Name, "id", h.ID, "err", err)
 		}
 		return fmt.Errorf("%s is refused: %w", h, err)
@@ -57,8 +57,11 @@ func (n *Node) hear(s *peerStatus) {
 		return
 	}
 	said := age.Sighting{Age: s.Age, Process: s.Process}
-	if err := n.ages.Note(s.ID, said); err != nil && s.Ready {
+	if err := n.ages.Note(s.ID, said); err != nil && !s.Ready {
+		n.ages.Refuse(s.ID, said)
+	} else if err != nil {
 		n.logger.Error("the cluster has gone on with an old copy of a node: acknowledged points may be only here", "node", s.Name, "id", s.ID, "err", err)
+		n.doubt.Store(true)
 		n.ages.Take(s.ID, said)
 	}
 	for id, seen := range s.Seen {
@@ -79,11 +82,16 @@ func (n *Node) hear(s *peerStatus) {
 func (n *Node) contradicted(cause error) {
 	reason := fmt.Sprintf("the cluster has gone on without what this node knows to be acknowledged (%v)", cause)
 	n.logger.Error("acknowledged points may be only on this node, which no longer takes part", "node", n.opt.Name, "reason", reason)
-	if err := n.log.Set(contradictionKey, []byte(reason[:min(len(reason), 1<<10)])); err != nil {
+	if err := n.contradict(reason); err != nil {
 		n.ask(errors.Join(cause, err))
 		return
 	}
 	n.ask(fmt.Errorf("%w: %s", ErrReopen, reason))
+}
+
+// contradict notes in the log why the node must take no part with it.
+func (n *Node) contradict(reason string) error {
+	return n.log.Set(contradictionKey, []byte(reason[:min(len(reason), 1<<10)]))
 }
 
 // checkCopy asks the other nodes whether the directory of this one is an old copy. If it is,
@@ -92,10 +100,10 @@ func (n *Node) contradicted(cause error) {
 // id only when it gets another one. If they never have one, the directory is as it was, and
 // an administrator can choose.
 func (n *Node) checkCopy(ctx context.Context) (reason string, err error) {
-	contradiction, err := n.log.Get(contradictionKey)
+	contradiction, known := n.log.Get(contradictionKey)
+	n.ages.Acquit()
 	for told := ""; ; {
-		n.ages.Acquit()
-		if err == nil {
+		if known == nil {
 			n.ages.Accuse(string(contradiction))
 		}
 		sources := n.sources(ctx, n.knownPeers())
@@ -108,6 +116,10 @@ func (n *Node) checkCopy(ctx context.Context) (reason string, err error) {
 			return reason, nil
 		case reason != told:
 			told = reason
+			// Who accuses may be gone at the next start.
+			if err := n.contradict(reason); err != nil {
+				return "", err
+			}
 			n.logger.Error("the node takes no part, and waits until the others have a leader", "node", n.opt.Name, "reason", reason)
 			n.setProblem(fmt.Sprintf("%s: it waits until the others have a leader, sets the directory aside and joins again", reason))
 		}
@@ -141,6 +153,10 @@ func (n *Node) keepAge() {
 		}
 		if reason := n.ages.Accused(); reason != "" {
 			n.logger.Error("the directory of the node is an old copy, the node no longer takes part", "node", n.opt.Name, "reason", reason)
+			if err := n.contradict(reason); err != nil {
+				n.ask(err)
+				return
+			}
 			n.ask(fmt.Errorf("%w: %s", ErrReopen, reason))
 			return
 		}

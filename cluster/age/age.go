@@ -26,13 +26,16 @@ var (
 type Sighting struct {
 	Age     uint64 `json:"age"`
 	Process uint64 `json:"process"`
+	// Copied says that an old copy has come under the id, so that no other process counts
+	// any more: each start of the copy raises its age.
+	Copied bool `json:"copied,omitempty"`
 }
 
 // OlderThan reports whether a node that says s has an older copy of the directory of one
 // that has said seen. An age is given once: another process that says it has a copy. What
 // one process says may arrive late, by less than an interval.
 func (s Sighting) OlderThan(seen Sighting) bool {
-	return s.Age > 0 && (s.Age+1 < seen.Age || s.Age <= seen.Age && s.Process != seen.Process)
+	return s.Age > 0 && (s.Age+1 < seen.Age || s.Process != seen.Process && (seen.Copied || s.Age <= seen.Age))
 }
 
 // Table is the age of this node, and what the others have said of theirs.
@@ -123,11 +126,29 @@ func (a *Table) Note(id string, said Sighting) error {
 	if said.OlderThan(seen) {
 		return fmt.Errorf("its directory is an old copy: it has the age %d now, and was seen with the age %d before", said.Age, seen.Age)
 	}
-	if said.Age > seen.Age && id != "" {
+	same := said.Process == seen.Process
+	said.Copied = said.Copied || same && seen.Copied
+	if id != "" && (said.Age > seen.Age || same && said.Copied && !seen.Copied) {
+		said.Age = max(said.Age, seen.Age)
 		a.mu.seen[id], a.mu.unsaved = said, true
 		signal(a.News)
 	}
 	return nil
+}
+
+// Refuse notes that a node with an old copy has come under an id. It returns whether it is
+// the first time that this process has.
+func (a *Table) Refuse(id string, said Sighting) (first bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if seen := a.mu.seen[id]; !seen.Copied {
+		seen.Copied = true
+		a.mu.seen[id], a.mu.unsaved = seen, true
+		signal(a.News)
+	}
+	first = a.mu.refused[id].Process != said.Process
+	a.mu.refused[id] = said
+	return first
 }
 
 func signal(c chan struct{}) {
@@ -143,15 +164,6 @@ func (a *Table) Take(id string, said Sighting) {
 	defer a.mu.Unlock()
 	a.mu.seen[id], a.mu.unsaved = said, true
 	signal(a.News)
-}
-
-// FirstRefusal reports whether a refusal was not logged yet.
-func (a *Table) FirstRefusal(id string, said Sighting) (first bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	first = a.mu.refused[id].Process != said.Process
-	a.mu.refused[id] = said
-	return first
 }
 
 // Save makes durable what the members have said.
@@ -200,7 +212,6 @@ func (a *Table) Acquit() {
 }
 
 // Accused returns why this directory is an old copy, or "".
-// Accuse notes why this directory is an old copy.
 func (a *Table) Accused() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
