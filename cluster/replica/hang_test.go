@@ -75,3 +75,24 @@ func TestDiskHangs(t *testing.T) {
 		}
 	}
 }
+
+// TestProbe has the disk of a leader hang that stores nothing: the others follow it. Once a
+// write waits there, which the server tells, they do not.
+func TestProbe(t *testing.T) {
+	disks := make([]*vfstest.Hanging, 3)
+	c := newNodes(t, 3, func(i int) vfs.FS {
+		disks[i] = &vfstest.Hanging{FS: vfstest.New()}
+		return disks[i]
+	}, nil)
+	t.Cleanup(func() { // before the nodes are closed
+		for _, d := range disks {
+			d.Release()
+		}
+	})
+	old := c.leader()
+	old.fs.(*vfstest.Hanging).Hang()
+	eventually(t, "another leader", func() bool {
+		old.replica.Probe()
+		return c.leader() != old
+	})
+}
