@@ -97,7 +97,7 @@ func TestHeals(t *testing.T) {
 			change(t, filepath.Join(s.dir, "db-1", "series", "series.log"), func(b []byte) []byte { return make([]byte, len(b)) })
 		}, 1},
 		{"series cut", func() {
-			change(t, filepath.Join(s.dir, "db-1", "series", "series.log"), func(b []byte) []byte { return b[:len(b)-30] })
+			change(t, filepath.Join(s.dir, "db-1", "series", "series.log"), func(b []byte) []byte { return b[:len(b)/2] }) // the last block may be series without rows
 		}, 1},
 		{"missing series", func() { must(t, os.RemoveAll(filepath.Join(s.dir, "db-1", "series"))) }, 1},
 		{"a missing database", func() { must(t, os.RemoveAll(filepath.Join(s.dir, "db-1"))) }, -1},
