@@ -61,7 +61,7 @@ func (s *Server) startNode() error {
 	if s.node == nil {
 		return nil
 	}
-	passed := newPassedHandler(s.own, s.node, int64(s.config.HTTP.MaxBodyMemory))
+	passed := newPassedHandler(timelySelf{s.own, s.timely()}, s.node, int64(s.config.HTTP.MaxBodyMemory))
 	api := s.handler.Forwarded()
 	ofNodes := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, passedPrefix) {
@@ -91,11 +91,11 @@ func (s *Server) inputWriter() input.Writer {
 	if s.node == nil {
 		return s.own
 	}
-	return s.passer()
+	return s.passer(s.own)
 }
 
-func (s *Server) passer() *passer {
-	return &passer{Writer: s.own, node: s.node, catalog: s.store.Catalog}
+func (s *Server) passer(own input.Writer) *passer {
+	return &passer{Writer: own, node: s.node, catalog: s.store.Catalog}
 }
 
 // apiNode is the node for the API.
@@ -114,7 +114,7 @@ func (s *Server) apiCluster() httpapi.Cluster {
 	if s.node == nil {
 		return nil
 	}
-	return apiNode{s.node, s.passer()}
+	return apiNode{s.node, s.passer(timelySelf{s.own, s.timely()})}
 }
 
 // nodeHealth is the health of the store and of the node.

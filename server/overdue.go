@@ -40,6 +40,17 @@ func (w timely) WriteExemplars(ctx context.Context, db string, list []model.Exem
 	return k, o, nil
 }
 
+// timelySelf writes as timely, and makes databases that are not there.
+type timelySelf struct {
+	selfWriter
+	timely timely
+}
+
+// Write implements input.Writer. It may return an *point.OverdueError.
+func (w timelySelf) Write(ctx context.Context, db, rp string, batch *point.Batch) error {
+	return w.timely.Write(ctx, db, rp, batch)
+}
+
 // within runs a write, for as long as the limit in the time of the caller.
 func (w timely) within(write func() error) (err error) {
 	if w.limit <= 0 {

@@ -305,12 +305,12 @@ func (h *passedHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // write writes the rows of a request.
-func (h *passedHandler) write(w http.ResponseWriter, r *http.Request, db, rp string) error {
+func (h *passedHandler) write(w http.ResponseWriter, r *http.Request, db, rp string) (failed error) {
 	message, err := h.bodies.Read(w, r, maxPassedBytes)
 	if err != nil {
 		return &leaderError{err.Error()}
 	}
-	defer message.Release()
+	defer func() { point.WhenEnded(failed, message.Release) }()
 	table, err := h.writer.Table(db)
 	if err != nil {
 		return err
@@ -327,10 +327,12 @@ func (h *passedHandler) write(w http.ResponseWriter, r *http.Request, db, rp str
 		batch = new(point.Batch)
 	}
 	defer func() {
-		if cap(batch.Values) <= passedBytes/8 {
-			batch.Reset()
-			h.batches.Put(batch)
-		}
+		point.WhenEnded(failed, func() {
+			if cap(batch.Values) <= passedBytes/8 {
+				batch.Reset()
+				h.batches.Put(batch)
+			}
+		})
 	}()
 	if err := m.Decode(table, batch); err != nil {
 		return err

@@ -266,7 +266,7 @@ func (s *Server) openAPI() (err error) {
 	s.onClose(quiet(s.backups.Close))
 	o := httpapi.Options{
 		Mounts: s.mounts(), Cluster: s.apiCluster(),
-		Writer: timely{s.engine, time.Duration(c.HTTP.WriteTimeout), &s.overdue, s.log}, Query: s.executor, PromQL: s.promql, Delete: s.store.Delete, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
+		Writer: s.timely(), Query: s.executor, PromQL: s.promql, Delete: s.store.Delete, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
 		Registry: s.registry, Logger: s.log, Version: s.Version, Limits: httpLimits(c),
 		AuthEnabled: c.HTTP.AuthEnabled, PingAuth: c.HTTP.PingAuthEnabled, AllowedOrigins: c.HTTP.AllowedOrigins, AllowedHosts: c.HTTP.AllowedHosts,
 		Realm: c.HTTP.Realm, SharedSecret: c.HTTP.SharedSecret.Reveal(), Pprof: c.HTTP.PprofEnabled, Bind: c.HTTP.BindAddress,
@@ -294,6 +294,11 @@ func (s *Server) openAPI() (err error) {
 	s.handler = httpapi.New(o)
 	s.onClose(quiet(s.handler.Close))
 	return nil
+}
+
+// timely returns the writer of HTTP requests.
+func (s *Server) timely() timely {
+	return timely{s.engine, time.Duration(s.config.HTTP.WriteTimeout), &s.overdue, s.log}
 }
 
 // mounts returns the handlers of other packages.
