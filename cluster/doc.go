@@ -15,8 +15,8 @@
 // early enough, its own is damaged, or an entry contradicts its state, notes that it
 // needs a transfer and asks for a restart (Restart). It then takes part under a new id:
 // what it has forgotten, it has never acknowledged under that id. Nodes notice one that
-// was started with an old copy of its directory (age.go); what it had is set aside
-// (aside.go).
+// was started with an old copy of its directory (oldcopy.go, cluster/age); what it had is
+// set aside.
 //
 // Package cluster/replica replicates the entries, cluster/raftlog keeps the log,
 // cluster/transport connects nodes, and cluster/statetransfer copies states. A Node is
