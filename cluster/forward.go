@@ -287,7 +287,8 @@ func (n *Node) Ask(address string, w http.ResponseWriter, r *http.Request) error
 	r.Header.Set(wholeHeader, "true")
 	_, leader := n.leader()
 	_, err := n.forwardTo(w, r, address, leader == address, &relay.Body{ReadCloser: r.Body}, func(answer *http.Response) error {
-		if answer.StatusCode >= http.StatusInternalServerError {
+		switch code := answer.StatusCode; {
+		case code >= http.StatusInternalServerError, code == http.StatusUnauthorized, code == http.StatusForbidden: // it may not know the user yet
 			return refuse(answer.StatusCode, "the node at %s cannot answer", address)
 		}
 		return nil
@@ -309,6 +310,11 @@ type lead struct {
 // leadOf returns a context that ends when another node than that at an address leads,
 // or none is known for an election timeout.
 func (n *Node) leadOf(address string) context.Context {
+	if _, now := n.leader(); now != "" && now != address {
+		ctx, end := context.WithCancel(n.ctx)
+		end()
+		return ctx
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.mu.lead == nil || n.mu.lead.address != address {

@@ -199,6 +199,7 @@ func (h *Handler) elsewhere(w *response, r *request, place query.Place, level st
 			return false, badRequest(fmt.Sprintf("invalid %s: %q", positionHeader, text))
 		}
 		forward, behind, err = h.caughtUp(r, position, level)
+		forward = forward || place == byRows && behind > 0 // its users may be old
 	}
 	if forward && refusal != nil {
 		return false, refusal
@@ -278,7 +279,7 @@ func (h *Handler) leadershipLost(failed error) error {
 func (h *Handler) mayForward(r *request) bool { return !r.forwarded && !h.opt.Cluster.Leads() }
 
 // whole reports whether the body of a request is there to be sent.
-func (r *request) whole() bool { return r.form != nil || r.received.n == 0 }
+func (r *request) whole() bool { return r.form != nil || r.received.n.Load() == 0 }
 
 // forward has the leader answer a request. The answer has the leader's headers.
 func (h *Handler) forward(w *response, r *request) error {

@@ -104,7 +104,7 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, forwarded bool)
 		}
 		took := time.Since(begin)
 		h.metrics.inFlight.Dec()
-		h.metrics.done(name, w.status, counted.n, w.bytes, took)
+		h.metrics.done(name, w.status, counted.n.Load(), w.bytes, took)
 		h.logAccess(name, req, w, id, took)
 		if cut {
 			panic(http.ErrAbortHandler) // the server closes the connection
@@ -174,12 +174,12 @@ func (h *Handler) recovered(w *response, r *http.Request, p any, id string, fail
 // countingBody counts the bytes of a request's body.
 type countingBody struct {
 	io.ReadCloser
-	n int64
+	n atomic.Int64
 }
 
 func (b *countingBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.n += int64(n)
+	b.n.Add(int64(n))
 	return n, err
 }
 

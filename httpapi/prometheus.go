@@ -103,11 +103,13 @@ func (m *remoteWrite) announce(w *response, left parsed) {
 
 // promRead answers remote read with samples or chunks.
 func (h *Handler) promRead(w *response, r *request) (err error) {
-	if h.opt.Cluster != nil && h.mayForward(r) { // and if that fails, it is answered here
-		if r.form, err = h.readRaw(w, r); err != nil {
-			return err
+	if h.opt.Cluster != nil && (r.form != nil || h.mayForward(r)) { // and if that fails, it is answered here
+		if r.form == nil {
+			if r.form, err = h.readRaw(w, r); err != nil {
+				return err
+			}
+			r.Header.Del("Content-Encoding")
 		}
-		r.Header.Del("Content-Encoding")
 		r.Body = io.NopCloser(bytes.NewReader(r.form.Bytes()))
 	}
 	return h.readSeries(w, r, func() ([]engine.Selection, answerSeries, error) {

@@ -186,7 +186,7 @@ func (h *Handler) store(w *response, r *request, t *target) (failed error) {
 		return policyError(err, t)
 	}
 	if points > 0 {
-		reason, dropped, err := h.writeBatch(r.Context(), w, t.db, rp, &s.batch)
+		reason, dropped, err := h.writeBatch(r.Context(), w, t.db, t.rp, &s.batch) // the leader knows the default best
 		if err != nil {
 			h.metrics.failed.Add(float64(points))
 			return policyError(err, t)

@@ -40,7 +40,7 @@ func sample(t testing.TB) *Data {
 		CreateSubscription{"metrics", "long", Subscription{"sub", "ALL", []string{"http://host:1"}}},
 		DropShardGroup{Database: "metrics", ID: 1, IfDuration: 3 * day},
 		CreateDownsample{"metrics", "autogen", "long", hour, []string{"mean", "max"}, "host = 'a'", 1700100000e9},
-		AcceptLoss{[]AcceptedLoss{{Range: model.AllTime, File: "000000000006.wal.damaged-279"}, {Shard: 2, Range: model.TimeRange{Min: 1700092800e9, Max: 1700179200e9 - 1}, File: "00000007.tsm"}}},
+		AcceptLoss{[]AcceptedLoss{{Range: model.AllTime, File: "000000000006.wal.damaged-279", ID: "000000000006.wal.damaged-279"}, {Shard: 2, Range: model.TimeRange{Min: 1700092800e9, Max: 1700179200e9 - 1}, File: "00000007.tsm", ID: "OM2QZ6DQ4QGTJDVVKPHDGLTAEP"}}},
 		CompleteWindows{12, 7, []ComputedWindows{{To: int64(hour)}, {Measurement: "cpu", To: int64(hour)}}},
 	} {
 		next, err := Apply(cmd, d)

@@ -2,7 +2,6 @@ package meta
 
 import (
 	"fmt"
-	"path"
 	"slices"
 
 	"tsdbd/model"
@@ -13,6 +12,7 @@ type AcceptedLoss struct {
 	Shard uint64 // 0: of the log, any shard
 	Range model.TimeRange
 	File  string // the name of what is in quarantine
+	ID    string // of the loss: another node has other losses, with files of the same names
 }
 
 // AcceptLoss accepts losses. Those that are accepted already are no error.
@@ -32,10 +32,9 @@ func (c AcceptLoss) apply(d *Data) (bool, error) {
 	return changed, nil
 }
 
-// Accepted reports whether the loss of a shard, or of the log, that a file in quarantine
-// stands for is accepted.
-func (d *Data) Accepted(shard uint64, file string) bool {
-	return slices.ContainsFunc(d.AcceptedLosses, func(l AcceptedLoss) bool { return l.Shard == shard && l.File == path.Base(file) })
+// Accepted reports whether a loss of a shard, or of the log, is accepted.
+func (d *Data) Accepted(shard uint64, id string) bool {
+	return slices.ContainsFunc(d.AcceptedLosses, func(l AcceptedLoss) bool { return l.Shard == shard && l.ID == id })
 }
 
 // forgetLosses drops the accepted losses of shards that are gone.

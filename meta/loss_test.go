@@ -7,25 +7,25 @@ import (
 	"tsdbd/model"
 )
 
-// TestAcceptLoss: a loss is accepted once, by its shard and file, until the shard is gone.
+// TestAcceptLoss: a loss is accepted once, by its id, until the shard is gone.
 func TestAcceptLoss(t *testing.T) {
 	d := mustApply(t, empty(), CreateDatabase{Name: "d"}, CreateShardGroups{Database: "d", Times: []int64{0, 1e18}})
-	one := AcceptLoss{[]AcceptedLoss{{Shard: 1, Range: model.TimeRange{Max: 9}, File: "7.tsm"}, {Range: model.AllTime, File: "6.wal.damaged-5"}}}
-	accepted := mustApply(t, d, one, AcceptLoss{[]AcceptedLoss{{Shard: 2, File: "7.tsm"}}})
+	one := AcceptLoss{[]AcceptedLoss{{Shard: 1, Range: model.TimeRange{Max: 9}, File: "7.tsm", ID: "a"}, {Range: model.AllTime, File: "6.wal.damaged-5", ID: "6.wal.damaged-5"}}}
+	accepted := mustApply(t, d, one, AcceptLoss{[]AcceptedLoss{{Shard: 2, File: "7.tsm", ID: "b"}}})
 	for _, c := range []struct {
 		shard uint64
-		file  string
+		id    string
 		want  bool
 	}{
-		{1, "/data/db-1/shard-1/quarantine/7.tsm", true},
-		{1, "/data/db-1/shard-1/quarantine/8.tsm", false},
-		{2, "q/7.tsm", true},
-		{3, "q/7.tsm", false},
-		{0, "wal/quarantine/6.wal.damaged-5", true},
+		{1, "a", true},
+		{1, "b", false}, // a file of the same name at another node, or at another time
+		{2, "b", true},
+		{3, "b", false},
+		{0, "6.wal.damaged-5", true},
 		{0, "", false},
 	} {
-		if got := accepted.Accepted(c.shard, c.file); got != c.want {
-			t.Errorf("%d %s: %v", c.shard, c.file, got)
+		if got := accepted.Accepted(c.shard, c.id); got != c.want {
+			t.Errorf("%d %s: %v", c.shard, c.id, got)
 		}
 	}
 	if len(d.AcceptedLosses) != 0 || mustApply(t, accepted, one) != accepted {

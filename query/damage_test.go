@@ -46,7 +46,7 @@ func TestDamagedTagKeys(t *testing.T) {
 // for what is left; the results then say so. Nothing is computed from it for good.
 func TestLosses(t *testing.T) {
 	store := sampleStore(t)
-	store.Lost = []scan.Loss{{Shard: 2, Range: model.TimeRange{Min: 1e18, Max: 2e18}, Path: "db-1/shard-2/quarantine/1.tsm"}}
+	store.Lost = []scan.Loss{{Shard: 2, Range: model.TimeRange{Min: 1e18, Max: 2e18}, Path: "db-1/shard-2/quarantine/1.tsm", ID: "1.tsm"}}
 	const lost = "points are missing in shard 2, 2001-09-09T01:46:40Z to 2033-05-18T03:33:20Z: damaged file set aside as db-1/shard-2/quarantine/1.tsm"
 	e := New(Options{Storage: store, Admin: store, Into: func(context.Context, *result.IntoBatch) error {
 		t.Error("rows were stored")
@@ -109,9 +109,9 @@ func TestAcceptLoss(t *testing.T) {
 	}
 	times := at.Group.TimeRange()
 	store.Lost = []scan.Loss{
-		{Shard: 2, Range: times, Path: "db-1/shard-2/quarantine/1.tsm"},
-		{Shard: 2, Range: times, Path: "db-1/shard-2/quarantine/MANIFEST", Deletes: true},
-		{Range: model.AllTime, Path: "wal/quarantine/6.wal.damaged-5"},
+		{Shard: 2, Range: times, Path: "db-1/shard-2/quarantine/1.tsm", ID: "1.tsm"},
+		{Shard: 2, Range: times, Path: "db-1/shard-2/quarantine/MANIFEST", ID: "MANIFEST", Deletes: true},
+		{Range: model.AllTime, Path: "wal/quarantine/6.wal.damaged-5", ID: "6.wal.damaged-5"},
 	}
 	e := newExecutor(store)
 	ask := func(q string) string {
@@ -162,7 +162,7 @@ func TestAcceptLoss(t *testing.T) {
 	if got := ask("SHOW SHARDS"); !strings.Contains(got, "accepted losses") || !strings.Contains(got, "6.wal.damaged-5") {
 		t.Errorf("SHOW SHARDS: %q", got)
 	}
-	store.Lost = append(store.Lost, scan.Loss{Shard: 2, Range: times, Path: "db-1/shard-2/quarantine/2.tsm"})
+	store.Lost = append(store.Lost, scan.Loss{Shard: 2, Range: times, Path: "db-1/shard-2/quarantine/2.tsm", ID: "2.tsm"})
 	if got := ask(all); !strings.HasPrefix(got, "error: ") {
 		t.Errorf("with another loss: %q", got)
 	}

@@ -24,7 +24,7 @@ func acceptLoss(catalog *meta.Data, storage scan.Storage, st *syntax.AcceptLoss)
 			all := syntax.AcceptLoss{Shard: l.Shard, Range: l.Range}
 			return nil, fmt.Errorf("the loss is of more times than the statement names, which would be: %s", all.String())
 		}
-		cmd.Losses = append(cmd.Losses, meta.AcceptedLoss{Shard: l.Shard, Range: l.Range, File: path.Base(l.Path)})
+		cmd.Losses = append(cmd.Losses, meta.AcceptedLoss{Shard: l.Shard, Range: l.Range, File: path.Base(l.Path), ID: l.ID})
 	}
 	if len(losses) == 0 {
 		return nil, fmt.Errorf("shard %d has lost nothing on this node", st.Shard)

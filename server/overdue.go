@@ -13,6 +13,9 @@ import (
 	"tsdbd/store"
 )
 
+// maxOverdue bounds the writes that go on without a client.
+const maxOverdue = 1000
+
 // timely is the writer of HTTP requests. A write that has not ended within a limit goes on,
 // and its client gets an *point.OverdueError: a disk may hang for ever.
 type timely struct {
@@ -21,6 +24,14 @@ type timely struct {
 	overdue *atomic.Int64 // writes that go on
 	logger  *slog.Logger
 }
+
+// stuckError refuses a write before it has begun.
+type stuckError string
+
+func (e stuckError) Error() string { return string(e) }
+
+// Temporary reports that to try again may help.
+func (stuckError) Temporary() bool { return true }
 
 // Write implements httpapi.Writer.
 func (w timely) Write(ctx context.Context, db, rp string, batch *point.Batch) error {
@@ -55,6 +66,9 @@ func (w timelySelf) Write(ctx context.Context, db, rp string, batch *point.Batch
 func (w timely) within(write func() error) (err error) {
 	if w.limit <= 0 {
 		return write()
+	}
+	if n := w.overdue.Load(); n >= maxOverdue {
+		return stuckError(fmt.Sprintf("%d writes have not ended within %s: the disk hangs, or the server is overloaded", n, w.limit))
 	}
 	var result error
 	var panicked any

@@ -28,7 +28,7 @@ func (v *View) Losses() (out []scan.Loss) {
 			continue
 		}
 		out = append(out, scan.Loss{
-			Shard: v.shard.id, Range: v.shard.times, Path: q.Path, Gone: q.Gone,
+			Shard: v.shard.id, Range: v.shard.times, Path: q.Path, ID: q.ID, Gone: q.Gone,
 			Deletes: q.Loss == repair.LossDeletes, Older: q.Loss == repair.LossNewest,
 		})
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -50,7 +51,7 @@ func (s *Store) State() figures.State {
 		Quarantined: s.quarantined(), LogDamage: slices.Clone(s.log.Damage()),
 	}
 	data := s.catalog.Data()
-	st.LogDamage = slices.DeleteFunc(st.LogDamage, func(d wal.Damage) bool { return data.Accepted(0, d.Quarantine) })
+	st.LogDamage = slices.DeleteFunc(st.LogDamage, func(d wal.Damage) bool { return data.Accepted(0, path.Base(d.Quarantine)) })
 	if p := s.failure.Load(); p != nil {
 		st.Failure = *p
 	}
@@ -94,7 +95,7 @@ func (s *Store) quarantined() (out []repair.Quarantined) {
 	data := s.catalog.Data()
 	for q, id := range s.quarantines() {
 		for _, f := range q.List() {
-			if !data.Accepted(id, f.Path) {
+			if !data.Accepted(id, f.ID) {
 				out = append(out, f)
 			}
 		}

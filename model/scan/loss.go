@@ -14,6 +14,7 @@ type Loss struct {
 	Shard uint64 // 0: of the log, any shard
 	Range model.TimeRange
 	Path  string // of the file that was set aside
+	ID    string // that no other loss has, of any node and any time
 	// Gone says that there was no file to set aside. Path and ".reason" name the
 	// text that says what is gone.
 	Gone bool

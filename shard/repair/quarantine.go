@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,8 +38,12 @@ const (
 // Rows reports whether answers lack points, or have some that were deleted.
 func (l Loss) Rows() bool { return l != LossNone && l != LossSeries }
 
-// lossPrefix begins the line of a reason file that names the loss.
-const lossPrefix = "Lost: "
+// lossPrefix begins the line of a reason file that names the loss, idPrefix the last one,
+// with an id that no other loss of any node has.
+const (
+	lossPrefix = "Lost: "
+	idPrefix   = "Id: "
+)
 
 // Quarantined is a file or directory in quarantine.
 type Quarantined struct {
@@ -46,7 +51,8 @@ type Quarantined struct {
 	Reason string // what was wrong with it, with the offset
 	Text   string // the whole reason, on one line
 	Loss   Loss
-	Gone   bool // there was nothing to move: the reason is all there is
+	ID     string // of the loss; the file's name if the reason has none
+	Gone   bool   // there was nothing to move: the reason is all there is
 }
 
 // Quarantine is the quarantine of a directory, as it was read last. It is safe
@@ -99,12 +105,15 @@ func (q *Quarantine) read() (found []Quarantined, err error) {
 		if err != nil {
 			text = []byte(err.Error())
 		}
-		f := Quarantined{Path: in + "/" + base, Loss: LossNone, Gone: !slices.Contains(names, base)}
+		f := Quarantined{Path: in + "/" + base, Loss: LossNone, ID: base, Gone: !slices.Contains(names, base)}
 		if strings.Contains(base, ".tsm") {
 			f.Loss = LossPoints
 		}
-		lines := strings.Split(string(text), "\n")
-		f.Reason, f.Text = lines[0], strings.Join(strings.Fields(string(text)), " ")
+		lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+		if id, ok := strings.CutPrefix(lines[len(lines)-1], idPrefix); ok {
+			f.ID, lines = id, lines[:len(lines)-1]
+		}
+		f.Reason, f.Text = lines[0], strings.Join(strings.Fields(strings.Join(lines, "\n")), " ")
 		for _, line := range lines {
 			if loss, ok := strings.CutPrefix(line, lossPrefix); ok {
 				f.Loss = Loss(loss)
@@ -174,7 +183,7 @@ func (q *Quarantine) add(did, name string, why error, loss Loss, effect string, 
 	from, in := q.dir+"/"+name, q.dir+"/"+QuarantineDir
 	to, err := q.freeName(in, path.Base(name))
 	if err == nil {
-		err = vfs.WriteFileAtomic(q.fs, in, to+reasonSuffix, fmt.Appendf(nil, "%v\n%s\n%s%s\n", why, effect, lossPrefix, loss))
+		err = vfs.WriteFileAtomic(q.fs, in, to+reasonSuffix, fmt.Appendf(nil, "%v\n%s\n%s%s\n%s%s\n", why, effect, lossPrefix, loss, idPrefix, rand.Text()))
 	}
 	if err == nil {
 		err = put(from, to)

@@ -33,6 +33,9 @@ func TestQuarantine(t *testing.T) {
 			t.Error("the file was not moved")
 		}
 	}
+	if l := q.List(); l[0].ID == "" || l[0].ID == l[1].ID || l[0].ID == "1.tsm" {
+		t.Errorf("two losses have the ids %q and %q", l[0].ID, l[1].ID)
+	}
 	put("sub/log", "keys")
 	if err := q.Copy("sub/log", why, LossNone, "Nothing is missing."); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ package loss
 
 import (
 	"log/slog"
+	"path"
 	"slices"
 	"sync/atomic"
 
@@ -48,7 +49,7 @@ func (l *Log) Read() {
 	}
 	var list []scan.Loss
 	for _, name := range names {
-		list = append(list, scan.Loss{Range: model.AllTime, Path: name})
+		list = append(list, scan.Loss{Range: model.AllTime, Path: name, ID: path.Base(name)})
 	}
 	l.list.Store(&list)
 }

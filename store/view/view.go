@@ -46,7 +46,7 @@ func (v *View) Losses() []scan.Loss {
 		out = append(out, s.Losses()...)
 	}
 	for i := range out {
-		out[i].Accepted = v.Accepted(out[i].Shard, out[i].Path)
+		out[i].Accepted = v.Accepted(out[i].Shard, out[i].ID)
 	}
 	return out
 }

@@ -27,7 +27,7 @@ func (v *view) Shards() []scan.Shard { return slices.Clone(v.shards) }
 func (v *view) Losses() []scan.Loss {
 	out := slices.Clone(v.store.Lost)
 	for i := range out {
-		out[i].Accepted = v.data.Accepted(out[i].Shard, out[i].Path)
+		out[i].Accepted = v.data.Accepted(out[i].Shard, out[i].ID)
 	}
 	return out
 }
