@@ -161,7 +161,7 @@ func TestAsk(t *testing.T) {
 		}
 	}
 	g.servers["n1"].setAPI(answer(http.StatusInternalServerError))
-	g.servers["n3"].setAPI(answer(http.StatusForbidden))
+	g.servers["n3"].setAPI(answer(http.StatusNotFound))
 	n2, _ := g.servers["n2"].now()
 	others := n2.Others()
 	if _, leader := n2.leader(); len(others) != 2 || others[0] != leader {
@@ -175,8 +175,12 @@ func TestAsk(t *testing.T) {
 	if w, err := ask(others[0]); err == nil || w.Body.Len() != 0 || len(w.Header()) != 0 {
 		t.Errorf("a node that has failed: %v, %d %v %q", err, w.Code, w.Header(), w.Body)
 	}
-	if w, err := ask(others[1]); err != nil || w.Code != http.StatusForbidden || w.Body.String() != "q of 403" || w.Header().Get("X-Answer") != "n2" {
+	if w, err := ask(others[1]); err != nil || w.Code != http.StatusNotFound || w.Body.String() != "q of 404" || w.Header().Get("X-Answer") != "n2" {
 		t.Errorf("a node that answers: %v, %d %v %q", err, w.Code, w.Header(), w.Body)
+	}
+	g.servers["n3"].setAPI(answer(http.StatusForbidden))
+	if w, err := ask(others[1]); err == nil || w.Body.Len() != 0 {
+		t.Errorf("a node that may not know the user yet: %v, %d %q", err, w.Code, w.Body)
 	}
 }
 

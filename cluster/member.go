@@ -517,6 +517,8 @@ func (n *Node) transferLeader(ctx context.Context, name string) (string, error) 
 			return refuse(http.StatusConflict, "%s has no vote: run tsdbd cluster add %s first", name, name)
 		case at == nil:
 			return refuse(http.StatusConflict, "%s cannot be reached at %s", name, s.Address)
+		case !at.Runs:
+			return refuse(http.StatusConflict, "%s is starting", name)
 		case compareFlaws(at, n.ownStatus()) > 0:
 			return refuse(http.StatusConflict, "%s must not lead while a better node can: %s", name, unfit(at))
 		}

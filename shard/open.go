@@ -82,8 +82,10 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 		s.mu.saved = true
 	}
 	left := strays.Dir{FS: s.fs, Path: dir, LogAfter: opt.LogAfter, Quarantine: s.quarantine, Logger: s.logger}
-	if err := left.Remove(m, changed); err != nil {
+	if err := left.Remove(m, changed); err != nil && opt.Renew == nil {
 		return nil, err
+	} else if err != nil { // the manifest is the new one: the next start removes them
+		s.logger.Warn("files that were replaced are left", "shard", s.id, "err", err)
 	}
 	s.index = index
 	s.closing, s.close = context.WithCancel(context.Background())

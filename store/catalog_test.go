@@ -76,7 +76,7 @@ func TestChangesWithoutCatalogFile(t *testing.T) {
 				t.Errorf("%s has %v", dir, names)
 			}
 		}
-		if q := again.quarantined(); len(q) != 0 {
+		if q := again.State().Quarantined; len(q) != 0 {
 			t.Errorf("quarantine %v", q)
 		}
 		again.must(again.Close())

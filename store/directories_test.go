@@ -175,7 +175,7 @@ func TestDropRefused(t *testing.T) {
 	if have := contents(fs, "/data/quarantine/db-1"); !maps.Equal(have, second) {
 		t.Errorf("in quarantine: %v", slices.Sorted(maps.Keys(have)))
 	}
-	if q := s.quarantined(); len(q) != 1 || q[0].Path != "/data/quarantine/db-1" {
+	if q := s.State().Quarantined; len(q) != 1 || q[0].Path != "/data/quarantine/db-1" {
 		t.Errorf("quarantine %v", q)
 	}
 	s.create("a")
@@ -210,7 +210,7 @@ func TestUnnamedDirectories(t *testing.T) {
 	if have := contents(fs, "/data/db-2/quarantine/shard-4"); !maps.Equal(have, shard) {
 		t.Errorf("shard in quarantine: %v", have)
 	}
-	q := s.quarantined()
+	q := s.State().Quarantined
 	if len(q) != 2 || !strings.Contains(q[0].Reason, "no record of a drop") {
 		t.Errorf("quarantine %v", q)
 	}
@@ -226,7 +226,7 @@ func TestUnnamedDirectories(t *testing.T) {
 		}
 	}
 	s.checkQuarantine()
-	if q := s.quarantined(); len(q) != 0 {
+	if q := s.State().Quarantined; len(q) != 0 {
 		t.Errorf("quarantine %v after it was cleared", q)
 	}
 	s.must(s.Close())
@@ -269,7 +269,7 @@ func TestStrayNames(t *testing.T) {
 					t.Errorf("%s is not in quarantine", name)
 				}
 			}
-			if q := s.quarantined(); len(q) != 1 || q[0].Path != aside {
+			if q := s.State().Quarantined; len(q) != 1 || q[0].Path != aside {
 				t.Errorf("quarantine %v", q)
 			}
 			if _, text := s.Health(); !strings.Contains(text, aside) {
@@ -339,7 +339,7 @@ func TestDropIsFinished(t *testing.T) {
 		for range 2 {
 			s = openTest(t, cut, testOptions(cut))
 			data := s.Catalog()
-			if q := s.quarantined(); len(q) != 0 {
+			if q := s.State().Quarantined; len(q) != 0 {
 				t.Fatalf("operation %d: quarantine %v", n, q)
 			}
 			for _, name := range cut.Files() {
@@ -384,7 +384,7 @@ func TestDropIsDurable(t *testing.T) {
 	cut := fs.CrashLocked(newTestRand(t, 1), 0)
 	s.must(s.Close())
 	s = openTest(t, cut, testOptions(cut))
-	if q := s.quarantined(); len(q) != 0 {
+	if q := s.State().Quarantined; len(q) != 0 {
 		t.Errorf("quarantine %v", q)
 	}
 	s.must(s.Close())

@@ -3,14 +3,12 @@ package store
 import (
 	"cmp"
 	"maps"
-	"path"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsdbd/shard/repair"
 	"tsdbd/store/figures"
-	"tsdbd/wal"
+	"tsdbd/store/loss"
 )
 
 // Figures returns what the store did since it was opened, and what it holds.
@@ -46,12 +44,11 @@ func (s *Store) Figures() figures.Figures {
 
 // State returns whether the store takes writes, and what is wrong with it.
 func (s *Store) State() figures.State {
+	data := s.catalog.Data()
 	st := figures.State{
 		DiskFull: s.space.Full(), Trouble: s.space.Trouble(), Catalog: s.catalog.Err(), Hangs: s.log.Stats().Hangs,
-		Quarantined: s.quarantined(), LogDamage: slices.Clone(s.log.Damage()),
+		Quarantined: loss.Standing(data, s.quarantines()), LogDamage: loss.StandingInLog(data, s.log.Damage()),
 	}
-	data := s.catalog.Data()
-	st.LogDamage = slices.DeleteFunc(st.LogDamage, func(d wal.Damage) bool { return data.Accepted(0, path.Base(d.Quarantine)) })
 	if p := s.failure.Load(); p != nil {
 		st.Failure = *p
 	}
@@ -87,18 +84,4 @@ func (s *Store) Describe(ch chan<- *prometheus.Desc) { figures.Describe(ch) }
 func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	f := s.Figures()
 	f.Collect(ch)
-}
-
-// quarantined returns the files and directories in quarantine whose loss nobody has
-// accepted.
-func (s *Store) quarantined() (out []repair.Quarantined) {
-	data := s.catalog.Data()
-	for q, id := range s.quarantines() {
-		for _, f := range q.List() {
-			if !data.Accepted(id, f.ID) {
-				out = append(out, f)
-			}
-		}
-	}
-	return out
 }

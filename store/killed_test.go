@@ -159,7 +159,7 @@ func cutAfterKill(t *testing.T, interval time.Duration, n int) bool {
 			t.Errorf("%s: %v", where[i], err)
 			continue
 		}
-		if q := s.quarantined(); len(q) > 0 {
+		if q := s.State().Quarantined; len(q) > 0 {
 			t.Errorf("%s: %v", where[i], q)
 		}
 		if interval == 0 {

@@ -85,7 +85,7 @@ func TestNamesBeforeRemoval(t *testing.T) {
 		cut := fs.CrashLocked(newTestRand(t, n), 0.5)
 		s.must(s.Close())
 		s = openTest(t, cut, testOptions(cut))
-		if got, q := len(s.read("a")), s.quarantined(); got != 3 || len(q) != 0 {
+		if got, q := len(s.read("a")), s.State().Quarantined; got != 3 || len(q) != 0 {
 			t.Fatalf("crash %d: %d points, want 3, quarantine %v", n, got, q)
 		}
 		s.must(s.Close())

@@ -43,7 +43,11 @@ func (s *Store) RenewShard(ctx context.Context, id uint64, fetch renewal.Fetch) 
 			if s.shard(id) != e || s.counters.Moves.Load() != moves || !errors.Is(s.writable(), ErrNotLeader) {
 				return fmt.Errorf("%w: it was dropped, series were moved, or this node leads", renew.ErrNotNow)
 			}
-			if err := s.flushAbove(ctx, e, 0); err != nil {
+			err := s.flushAbove(ctx, e, 0)
+			if _, dirty := e.FirstUnflushed(); err == nil && dirty { // putFiles gives the caches up
+				err = fmt.Errorf("%w: rows wait in memory", renew.ErrNotNow)
+			}
+			if err != nil {
 				return err
 			}
 			return s.putFiles(e, f)
@@ -54,23 +58,25 @@ func (s *Store) RenewShard(ctx context.Context, id uint64, fetch renewal.Fetch) 
 // flushAbove flushes a shard. In its sequences, what it writes begins behind above.
 // s.flushing is held.
 func (s *Store) flushAbove(ctx context.Context, e *shardEntry, above uint64) error {
-	if e.tries.pending == nil {
-		s.applying.Lock()
-		snap := e.Freeze(s.applying.sequence)
-		s.applying.Unlock()
-		if snap == nil {
-			return ctx.Err()
+	for range 2 { // a snapshot that waits has not what came since
+		if e.tries.pending == nil {
+			s.applying.Lock()
+			snap := e.Freeze(s.applying.sequence)
+			s.applying.Unlock()
+			if snap == nil {
+				break
+			}
+			snap.Above(above)
+			s.mu.Lock()
+			e.tries.pending = snap
+			s.mu.Unlock()
 		}
-		snap.Above(above)
-		s.mu.Lock()
-		e.tries.pending = snap
-		s.mu.Unlock()
+		s.flushLocked(ctx, e)
+		if e.tries.pending != nil {
+			return fmt.Errorf("flush shard %d: %w", e.ID(), cmp.Or(ctx.Err(), e.tries.failed))
+		}
 	}
-	s.flushLocked(ctx, e)
-	if e.tries.pending != nil {
-		return fmt.Errorf("flush shard %d: %w", e.ID(), cmp.Or(ctx.Err(), e.tries.failed))
-	}
-	return nil
+	return ctx.Err()
 }
 
 // putFiles puts files in the place of those of a shard whose caches are empty. The gate is held.

@@ -57,7 +57,7 @@ func TestReadFaults(t *testing.T) {
 			} else if text := diff(got, d.want); text != "" {
 				t.Errorf("read %d, of %s:\n%s", n, hit, text)
 			}
-			if q := s.quarantined(); len(q) > 0 {
+			if q := s.State().Quarantined; len(q) > 0 {
 				t.Errorf("read %d, of %s: set aside: %v", n, hit, q)
 			}
 			if err := s.Close(); err != nil {

@@ -230,6 +230,9 @@ func (c *contact) settle() {
 func (c *contact) alone(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if now := time.Now(); at.After(now) { // by the clock of another node
+		at = now
+	}
 	if c.mu.caught.IsZero() {
 		c.mu.caught = at
 	}
@@ -380,10 +383,13 @@ func (c *contact) applied() {
 	})
 }
 
-// commit returns the commit index.
-func (c *contact) commit() uint64 {
+// commit returns the commit index, 0 if it may be of a later term than term. Raft raises the
+// term first.
+func (c *contact) commit(term uint64) uint64 {
 	if r := c.raft.Load(); r != nil {
-		return r.CommitIndex()
+		if commit := r.CommitIndex(); r.CurrentTerm() == term {
+			return commit
+		}
 	}
 	return 0
 }

@@ -24,7 +24,7 @@ type pipeline struct {
 	answers chan raft.AppendFuture
 	end     func() // of pass and notify
 	hangs   func() bool
-	commit  func() uint64
+	commit  func(term uint64) uint64
 	news    chan struct{} // of notify: more is committed
 
 	mu struct {
@@ -60,7 +60,7 @@ func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.App
 		p.mu.next.PrevLogEntry, p.mu.next.PrevLogTerm = args.Entries[n-1].Index, args.Entries[n-1].Term
 	}
 	f, err := p.AppendPipeline.AppendEntries(args, resp)
-	if args.LeaderCommitIndex < p.commit() {
+	if args.LeaderCommitIndex < p.commit(args.Term) {
 		signal(p.news) // tell may have met the message before
 	}
 	return f, err
@@ -94,7 +94,7 @@ func (p *pipeline) tell() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	commit := p.commit()
+	commit := p.commit(p.mu.next.Term) // of a later term, the log may have other entries
 	if next := &p.mu.next; next.LeaderCommitIndex < commit && next.PrevLogEntry >= commit {
 		next.LeaderCommitIndex = commit
 		args := *next

@@ -307,6 +307,19 @@ func (r *Replica) TransferLeadership(ctx context.Context, id raft.ServerID) erro
 
 // handOver makes raft give the leadership to a voter.
 func (r *Replica) handOver(ctx context.Context, to raft.Server) error {
+	// Raft waits for ever for a node that does not answer, and takes no entry meanwhile.
+	for end := time.Now().Add(r.opt.ElectionTimeout); !r.contact.spokeSince(to.ID, time.Now().Add(-r.opt.ElectionTimeout)); {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.stop:
+			return errClosing
+		case <-time.After(lookEvery):
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%s does not answer", to.ID)
+		}
+	}
 	for {
 		err := r.ask(ctx, func() raft.Future { return r.raft.LeadershipTransferToServer(to.ID, to.Address) })
 		if !errors.Is(err, raft.ErrLeadershipTransferInProgress) {

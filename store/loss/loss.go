@@ -1,5 +1,5 @@
-// Package loss knows what the log of a store has lost to damage. What a shard has lost,
-// its quarantine says.
+// Package loss knows what the log of a store has lost to damage, and which losses nobody has
+// accepted. What a shard has lost, its quarantine says.
 package loss
 
 import (
