@@ -38,6 +38,7 @@ type Node struct {
 	lock   vfs.Lock
 
 	changing sync.Mutex // one change of the membership at a time
+	saving   sync.Mutex // held while the identity is written
 
 	transport *transport.Transport
 	http      *http.Server // of other nodes
@@ -161,18 +162,21 @@ func (n *Node) outside() bool {
 	return i == nil || i.State == self.Waiting
 }
 
-// setIdentity changes who the node is, durably.
+// setIdentity changes who the node is, durably. Others read who it was while it writes: a
+// disk may hang.
 func (n *Node) setIdentity(change func(i *self.Identity)) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.saving.Lock()
+	defer n.saving.Unlock()
 	next := self.Identity{}
-	if n.mu.identity != nil {
-		next = *n.mu.identity
+	if i := n.identity(); i != nil {
+		next = *i
 	}
 	change(&next)
 	if err := self.Write(n.fs, n.opt.Dir, &next); err != nil {
 		return err
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.mu.identity = &next
 	return nil
 }
