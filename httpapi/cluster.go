@@ -49,9 +49,8 @@ type Cluster interface {
 	// header of the answer, when that begins, the position and, for what only the leader
 	// does, on how many disks it is.
 	Stamp(leader bool) func(http.Header)
-	// Write writes a batch as Options.Writer does, at the leader if this node does not
-	// lead. It returns what Stamp adds there. Rows at point.NoTime get the time of the node
-	// that stores them.
+	// Write writes a batch as Options.Writer does, at the leader, and returns what Stamp adds
+	// there. Rows at point.NoTime get the leader's time.
 	Write(ctx context.Context, db, rp string, batch *point.Batch) (stamp http.Header, err error)
 }
 

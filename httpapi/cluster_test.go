@@ -300,6 +300,27 @@ func TestFollower(t *testing.T) {
 	f(ask("GET", "/query?q=SELECT+v+FROM+m", ""), "read", 200, "7")
 }
 
+// closed is a store that cannot open a database, as on a full disk.
+type closed struct{ *fakeStore }
+
+func (closed) Table(string) (*point.Table, error) { return nil, errors.New("no space left") }
+
+// TestWriteAtClosedDatabase: a write to a database that a follower cannot open goes to the
+// leader as it came.
+func TestWriteAtClosedDatabase(t *testing.T) {
+	own, leaders := newFakeStore(), newFakeStore()
+	own.create("d")
+	leaders.create("d")
+	leader := httpapi.New(httpapi.Options{Writer: leaders, Query: leaders, Cluster: &fakeCluster{leads: true, store: leaders}})
+	defer leader.Close()
+	of := &fakeCluster{leader: leader.Forwarded()}
+	h := httpapi.New(httpapi.Options{Writer: closed{own}, Query: own, Cluster: of})
+	defer h.Close()
+	if w := serve(h, "POST", "/write?db=d", strings.NewReader("m v=1 1")); w.Code != 204 || of.did() != "read, forward" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 // TestForwardedOnce: a request that reaches a node that does not lead either goes no
 // further.
 func TestForwardedOnce(t *testing.T) {

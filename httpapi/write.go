@@ -161,8 +161,10 @@ func (h *Handler) store(w *response, r *request, t *target) (failed error) {
 		return err // before a user can learn whether the database exists
 	}
 	if c := h.opt.Cluster; c != nil && !c.Leads() {
-		if _, err := h.opt.Writer.RetentionPolicy(t.db, t.rp); err != nil || r.forwarded {
-			return h.forward(w, r) // this node may not have them yet
+		_, unknown := h.opt.Writer.RetentionPolicy(t.db, t.rp)
+		_, closed := h.opt.Writer.Table(t.db)
+		if unknown != nil || closed != nil || r.forwarded {
+			return h.forward(w, r) // this node may not have them yet, or no room for them
 		}
 	}
 	table, err := h.seriesTable(r, t)

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 )
@@ -14,7 +15,17 @@ const unacknowledgedTimeout = 30 * time.Second
 
 func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 	d := net.Dialer{KeepAliveConfig: keepAlive, Control: controlSocket}
-	return d.DialContext(ctx, "tcp", address)
+	return dialOther(ctx, &d, address)
+}
+
+// dialOther refuses a connection to itself. The system makes one where it chooses for a
+// connection's own port the one of this machine that it goes to, and nobody listens there.
+func dialOther(ctx context.Context, d *net.Dialer, address string) (net.Conn, error) {
+	c, err := d.DialContext(ctx, "tcp", address)
+	if err == nil && c.LocalAddr().String() == c.RemoteAddr().String() {
+		return nil, errors.Join(errors.New("nobody listens there"), c.Close())
+	}
+	return c, err
 }
 
 func listenTCP(address string) (net.Listener, error) {
