@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"time"
@@ -107,13 +106,4 @@ func (s *Server) Stop(timeout time.Duration) error {
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill() // no harm when it has ended
 	<-s.done
-}
-
-// FreeAddress returns an address of this machine that nobody listens on.
-func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
