@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/exchange"
 	"tsdbd/inspect"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
@@ -31,7 +32,6 @@ import (
 	"tsdbd/store"
 	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
-	"tsdbd/transfer"
 )
 
 const week int64 = 7 * 24 * 3600 * 1_000_000_000
@@ -42,7 +42,7 @@ type server struct {
 	dir     string
 	handler *Handler
 	http    *httptest.Server
-	client  *transfer.Client
+	client  *exchange.Client
 	// fault, if set, may answer a request before the handler does.
 	fault atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
 }
@@ -68,7 +68,7 @@ func newServerIn(t testing.TB, dir string, opt HandlerOptions) *server {
 		}
 		s.handler.ServeHTTP(w, r)
 	}))
-	s.client = &transfer.Client{URL: s.http.URL}
+	s.client = &exchange.Client{URL: s.http.URL}
 	t.Cleanup(func() {
 		s.http.Close()
 		s.handler.Close()
@@ -130,10 +130,10 @@ func (s *server) someData(t testing.TB) {
 }
 
 // dump returns the points of a store, sorted.
-func dump(t testing.TB, src transfer.Source, f transfer.Filter) []string {
+func dump(t testing.TB, src exchange.Source, f exchange.Filter) []string {
 	t.Helper()
 	var b bytes.Buffer
-	n, err := transfer.Export(context.Background(), src, &b, transfer.ExportOptions{Filter: f, LinesOnly: true})
+	n, err := exchange.Export(context.Background(), src, &b, exchange.ExportOptions{Filter: f, LinesOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func same(t testing.TB, what string, got, want []string) {
 	}
 }
 
-func take(t testing.TB, s *server, dir string, f transfer.Filter) *Result {
+func take(t testing.TB, s *server, dir string, f exchange.Filter) *Result {
 	t.Helper()
 	res, err := Take(context.Background(), s.client, OpenRepository(vfs.OS, dir), TakeOptions{Filter: f})
 	if err != nil {
@@ -189,9 +189,9 @@ func TestPlace(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	s.apply(t, meta.CreateUser{Name: "u", Hash: "h", Admin: true})
-	want := dump(t, s, transfer.Filter{})
+	want := dump(t, s, exchange.Filter{})
 	dir, data := t.TempDir(), t.TempDir()
-	res := take(t, s, dir, transfer.Filter{})
+	res := take(t, s, dir, exchange.Filter{})
 	if res.Copied != res.Bytes || res.Bytes == 0 || res.Shards != 7 {
 		t.Errorf("%+v", res)
 	}
@@ -200,7 +200,7 @@ func TestPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "backup", dump(t, st, transfer.Filter{}), want)
+	same(t, "backup", dump(t, st, exchange.Filter{}), want)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestPlace(t *testing.T) {
 		}
 	}
 	back := openDir(t, data)
-	same(t, "restored", dump(t, back, transfer.Filter{}), want)
+	same(t, "restored", dump(t, back, exchange.Filter{}), want)
 	if l := back.Catalog().Lineage; l == m.Catalog.Lineage {
 		t.Errorf("the restored directory has the lineage %s of the one that was backed up", l)
 	}
@@ -239,7 +239,7 @@ func TestPlace(t *testing.T) {
 	if err := writeLines(back, "d", "", fmt.Sprintf("cpu,host=h1 usage=43 %d\nnew,a=b v=1 5\n", 10*week+1)); err != nil {
 		t.Fatal(err)
 	}
-	after := dump(t, back, transfer.Filter{})
+	after := dump(t, back, exchange.Filter{})
 	if len(after) != len(want)+1 || !slices.Contains(after, fmt.Sprintf("cpu,host=h1 usage=43 %d", 10*week+1)) {
 		t.Errorf("%d points after a write, had %d", len(after), len(want))
 	}
@@ -249,9 +249,9 @@ func TestPlaceUnderAnotherName(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	dir, data := t.TempDir(), t.TempDir()
-	take(t, s, dir, transfer.Filter{})
+	take(t, s, dir, exchange.Filter{})
 	r := OpenRepository(vfs.OS, dir)
-	opt := RestoreOptions{Filter: transfer.Filter{Database: "d", RetentionPolicy: "autogen"}, NewDatabase: "e", NewPolicy: "p"}
+	opt := RestoreOptions{Filter: exchange.Filter{Database: "d", RetentionPolicy: "autogen"}, NewDatabase: "e", NewPolicy: "p"}
 	if _, err := Place(context.Background(), r, data, opt); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestPlaceUnderAnotherName(t *testing.T) {
 	if d := back.Catalog(); len(d.Databases) != 1 || d.Database("e") == nil || d.Database("e").DefaultRetentionPolicy != "p" {
 		t.Errorf("%+v", d.Databases)
 	}
-	same(t, "renamed", dump(t, back, transfer.Filter{}), dump(t, s, opt.Filter))
+	same(t, "renamed", dump(t, back, exchange.Filter{}), dump(t, s, opt.Filter))
 }
 
 // TestIncremental copies only what is new.
@@ -267,13 +267,13 @@ func TestIncremental(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	dir := t.TempDir()
-	first := take(t, s, dir, transfer.Filter{})
-	want := dump(t, s, transfer.Filter{})
-	if again := take(t, s, dir, transfer.Filter{}); again.Copied != 0 || again.Bytes != first.Bytes {
+	first := take(t, s, dir, exchange.Filter{})
+	want := dump(t, s, exchange.Filter{})
+	if again := take(t, s, dir, exchange.Filter{}); again.Copied != 0 || again.Bytes != first.Bytes {
 		t.Errorf("nothing is new, copied %d of %d", again.Copied, again.Bytes)
 	}
 	s.write(t, "d", "", fmt.Sprintf("cpu,host=h1 usage=1 %d\n", 12*week))
-	more := take(t, s, dir, transfer.Filter{})
+	more := take(t, s, dir, exchange.Filter{})
 	if more.Copied == 0 || more.Copied > first.Bytes/4 {
 		t.Errorf("copied %d for one point, the whole is %d", more.Copied, more.Bytes)
 	}
@@ -296,7 +296,7 @@ func TestIncremental(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		points := dump(t, st, transfer.Filter{})
+		points := dump(t, st, exchange.Filter{})
 		if i < 2 {
 			same(t, n, points, want)
 		} else if len(points) != len(want)+1 {
@@ -384,7 +384,7 @@ func TestResume(t *testing.T) {
 		return false
 	}
 	s.fault.Store(&spy)
-	res := take(t, s, dir, transfer.Filter{})
+	res := take(t, s, dir, exchange.Filter{})
 	if have == 0 || res.Copied > res.Bytes-have || ranged.Load() == 0 {
 		t.Errorf("copied %d of %d, %d bytes were there, %d requests for a rest", res.Copied, res.Bytes, have, ranged.Load())
 	}
@@ -393,7 +393,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	same(t, "resumed", dump(t, st, transfer.Filter{}), dump(t, s, transfer.Filter{}))
+	same(t, "resumed", dump(t, st, exchange.Filter{}), dump(t, s, exchange.Filter{}))
 }
 
 // TestBadPart begins anew when the part of an object is not what it should be.
@@ -401,7 +401,7 @@ func TestBadPart(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	dir := t.TempDir()
-	m, err := begin(context.Background(), s.client, &transfer.Filter{}, false)
+	m, err := begin(context.Background(), s.client, &exchange.Filter{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +416,7 @@ func TestBadPart(t *testing.T) {
 	if err := end(context.Background(), s.client, m.Session); err != nil {
 		t.Fatal(err)
 	}
-	take(t, s, dir, transfer.Filter{})
+	take(t, s, dir, exchange.Filter{})
 	r := OpenRepository(vfs.OS, dir)
 	if _, m, err = r.Manifest(""); err != nil {
 		t.Fatal(err)
@@ -453,7 +453,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	dir := t.TempDir()
-	take(t, s, dir, transfer.Filter{})
+	take(t, s, dir, exchange.Filter{})
 	r := OpenRepository(vfs.OS, dir)
 	_, m, err := r.Manifest("")
 	if err != nil {
@@ -508,7 +508,7 @@ func TestFilters(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
 	shards := s.Catalog().Database("d").RetentionPolicy("autogen").ShardGroups
-	for name, f := range map[string]transfer.Filter{
+	for name, f := range map[string]exchange.Filter{
 		"database": {Database: `other "one"`},
 		"policy":   {Database: "d", RetentionPolicy: "long"},
 		"shard":    {Shards: []uint64{shards[1].Shards[0].ID}},
@@ -525,10 +525,10 @@ func TestFilters(t *testing.T) {
 			if len(want) == 0 {
 				t.Fatal("the filter chooses nothing")
 			}
-			same(t, name, dump(t, openDir(t, data), transfer.Filter{}), want)
+			same(t, name, dump(t, openDir(t, data), exchange.Filter{}), want)
 		})
 	}
-	for name, f := range map[string]transfer.Filter{
+	for name, f := range map[string]exchange.Filter{
 		"no such database": {Database: "x"}, "no such policy": {Database: "d", RetentionPolicy: "x"},
 		"policy alone": {RetentionPolicy: "long"}, "no such shard": {Shards: []uint64{999}},
 		"measurement": {Measurements: []string{"cpu"}},
@@ -605,7 +605,7 @@ func TestOneMoment(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		before := entries.Load()
-		res := take(t, s, dir, transfer.Filter{})
+		res := take(t, s, dir, exchange.Filter{})
 		if res.Sequence < last || res.Sequence == 0 {
 			t.Errorf("sequence %d after %d", res.Sequence, last)
 		}
@@ -616,7 +616,7 @@ func TestOneMoment(t *testing.T) {
 		}
 		counts := map[string][shards]int64{}
 		gone := map[string]int{}
-		for _, line := range dump(t, st, transfer.Filter{}) {
+		for _, line := range dump(t, st, exchange.Filter{}) {
 			var w, v, at int64
 			if _, err := fmt.Sscanf(line, "gone,w=%d v=%di %d", &w, &v, &at); err == nil {
 				gone[fmt.Sprint(v)]++
@@ -666,7 +666,7 @@ func TestOneMoment(t *testing.T) {
 func TestSessions(t *testing.T) {
 	s := newServer(t, HandlerOptions{Idle: 10 * time.Minute})
 	s.someData(t)
-	m, err := begin(context.Background(), s.client, &transfer.Filter{}, false)
+	m, err := begin(context.Background(), s.client, &exchange.Filter{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -695,7 +695,7 @@ func TestSessions(t *testing.T) {
 			t.Fatal("a silent session lives on")
 		}
 	}
-	var refusal *transfer.WriteError
+	var refusal *exchange.WriteError
 	if _, err := fetch(context.Background(), s.client, m.Session, m.objects()[0].Name, 0); !errors.As(err, &refusal) || refusal.Status != http.StatusGone {
 		t.Errorf("object of an ended session: %v", err)
 	}
@@ -709,13 +709,21 @@ func TestDroppedMeanwhile(t *testing.T) {
 	var once sync.Once
 	drop := func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Query().Has("object") {
-			once.Do(func() { s.apply(t, meta.DropDatabase{Name: "d"}) })
+			once.Do(func() {
+				dirs := func() int { found, _ := filepath.Glob(filepath.Join(s.dir, "db-*")); return len(found) }
+				before := dirs()
+				s.apply(t, meta.DropDatabase{Name: "d"})
+				// Until its files are gone, a backup may still have them.
+				for end := time.Now().Add(time.Minute); dirs() == before && time.Now().Before(end); {
+					time.Sleep(time.Millisecond)
+				}
+			})
 		}
 		return false
 	}
 	s.fault.Store(&drop)
 	dir := t.TempDir()
-	take(t, s, dir, transfer.Filter{})
+	take(t, s, dir, exchange.Filter{})
 	st, m, err := Open(OpenRepository(vfs.OS, dir), "")
 	if err != nil {
 		t.Fatal(err)
@@ -724,7 +732,7 @@ func TestDroppedMeanwhile(t *testing.T) {
 	if len(m.Catalog.Databases) != 1 {
 		t.Errorf("%d databases", len(m.Catalog.Databases))
 	}
-	same(t, "what is left", dump(t, st, transfer.Filter{}), []string{"m,t=1 v=1 1000"})
+	same(t, "what is left", dump(t, st, exchange.Filter{}), []string{"m,t=1 v=1 1000"})
 }
 
 func TestAuthorize(t *testing.T) {
@@ -735,12 +743,12 @@ func TestAuthorize(t *testing.T) {
 		return nil
 	}})
 	s.someData(t)
-	var refusal *transfer.WriteError
-	if _, err := begin(context.Background(), s.client, &transfer.Filter{}, false); !errors.As(err, &refusal) || refusal.Status != http.StatusUnauthorized {
+	var refusal *exchange.WriteError
+	if _, err := begin(context.Background(), s.client, &exchange.Filter{}, false); !errors.As(err, &refusal) || refusal.Status != http.StatusUnauthorized {
 		t.Errorf("without a password: %v", err)
 	}
 	s.client.Username, s.client.Password = "admin", "secret"
-	take(t, s, t.TempDir(), transfer.Filter{})
+	take(t, s, t.TempDir(), exchange.Filter{})
 }
 
 func TestEndpoints(t *testing.T) {
@@ -773,8 +781,8 @@ func TestEndpoints(t *testing.T) {
 func TestExportForms(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
-	want := dump(t, s, transfer.Filter{})
-	f := transfer.Filter{Database: "d", Measurements: []string{"c?u"}, Range: model.TimeRange{Min: 11 * week, Max: 12 * week}}
+	want := dump(t, s, exchange.Filter{})
+	f := exchange.Filter{Database: "d", Measurements: []string{"c?u"}, Range: model.TimeRange{Min: 11 * week, Max: 12 * week}}
 	part := dump(t, s, f)
 	if len(part) < 90 || len(part) >= len(want) {
 		t.Errorf("%d of %d points chosen", len(part), len(want))
@@ -786,7 +794,7 @@ func TestExportForms(t *testing.T) {
 		return lines
 	}
 	var zipped, remote bytes.Buffer
-	if _, err := transfer.Export(context.Background(), s, &zipped, transfer.ExportOptions{Gzip: true, Workers: 5}); err != nil {
+	if _, err := exchange.Export(context.Background(), s, &zipped, exchange.ExportOptions{Gzip: true, Workers: 5}); err != nil {
 		t.Fatal(err)
 	}
 	z, err := gzip.NewReader(&zipped)
@@ -798,17 +806,17 @@ func TestExportForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "gzip", read(plain), want)
-	n, err := s.client.Export(context.Background(), &remote, transfer.ExportOptions{Filter: f})
+	n, err := s.client.Export(context.Background(), &remote, exchange.ExportOptions{Filter: f})
 	if err != nil || n != int64(len(part)) {
 		t.Errorf("%d points, %v", n, err)
 	}
 	same(t, "over HTTP", read(remote.Bytes()), part)
-	if _, err := transfer.Export(context.Background(), s, failingWriter{}, transfer.ExportOptions{}); !errors.Is(err, errDisk) {
+	if _, err := exchange.Export(context.Background(), s, failingWriter{}, exchange.ExportOptions{}); !errors.Is(err, errDisk) {
 		t.Errorf("a writer that fails: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := transfer.Export(ctx, s, io.Discard, transfer.ExportOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := exchange.Export(ctx, s, io.Discard, exchange.ExportOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that has ended: %v", err)
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"tsdbd/exchange"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/store"
-	"tsdbd/transfer"
 )
 
 // TestSkipDamaged backs a server up of whose files some are damaged on its
@@ -32,7 +32,7 @@ func TestSkipDamaged(t *testing.T) {
 		}
 		s.write(t, "d", "", b.String())
 	}
-	take(t, s, t.TempDir(), transfer.Filter{}) // flushes
+	take(t, s, t.TempDir(), exchange.Filter{}) // flushes
 	for pattern, shard := range map[string]string{"*.tsm": "shard-1", "*.tsi": "shard-3"} {
 		names, err := filepath.Glob(filepath.Join(s.dir, "db-1", shard, pattern))
 		if err != nil || len(names) != 1 {
@@ -78,14 +78,14 @@ func TestSkipDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	if _, err := transfer.Export(t.Context(), st, io.Discard, transfer.ExportOptions{}); !errors.As(err, new(*scan.DamageError)) {
+	if _, err := exchange.Export(t.Context(), st, io.Discard, exchange.ExportOptions{}); !errors.As(err, new(*scan.DamageError)) {
 		t.Errorf("export of what lacks points: %v", err)
 	}
 	var b strings.Builder
-	if _, err := transfer.Export(t.Context(), st, &b, transfer.ExportOptions{Filter: transfer.Filter{Partial: true}}); err != nil || !strings.Contains(b.String(), "\n# points are missing in shard 1, ") {
+	if _, err := exchange.Export(t.Context(), st, &b, exchange.ExportOptions{Filter: exchange.Filter{Partial: true}}); err != nil || !strings.Contains(b.String(), "\n# points are missing in shard 1, ") {
 		t.Errorf("partial export: %v\n%.500s", err, b.String())
 	}
-	lines := dump(t, st, transfer.Filter{Partial: true})
+	lines := dump(t, st, exchange.Filter{Partial: true})
 	for shard, want := range []int{0, 2000, 2000} {
 		n := 0
 		for _, l := range lines {
@@ -107,7 +107,7 @@ func TestSkipDamaged(t *testing.T) {
 	lossy := httptest.NewServer(h)
 	defer lossy.Close()
 	again := OpenRepository(vfs.OS, t.TempDir())
-	c := &transfer.Client{URL: lossy.URL}
+	c := &exchange.Client{URL: lossy.URL}
 	if _, err := Take(t.Context(), c, again, TakeOptions{}); err == nil || !strings.Contains(err.Error(), "d.autogen: points are missing in shard 1, ") {
 		t.Errorf("backup of what lacks points: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"tsdbd/exchange"
 	"tsdbd/meta"
 	"tsdbd/transfer"
 )
@@ -30,13 +31,13 @@ func TestExportImport(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer web.Close()
-	f := transfer.Filter{Database: "d", RetentionPolicy: "autogen"}
+	f := exchange.Filter{Database: "d", RetentionPolicy: "autogen"}
 	var lines bytes.Buffer
-	n, err := transfer.Export(context.Background(), from, &lines, transfer.ExportOptions{Filter: f, LinesOnly: true, Gzip: true})
+	n, err := exchange.Export(context.Background(), from, &lines, exchange.ExportOptions{Filter: f, LinesOnly: true, Gzip: true})
 	if err != nil || n < 700 {
 		t.Fatal(n, err)
 	}
-	stats, err := transfer.Import(context.Background(), &transfer.Client{URL: web.URL}, &lines, transfer.ImportOptions{Database: "d"})
+	stats, err := transfer.Import(context.Background(), &exchange.Client{URL: web.URL}, &lines, transfer.ImportOptions{Database: "d"})
 	if err != nil || stats.Written != n || stats.Failed != 0 {
 		t.Fatalf("%+v of %d points: %v", stats, n, err)
 	}

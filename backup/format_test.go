@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/exchange"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/transfer"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files that do not exist")
@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite golden files that do not exist"
 func sampleManifest() *Manifest {
 	return &Manifest{
 		Version: manifestVersion, Created: time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC), Sequence: 42,
-		Filter: transfer.Filter{Database: "d", Range: model.TimeRange{Min: 1, Max: model.MaxTime}},
+		Filter: exchange.Filter{Database: "d", Range: model.TimeRange{Min: 1, Max: model.MaxTime}},
 		Catalog: &meta.Data{
 			Lineage: identity.Lineage{1, 2, 3, 0xfe}, Index: 7, LastDatabaseID: 3, LastShardGroupID: 5, LastShardID: 5,
 			Databases: []*meta.Database{{

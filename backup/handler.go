@@ -17,19 +17,19 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"tsdbd/exchange"
+	"tsdbd/exchange/rows"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/shard"
 	"tsdbd/store"
-	"tsdbd/transfer"
-	"tsdbd/transfer/rows"
 )
 
 // Store is what a Handler needs of the server's store.
 type Store interface {
-	transfer.Source
-	transfer.Catalog
+	exchange.Source
+	exchange.Catalog
 	Backup(ctx context.Context, want func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) (*store.BackupSet, error)
 }
 
@@ -236,7 +236,7 @@ func statusOfFilter(err error) int {
 
 // begin makes a session.
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
-	f, err := transfer.ParseFilter(r.URL.Query())
+	f, err := exchange.ParseFilter(r.URL.Query())
 	if err == nil && len(f.Measurements) > 0 {
 		err = errors.New("a backup is of whole files, it cannot choose measurements")
 	}
@@ -295,7 +295,7 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 // describe makes the manifest of a backup set and notes where its objects are. The
 // catalog of a whole set keeps the shards that have no files: the entries of the log
 // behind the set go there.
-func describe(f *transfer.Filter, set *store.BackupSet, objects map[string]place, whole bool) (*Manifest, error) {
+func describe(f *exchange.Filter, set *store.BackupSet, objects map[string]place, whole bool) (*Manifest, error) {
 	m := &Manifest{Version: manifestVersion, Created: time.Now().UTC().Truncate(time.Millisecond), Sequence: set.Sequence, Filter: *f}
 	held := map[uint64]*shard.Export{}
 	for _, e := range set.Shards {
@@ -398,12 +398,12 @@ func (h *Handler) end(w http.ResponseWriter, r *http.Request) {
 // result.
 func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 	p := r.URL.Query()
-	f, err := transfer.ParseFilter(p)
+	f, err := exchange.ParseFilter(p)
 	if err != nil {
 		fail(w, http.StatusBadRequest, err)
 		return
 	}
-	opt := transfer.ExportOptions{
+	opt := exchange.ExportOptions{
 		Filter: f, LinesOnly: p.Get("lponly") == "true", Gzip: p.Get("gzip") == "true",
 		NewDatabase: p.Get("newdb"), NewPolicy: p.Get("newrp"),
 	}
@@ -416,23 +416,23 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 		fail(w, statusOfFilter(err), err)
 		return
 	}
-	w.Header().Set("Trailer", transfer.TrailerPoints+", "+transfer.TrailerError)
+	w.Header().Set("Trailer", exchange.TrailerPoints+", "+exchange.TrailerError)
 	var n int64
 	if asRows {
 		w.Header().Set("Content-Type", rows.StreamType)
-		n, err = transfer.ExportRows(r.Context(), h.store, rows.NewEncoder(w), f, nil)
+		n, err = exchange.ExportRows(r.Context(), h.store, rows.NewEncoder(w), f, nil)
 	} else {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		if opt.Gzip {
 			w.Header().Set("Content-Type", "application/gzip")
 		}
-		n, err = transfer.Export(r.Context(), h.store, w, opt)
+		n, err = exchange.Export(r.Context(), h.store, w, opt)
 	}
 	if err != nil {
-		w.Header().Set(transfer.TrailerError, err.Error())
+		w.Header().Set(exchange.TrailerError, err.Error())
 		return
 	}
-	w.Header().Set(transfer.TrailerPoints, strconv.FormatInt(n, 10))
+	w.Header().Set(exchange.TrailerPoints, strconv.FormatInt(n, 10))
 }
 
 // verify checks the published files of all shards, and the log, the catalog
@@ -455,12 +455,12 @@ func (h *Handler) verify(w http.ResponseWriter, r *http.Request) {
 
 // define answers Define.
 func (h *Handler) define(w http.ResponseWriter, r *http.Request) {
-	var d transfer.Definitions
+	var d exchange.Definitions
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxDefinitions)).Decode(&d); err != nil {
 		fail(w, http.StatusBadRequest, fmt.Errorf("read definitions: %w", err))
 		return
 	}
-	made, err := transfer.MakeDefinitions(r.Context(), h.store, &d)
+	made, err := exchange.MakeDefinitions(r.Context(), h.store, &d)
 	if err != nil {
 		fail(w, statusOf(err), err)
 		return

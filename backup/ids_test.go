@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tsdbd/exchange"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/store"
 	"tsdbd/store/ledger"
-	"tsdbd/transfer"
 )
 
 // TestIDs restores the backup of a database whose highest ids nothing but the ledger
@@ -59,7 +59,7 @@ func TestIDs(t *testing.T) {
 	r := OpenRepository(vfs.OS, t.TempDir())
 	_, err := Take(t.Context(), s.client, r, TakeOptions{Whole: true})
 	must(err)
-	for _, opt := range []RestoreOptions{{}, {Filter: transfer.Filter{Database: "d"}, NewDatabase: "other"}} {
+	for _, opt := range []RestoreOptions{{}, {Filter: exchange.Filter{Database: "d"}, NewDatabase: "other"}} {
 		dir := t.TempDir()
 		_, err := Place(t.Context(), r, dir, opt)
 		must(err)

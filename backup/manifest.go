@@ -12,10 +12,10 @@ import (
 	"slices"
 	"time"
 
+	"tsdbd/exchange"
 	"tsdbd/internal/binio"
 	"tsdbd/meta"
 	"tsdbd/shard/manifest"
-	"tsdbd/transfer"
 )
 
 // manifestVersion is the version of a backup's manifest.
@@ -26,7 +26,7 @@ type Manifest struct {
 	Version  int             `json:"version"`
 	Created  time.Time       `json:"created"`
 	Sequence uint64          `json:"sequence"` // the log position it is consistent with
-	Filter   transfer.Filter `json:"filter"`
+	Filter   exchange.Filter `json:"filter"`
 	// Session is the server's, while the backup is being taken.
 	Session string `json:"session,omitempty"`
 	// Catalog names the chosen databases, policies and shards, and all users.

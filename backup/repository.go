@@ -20,10 +20,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"tsdbd/exchange"
 	"tsdbd/inspect"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
-	"tsdbd/transfer"
 	"tsdbd/tsm"
 )
 
@@ -95,7 +95,7 @@ func (r *Repository) Manifest(name string) (string, *Manifest, error) {
 
 // TakeOptions say what is backed up and how. The zero value takes everything.
 type TakeOptions struct {
-	Filter  transfer.Filter
+	Filter  exchange.Filter
 	Workers int // objects fetched at a time; default 4
 	// SkipDamaged takes what is left of shards that have lost points, and leaves out files
 	// that are damaged on the server and lists them in the result. Otherwise both are an
@@ -131,7 +131,7 @@ type Result struct {
 // objects again that are there, from earlier backups or from an interrupted one,
 // and continues the parts of objects. It compares every fetched object with the
 // content hash in its name before the object counts.
-func Take(ctx context.Context, c *transfer.Client, r *Repository, opt TakeOptions) (*Result, error) {
+func Take(ctx context.Context, c *exchange.Client, r *Repository, opt TakeOptions) (*Result, error) {
 	begin := time.Now()
 	opt.Filter.Partial = opt.SkipDamaged
 	if err := r.fs.MkdirAll(path.Join(r.dir, objectsDir)); err != nil {
@@ -154,7 +154,7 @@ func Take(ctx context.Context, c *transfer.Client, r *Repository, opt TakeOption
 	}
 	for attempt := 1; ; attempt++ {
 		res, err := r.take(ctx, c, known, have, &opt)
-		var refusal *transfer.WriteError
+		var refusal *exchange.WriteError
 		if attempt < takeAttempts && errors.As(err, &refusal) && refusal.Status == http.StatusGone {
 			// A shard was dropped since, or the session has ended: begin
 			// again. What was fetched is there.
@@ -172,7 +172,7 @@ func Take(ctx context.Context, c *transfer.Client, r *Repository, opt TakeOption
 const takeAttempts = 5
 
 // take takes a backup in one session.
-func (r *Repository) take(ctx context.Context, c *transfer.Client, known map[string]string, have map[string]place, opt *TakeOptions) (_ *Result, err error) {
+func (r *Repository) take(ctx context.Context, c *exchange.Client, known map[string]string, have map[string]place, opt *TakeOptions) (_ *Result, err error) {
 	m, err := begin(ctx, c, &opt.Filter, opt.Whole)
 	if err != nil {
 		return nil, fmt.Errorf("begin backup: %w", err)
@@ -257,7 +257,7 @@ func (r *Repository) take(ctx context.Context, c *transfer.Client, known map[str
 // isServerDamage reports whether the server's file is damaged or cannot be
 // read, and not the way to it.
 func isServerDamage(err error) bool {
-	var refusal *transfer.WriteError
+	var refusal *exchange.WriteError
 	return errors.Is(err, binio.ErrCorrupt) || errors.As(err, &refusal) && refusal.Status == http.StatusInternalServerError
 }
 
@@ -282,7 +282,7 @@ func (r *Repository) knownSums() (map[string]string, error) {
 
 // fetch downloads an object unless it is there. It returns its SHA-256 and how
 // many bytes it downloaded.
-func (r *Repository) fetch(ctx context.Context, c *transfer.Client, session string, o Object, known string, meter *meter) (sum string, n int64, err error) {
+func (r *Repository) fetch(ctx context.Context, c *exchange.Client, session string, o Object, known string, meter *meter) (sum string, n int64, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", 0, err
 	}
@@ -315,7 +315,7 @@ func (r *Repository) fetch(ctx context.Context, c *transfer.Client, session stri
 }
 
 // download gets what a part lacks, and checks the whole.
-func (r *Repository) download(ctx context.Context, c *transfer.Client, session string, o Object, part string, meter *meter) (string, int64, error) {
+func (r *Repository) download(ctx context.Context, c *exchange.Client, session string, o Object, part string, meter *meter) (string, int64, error) {
 	have := int64(0)
 	if st, err := r.fs.Stat(part); err == nil && st.Size() <= o.Size {
 		have = st.Size()
@@ -348,7 +348,7 @@ func (r *Repository) download(ctx context.Context, c *transfer.Client, session s
 }
 
 // rest appends the server's bytes from offset have on.
-func rest(ctx context.Context, c *transfer.Client, session string, o Object, f vfs.File, have int64, sum hash.Hash, meter *meter) (got int64, err error) {
+func rest(ctx context.Context, c *exchange.Client, session string, o Object, f vfs.File, have int64, sum hash.Hash, meter *meter) (got int64, err error) {
 	body, err := fetch(ctx, c, session, o.Name, have)
 	if err != nil {
 		return 0, err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tsdbd/exchange"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
@@ -26,7 +27,7 @@ import (
 // restores the whole backup.
 type RestoreOptions struct {
 	Backup string // its name; "" is the newest
-	Filter transfer.Filter
+	Filter exchange.Filter
 	// NewDatabase and NewPolicy are names to restore under; they need a Filter
 	// that chooses one database, and one policy.
 	NewDatabase, NewPolicy string
@@ -38,7 +39,7 @@ type RestoreOptions struct {
 	// queries and subscriptions that it lacks. Place always restores them.
 	Definitions bool
 	// Defined, if set, is called with the definitions that were created.
-	Defined func(transfer.Defined)
+	Defined func(exchange.Defined)
 	// Link has Place give the files of the backup second names where it can, in
 	// place of copying them. The backup is not used afterwards.
 	Link bool
@@ -101,7 +102,7 @@ func (o *RestoreOptions) chosen(m *Manifest) (*meta.Data, []ShardManifest, error
 
 // cut removes from a catalog what a filter leaves out, and the shards that keep
 // does not keep.
-func cut(data *meta.Data, f *transfer.Filter, keep func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) {
+func cut(data *meta.Data, f *exchange.Filter, keep func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) {
 	data.Databases = slices.DeleteFunc(data.Databases, func(d *meta.Database) bool {
 		d.RetentionPolicies = slices.DeleteFunc(d.RetentionPolicies, func(rp *meta.RetentionPolicy) bool {
 			for i := range rp.ShardGroups {
@@ -360,7 +361,7 @@ func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
 // of the backup replaces the fields of the same point on the server. Rows outside
 // the filter's range, or outside the range of the backup, are left out.
 // Manifest.Damaged lists the files that the backup lacks.
-func Restore(ctx context.Context, r *Repository, c *transfer.Client, opt RestoreOptions) (transfer.ImportStats, error) {
+func Restore(ctx context.Context, r *Repository, c *exchange.Client, opt RestoreOptions) (transfer.ImportStats, error) {
 	_, m, err := r.Manifest(opt.Backup)
 	if err != nil {
 		return transfer.ImportStats{}, err
@@ -404,7 +405,7 @@ func Restore(ctx context.Context, r *Repository, c *transfer.Client, opt Restore
 	defer cancel()
 	pr, pw := io.Pipe()
 	go func() {
-		_, err := transfer.Export(ctx, st, pw, transfer.ExportOptions{Filter: filter, NewDatabase: opt.NewDatabase, NewPolicy: opt.NewPolicy, SkipDefinitions: true})
+		_, err := exchange.Export(ctx, st, pw, exchange.ExportOptions{Filter: filter, NewDatabase: opt.NewDatabase, NewPolicy: opt.NewPolicy, SkipDefinitions: true})
 		_ = pw.CloseWithError(err)
 	}()
 	stats, err := transfer.Import(ctx, c, pr, transfer.ImportOptions{Workers: opt.Workers, Progress: opt.Imported})
@@ -415,20 +416,20 @@ func Restore(ctx context.Context, r *Repository, c *transfer.Client, opt Restore
 // definitions returns those of the chosen part of a catalog, under the new
 // names. The text of a continuous query names its database, so where that gets
 // another name it is left out.
-func (o *RestoreOptions) definitions(data *meta.Data) *transfer.Definitions {
-	out := &transfer.Definitions{Users: data.Users}
+func (o *RestoreOptions) definitions(data *meta.Data) *exchange.Definitions {
+	out := &exchange.Definitions{Users: data.Users}
 	for _, d := range data.Databases {
 		for i := range d.Downsamples {
-			out.Downsamples = append(out.Downsamples, transfer.Downsample{Database: d.Name, Definition: d.Downsamples[i]})
+			out.Downsamples = append(out.Downsamples, exchange.Downsample{Database: d.Name, Definition: d.Downsamples[i]})
 		}
 		if o.NewDatabase == "" && o.NewPolicy == "" {
 			for _, q := range d.ContinuousQueries {
-				out.Queries = append(out.Queries, transfer.Continuous{Database: d.Name, Name: q.Name, Query: q.Query})
+				out.Queries = append(out.Queries, exchange.Continuous{Database: d.Name, Name: q.Name, Query: q.Query})
 			}
 		}
 		for _, rp := range d.RetentionPolicies {
 			for _, s := range rp.Subscriptions {
-				out.Subscriptions = append(out.Subscriptions, transfer.Subscription{Database: d.Name, RetentionPolicy: rp.Name, Subscription: s})
+				out.Subscriptions = append(out.Subscriptions, exchange.Subscription{Database: d.Name, RetentionPolicy: rp.Name, Subscription: s})
 			}
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/exchange"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/store"
-	"tsdbd/transfer"
 )
 
 // TestWhole: a backup of everything keeps the shards that have no files, and Place
@@ -104,7 +104,7 @@ func TestHave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, "placed", dump(t, st, transfer.Filter{}), dump(t, s, transfer.Filter{}))
+		same(t, "placed", dump(t, st, exchange.Filter{}), dump(t, s, exchange.Filter{}))
 		if err := st.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestKeep(t *testing.T) {
 	if _, err := Take(ctx, s.client, r, TakeOptions{Keep: time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := begin(t.Context(), s.client, &transfer.Filter{}, true)
+	m, err := begin(t.Context(), s.client, &exchange.Filter{}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

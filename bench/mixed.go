@@ -29,7 +29,7 @@ type mixedFigures struct {
 	writes        latencies
 	queries       latencies
 	perSecond     float64 // queries
-	rejected      int     // writes for want of room
+	rejected      int     // writes for lack of memory
 }
 
 // mixedLoad writes as fast as the server takes it for the given time. Then it

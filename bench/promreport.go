@@ -23,7 +23,7 @@ whole answer is read, "peak" the most resident memory of the process while it an
 `+"`nocache=1`"+`. "x Prometheus" and "x VictoriaMetrics" are how many times the CPU time of tsdbd theirs is.
 
 The answers are compared. Samples lie %v behind the times that are asked for: no sample is on the bound of a window, which
-belongs to it in Prometheus 2 and not in Prometheus 3. So tsdbd must answer what Prometheus answers, but for a relative
+belongs to it in Prometheus 2 and not in Prometheus 3. So tsdbd must answer what Prometheus answers, except for a relative
 difference of %g from sums in another order. VictoriaMetrics' rate means something else: there half of the values may differ by no
 more than %.0f %%. All else must be equal, and the last samples of all series must be what was written.
 `, promSlot, promRounds, promShift, promLastDigits, 100*promRoughly)

@@ -16,7 +16,7 @@ type smallFigures struct {
 	perSecond         float64 // rows
 	latency           latencies
 	cpu               time.Duration // of the server, a row
-	rejected          int           // for want of room
+	rejected          int           // for lack of memory
 }
 
 func (f *smallFigures) name() string {

@@ -101,7 +101,7 @@ func loadRows(results []*result) []figureRow {
 			}
 			return f.settledTook.Seconds()
 		}},
-		figureRow{"writes sent again for want of room", "%.0f", 0, func(f *loadFigures) float64 { return float64(f.retries) }},
+		figureRow{"writes sent again for lack of memory", "%.0f", 0, func(f *loadFigures) float64 { return float64(f.retries) }},
 		figureRow{"stop s", "%.2f", 0, func(f *loadFigures) float64 { return seconds(f.stop.Seconds()) }},
 		figureRow{"start to serving s", "%.2f", less, func(f *loadFigures) float64 { return seconds(f.ready.Seconds()) }},
 		figureRow{"start to first answer s", "%.2f", less, func(f *loadFigures) float64 { return seconds(f.first.Seconds()) }},

@@ -2,7 +2,6 @@ package clients
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -10,18 +9,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// freeAddress returns an address of 127.0.0.1 that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+	"tsdbd/internal/testkit/apptest"
+)
 
 // influxd is a running InfluxDB.
 type influxd struct {
@@ -38,7 +28,7 @@ func startInfluxd(t *testing.T) *influxd {
 	if err != nil {
 		return nil
 	}
-	dir, address, rpc := t.TempDir(), freeAddress(t), freeAddress(t)
+	dir, address, rpc := t.TempDir(), apptest.FreeAddress(t), apptest.FreeAddress(t)
 	config := fmt.Sprintf("reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\nindex-version = \"tsi1\"\ncache-snapshot-write-cold-duration = \"1s\"\n[monitor]\nstore-enabled = false\n[http]\nbind-address = %q\nlog-enabled = false\n",
 		rpc, dir+"/meta", dir+"/data", dir+"/wal", address)
 	file := filepath.Join(dir, "influxdb.conf")

@@ -104,7 +104,7 @@ var bareInfinity = regexp.MustCompile(`([\[,])([+-]Inf)`)
 // startVictoriaMetrics starts a VictoriaMetrics and returns its address.
 func startVictoriaMetrics(t *testing.T, bin string) string {
 	t.Helper()
-	address := freeAddress(t)
+	address := apptest.FreeAddress(t)
 	cmd := exec.Command(bin, "-storageDataPath="+t.TempDir(), "-httpListenAddr="+address, "-retentionPeriod=100y", "-loggerLevel=ERROR", "-memory.allowedBytes=64MB")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

@@ -25,7 +25,7 @@ import (
 func TestPrometheusBlocks(t *testing.T) {
 	s := newSuite(t, "move from Prometheus")
 	bin := s.need("prometheus", "apt-get install prometheus")
-	old := prometheusAt(t, bin, "", freeAddress(t), "--web.enable-admin-api", "--web.enable-remote-write-receiver", "--enable-feature=native-histograms")
+	old := prometheusAt(t, bin, "", apptest.FreeAddress(t), "--web.enable-admin-api", "--web.enable-remote-write-receiver", "--enable-feature=native-histograms")
 	const series, samples = 500, 300 // of less than an hour: older ones are refused
 	end := time.Now().Truncate(time.Second)
 	begin := end.Add(-samples * 10 * time.Second)

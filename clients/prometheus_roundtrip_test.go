@@ -114,7 +114,7 @@ func TestPrometheusRoundTrip(t *testing.T) {
 	server.Query("", "CREATE DATABASE prom")
 	exporter := httptest.NewServer(restless())
 	defer exporter.Close()
-	self := freeAddress(t)
+	self := apptest.FreeAddress(t)
 	targets := fmt.Sprintf("%q, %q, %q", self, strings.TrimPrefix(server.URL, "http://"), strings.TrimPrefix(exporter.URL, "http://"))
 	config := fmt.Sprintf("scrape_configs:\n- job_name: all\n  scrape_interval: 1s\n  static_configs:\n  - targets: [%s]\n"+
 		"remote_write:\n- url: %s/api/v1/write?db=prom\n  queue_config:\n    batch_send_deadline: 500ms\n", targets, server.URL)

@@ -14,12 +14,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tsdbd/internal/testkit/apptest"
 )
 
 // prometheus starts the installed Prometheus with a configuration.
 func prometheus(t *testing.T, bin, config string) string {
 	t.Helper()
-	return prometheusAt(t, bin, config, freeAddress(t))
+	return prometheusAt(t, bin, config, apptest.FreeAddress(t))
 }
 
 // prometheusAt is prometheus at an address.

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/model"
-	"tsdbd/transfer/rows"
 	"tsdbd/transfer/tsm1"
 )
 

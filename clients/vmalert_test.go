@@ -33,7 +33,7 @@ func TestVmalert(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("queue,host=a length=%d %d", 50+i, (now-int64(20-i)*5)*1e9), fmt.Sprintf("queue,host=b length=%d %d", i%3, (now-int64(20-i)*5)*1e9))
 	}
 	server.Write("shop", strings.Join(lines, "\n"))
-	dir, addr := t.TempDir(), freeAddress(t)
+	dir, addr := t.TempDir(), apptest.FreeAddress(t)
 	rules := filepath.Join(dir, "rules.yml")
 	s.must(os.WriteFile(rules, []byte(`groups:
 - name: shop

@@ -12,11 +12,22 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/relay"
-	"tsdbd/transfer"
+	"tsdbd/cluster/rows"
+	"tsdbd/exchange"
 )
 
 // Leads reports whether this node takes writes.
 func (n *Node) Leads() bool { return n.current() != nil && n.replica.Leads() }
+
+// TakesRows reports whether the leader reads all that this node passes on in place of the body
+// of a write. While it runs an older program, or has not said, it does not.
+func (n *Node) TakesRows() bool {
+	id, _ := n.leader()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.mu.peers[id]
+	return p != nil && p.RowsFormat >= rows.Newest
+}
 
 // WriteWaits is called when a write has waited in the store of this node for an election
 // timeout.
@@ -43,7 +54,7 @@ const disksHeader = "X-Tsdbd-Disks"
 func (n *Node) Stamp(leader bool) func(http.Header) {
 	before := n.disks()
 	return func(h http.Header) {
-		h.Set(transfer.PositionHeader, strconv.FormatUint(n.Position(), 10))
+		h.Set(exchange.PositionHeader, strconv.FormatUint(n.Position(), 10))
 		if leader {
 			h.Set(disksHeader, strconv.Itoa(min(before, n.disks())))
 		}
@@ -162,10 +173,7 @@ func (n *Node) awaitLeader(ctx context.Context) (address string, err error) {
 		}
 		select {
 		case <-wait.Done():
-			if ctx.Err() != nil {
-				return "", ctx.Err()
-			}
-			return "", n.noLeader()
+			return "", cmp.Or(ctx.Err(), n.noLeader())
 		case <-n.ctx.Done():
 			return "", n.noLeader()
 		case <-time.After(n.opt.ElectionTimeout / 20):
@@ -239,22 +247,23 @@ func (n *Node) Forward(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// forwardTo sends a request to the node at an address. If that leads, forwardTo gives up
-// when another one does and the answer has not begun. taken may decline the answer. sent says
-// that the node may have seen the request.
+// forwardTo sends a request to the node at an address. Until the answer begins, it gives up a
+// leader when another node leads, and any other node when that says nothing of itself. taken
+// may decline the answer. sent says that the node may have seen the request.
 func (n *Node) forwardTo(w http.ResponseWriter, r *http.Request, address string, leads bool, body *relay.Body, taken func(*http.Response) error) (sent bool, err error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	answered := func() bool { return true }
-	if leads {
-		answered = context.AfterFunc(n.leadOf(address), func() { cancel(errLeaderGone) })
-		defer answered()
-	}
 	r = r.WithContext(ctx)
+	var lost context.Context
 	if leads {
+		lost = n.leadOf(address)
 		r.Header = r.Header.Clone()
 		r.Header.Set(termHeader, strconv.FormatUint(n.replica.Term(), 10))
+	} else {
+		lost = n.silenceOf(ctx, address)
 	}
+	answered := context.AfterFunc(lost, func() { cancel(errGone) })
+	defer answered()
 	return relay.Send(n.transport.Client().Transport, w, r, address, n.opt.Name, body, func(answer *http.Response) error {
 		answered()
 		return taken(answer)
@@ -296,8 +305,23 @@ func (n *Node) Ask(address string, w http.ResponseWriter, r *http.Request) error
 	return err
 }
 
-// errLeaderGone ends a request to a leader that has not answered it.
-var errLeaderGone = errors.New("it does not lead any more, and has not answered")
+// errGone ends a request to a node that has not answered it.
+var errGone = errors.New("it does not lead any more, or says nothing, and has not answered")
+
+// silenceOf returns a context that ends when a node has not said twice how it is.
+func (n *Node) silenceOf(ctx context.Context, address string) context.Context {
+	silence, end := context.WithCancel(ctx)
+	go func() {
+		defer end()
+		for failed := 0; failed < 2 && ctx.Err() == nil; time.Sleep(n.timeout() / 4) {
+			failed++
+			if _, err := n.statusOf(ctx, address); err == nil {
+				failed = 0
+			}
+		}
+	}()
+	return silence
+}
 
 // lead is the time in which a node leads, as this one sees it.
 type lead struct {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"tsdbd/store"
 )
 
@@ -182,6 +184,31 @@ func TestAsk(t *testing.T) {
 	if w, err := ask(others[1]); err == nil || w.Body.Len() != 0 {
 		t.Errorf("a node that may not know the user yet: %v, %d %q", err, w.Code, w.Body)
 	}
+	// One that hangs is given up; a slow one is not.
+	g.servers["n3"].setAPI(func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(3 * n2.timeout())
+		w.WriteHeader(http.StatusOK)
+	})
+	if w, err := ask(others[1]); err != nil || w.Code != http.StatusOK {
+		t.Errorf("a slow node: %v, %d", err, w.Code)
+	}
+	hangs, end := context.WithCancel(t.Context())
+	defer end()
+	g.servers["n3"].setAPI(func(http.ResponseWriter, *http.Request) {
+		g.net.Cut("n3", "n2") // as if it were stopped
+		<-hangs.Done()
+	})
+	done := make(chan error, 1)
+	go func() { _, err := ask(others[1]); done <- err }()
+	select {
+	case err := <-done:
+		if !errors.Is(err, errGone) {
+			t.Errorf("a node that hangs: %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("a node that hangs is asked for ever")
+	}
+	g.net.HealAll()
 }
 
 // TestForwardWaits: a request for which there is no leader yet waits for one and is
@@ -374,5 +401,21 @@ func TestVerifyFinds(t *testing.T) {
 	defer n1.sums.mu.Unlock()
 	if len(n1.sums.mu.marks) > maxSums {
 		t.Errorf("%d marks are kept", len(n1.sums.mu.marks))
+	}
+}
+
+// TestTakesRows: a node knows whether its leader reads what it sends in place of a body.
+func TestTakesRows(t *testing.T) {
+	g := settled(t)
+	n, _ := g.servers["n2"].now()
+	g.await("n2 knows that n1 takes rows", n.TakesRows)
+	id, _ := n.leader()
+	for _, p := range []*peerStatus{nil, {}} { // of another program: it says nothing of rows
+		older := &Node{}
+		older.replica = n.replica
+		older.mu.peers = map[raft.ServerID]*peerStatus{id: p}
+		if older.TakesRows() {
+			t.Errorf("a leader that says %v takes rows", p)
+		}
 	}
 }

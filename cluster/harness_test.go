@@ -22,6 +22,7 @@ import (
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/relay"
 	"tsdbd/cluster/self"
+	"tsdbd/exchange"
 	"tsdbd/internal/testkit/faulty"
 	"tsdbd/internal/testkit/leak"
 	"tsdbd/internal/testkit/testseed"
@@ -31,7 +32,6 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/store"
-	"tsdbd/transfer"
 )
 
 // patience is how long tests wait for what must happen. Nothing relies on it being
@@ -459,7 +459,7 @@ func linesOf(t *testing.T, dir string) []string {
 func exported(t *testing.T, st *store.Store) []string {
 	t.Helper()
 	var b bytes.Buffer
-	if _, err := transfer.Export(context.Background(), st, &b, transfer.ExportOptions{LinesOnly: true}); err != nil {
+	if _, err := exchange.Export(context.Background(), st, &b, exchange.ExportOptions{LinesOnly: true}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(b.String(), "\n")
@@ -504,7 +504,7 @@ func (g *group) operate(name, request string, to any) (int, string) {
 	s := httptest.NewServer(n.Handler())
 	defer s.Close()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	c := &transfer.Client{URL: s.URL, HTTP: client}
+	c := &exchange.Client{URL: s.URL, HTTP: client}
 	path, query, _ := strings.Cut(path, "?")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -513,7 +513,7 @@ func (g *group) operate(name, request string, to any) (int, string) {
 		g.t.Fatal(err)
 	}
 	err = c.Ask(ctx, method, admin.Prefix+path, req.URL.Query(), nil, nil, to)
-	var refused *transfer.WriteError
+	var refused *exchange.WriteError
 	switch {
 	case err == nil:
 		return http.StatusOK, ""

@@ -16,8 +16,8 @@ import (
 
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/self"
+	"tsdbd/exchange"
 	"tsdbd/meta"
-	"tsdbd/transfer"
 )
 
 // joinRequest asks the leader to take a node into the cluster, or to note its new
@@ -102,7 +102,7 @@ func (n *Node) attendOnce(lonely bool) error {
 // gone looks whether an error of a join says that the cluster has removed the node, or
 // that another server runs as this node.
 func (n *Node) gone(err error) error {
-	var refusal *transfer.WriteError
+	var refusal *exchange.WriteError
 	switch {
 	case !errors.As(err, &refusal):
 	case refusal.Status == http.StatusGone:
@@ -121,7 +121,7 @@ func (n *Node) checkMoved(ctx context.Context) error {
 		return nil
 	}
 	err := n.askMembers(ctx, i, joinRequest{Name: i.Name, ID: i.ID, Address: n.opt.address(), Former: i.Former, Joined: true, Ask: true})
-	var refusal *transfer.WriteError
+	var refusal *exchange.WriteError
 	if errors.As(err, &refusal) && refusal.Status == http.StatusLocked {
 		return err
 	}
@@ -165,7 +165,7 @@ func (n *Node) askMembers(ctx context.Context, i *self.Identity, request joinReq
 			defer cancel()
 			return plain(n.post(ctx, address, "join", nil, request, nil))
 		}()
-		var refused *transfer.WriteError
+		var refused *exchange.WriteError
 		switch {
 		case err == nil:
 			return nil

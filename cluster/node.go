@@ -55,7 +55,7 @@ type Node struct {
 	sums    sums
 	ages    *age.Table
 	aside   string      // where Open has moved what the node had, or ""
-	doubt   atomic.Bool // the cluster has gone on with an old copy: what this node has may be nowhere else
+	doubt   atomic.Bool // the cluster has continued with an old copy: what this node has may be nowhere else
 
 	giveAgain time.Time // giveWay's: not before
 
@@ -75,8 +75,9 @@ type Node struct {
 		restart  error    // what was sent to restart
 		hindered []string // what keeps other members from their part, as texts
 		clock    clock.Verdict
-		lead     *lead // that requests are passed on to, or nil
-		ofStore  bool  // the store closes the log
+		peers    map[raft.ServerID]*peerStatus // that have answered
+		lead     *lead                         // that requests are passed on to, or nil
+		ofStore  bool                          // the store closes the log
 		closed   bool
 	}
 }
@@ -263,7 +264,7 @@ func (n *Node) needTransfer(reason string) error {
 	})
 }
 
-// giveUp is needTransfer where state and log are kept: the cluster has gone on with
+// giveUp is needTransfer where state and log are kept: the cluster has continued with
 // something else, and what this node has may be nowhere else.
 func (n *Node) giveUp(reason string) error {
 	name := ""

@@ -48,7 +48,7 @@ func (n *Node) meet(h transport.Hello) error {
 // hear takes what the status of another node says of ages.
 //
 // If a majority has taken an old copy for the node that it was, because nobody was there
-// who knew better, it has gone on without what the node had confirmed. Then it is too late
+// who knew better, it has continued without what the node had confirmed. Then it is too late
 // to refuse it: this node takes it too, and finds out with the next entries whether it has
 // confirmed what is no longer in the log of the cluster.
 func (n *Node) hear(s *peerStatus) {
@@ -60,7 +60,7 @@ func (n *Node) hear(s *peerStatus) {
 	if err := n.ages.Note(s.ID, said); err != nil && !s.Ready {
 		n.ages.Refuse(s.ID, said)
 	} else if err != nil {
-		n.logger.Error("the cluster has gone on with an old copy of a node: acknowledged points may be only here", "node", s.Name, "id", s.ID, "err", err)
+		n.logger.Error("the cluster has continued with an old copy of a node: acknowledged points may be only here", "node", s.Name, "id", s.ID, "err", err)
 		n.doubt.Store(true)
 		n.ages.Take(s.ID, said)
 	}
@@ -80,7 +80,7 @@ func (n *Node) hear(s *peerStatus) {
 // aside what it has. If they have none, because the leader is the only one with its
 // history, an administrator must choose.
 func (n *Node) contradicted(cause error) {
-	reason := fmt.Sprintf("the cluster has gone on without what this node knows to be acknowledged (%v)", cause)
+	reason := fmt.Sprintf("the cluster has continued without what this node knows to be acknowledged (%v)", cause)
 	n.logger.Error("acknowledged points may be only on this node, which no longer takes part", "node", n.opt.Name, "reason", reason)
 	if err := n.contradict(reason); err != nil {
 		n.ask(errors.Join(cause, err))

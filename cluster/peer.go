@@ -23,7 +23,7 @@ import (
 	"tsdbd/cluster/raftlog"
 	"tsdbd/cluster/self"
 	"tsdbd/cluster/transport"
-	"tsdbd/transfer"
+	"tsdbd/exchange"
 )
 
 // pathPrefix is where a node answers other nodes. What is not below it are requests of
@@ -45,7 +45,8 @@ type peerStatus struct {
 	Founder string `json:"founder"`
 	Voter   bool   `json:"voter"` // it is to have a vote
 
-	LogFormat byte `json:"log_format"` // the newest form of the log that its program reads
+	LogFormat  byte `json:"log_format"`  // the newest form of the log that its program reads
+	RowsFormat byte `json:"rows_format"` // of messages with rows, as LogFormat
 	// With which members the cluster was founded.
 	Seats []self.Seat `json:"seats,omitempty"`
 
@@ -85,7 +86,7 @@ func (n *Node) listen() error {
 		return err
 	}
 	n.http = &http.Server{
-		Handler: n.whileOpen(n.peerHandler()), ConnContext: transport.ConnContext,
+		Handler:     n.whileOpen(n.peerHandler()),
 		BaseContext: func(net.Listener) context.Context { return n.ctx }, ReadHeaderTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 	}
 	listener := n.transport.HTTP()
@@ -165,7 +166,7 @@ func fail(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	var r *refusal
 	var temporary interface{ Temporary() bool }
-	var passed *transfer.WriteError
+	var passed *exchange.WriteError
 	text := err.Error()
 	switch {
 	case errors.As(err, &r):
@@ -253,8 +254,8 @@ func (n *Node) notReady() error {
 	return refuse(http.StatusServiceUnavailable, "node %s is starting", n.opt.Name)
 }
 
-// base returns where a log begins that goes with the state which another node copies
-// from here.
+// base returns the log position that belongs to the state that a joining node copies from
+// this node.
 func (n *Node) base() (raftlog.Base, error) {
 	st := n.current()
 	if st == nil || !n.replica.Ready() {
@@ -267,8 +268,8 @@ func (n *Node) base() (raftlog.Base, error) {
 }
 
 // clientOf returns a client for requests of package backup at a node.
-func (n *Node) clientOf(address string) *transfer.Client {
-	return &transfer.Client{URL: "http://" + address + strings.TrimSuffix(pathPrefix, "/"), HTTP: n.transport.Client()}
+func (n *Node) clientOf(address string) *exchange.Client {
+	return &exchange.Client{URL: "http://" + address + strings.TrimSuffix(pathPrefix, "/"), HTTP: n.transport.Client()}
 }
 
 // get asks the node at an address.

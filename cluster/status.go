@@ -13,6 +13,7 @@ import (
 	"tsdbd/cluster/clock"
 	"tsdbd/cluster/heal"
 	"tsdbd/cluster/replica"
+	"tsdbd/cluster/rows"
 	"tsdbd/cluster/self"
 )
 
@@ -21,7 +22,7 @@ func (n *Node) ownStatus() *peerStatus {
 	n.mu.Lock()
 	s := &peerStatus{
 		Name: n.opt.Name, Address: n.opt.address(), Version: n.opt.Version,
-		HasData: n.mu.hasData, Founder: n.opt.founder(), Voter: n.opt.Voter, LogFormat: n.opt.LogFormat, Problem: n.mu.problem,
+		HasData: n.mu.hasData, Founder: n.opt.founder(), Voter: n.opt.Voter, LogFormat: n.opt.LogFormat, RowsFormat: rows.Newest, Problem: n.mu.problem,
 		Now: n.opt.Now().UnixMicro(), Clock: n.mu.clock.Text, ClockWrong: n.mu.clock.Wrong,
 	}
 	if i := n.mu.identity; i != nil {
@@ -173,8 +174,7 @@ func (n *Node) role() string {
 	case n.replica.Leads():
 		return admin.RoleLeader
 	}
-	switch leader, address := n.leader(); {
-	case address == "", string(leader) == i.ID: // the latter is elected, and most voters do not store what it sends
+	if leader, address := n.leader(); address == "" || string(leader) == i.ID { // the latter is elected, and most voters do not store what it sends
 		return admin.RoleCandidate
 	}
 	return admin.RoleFollower
@@ -219,20 +219,10 @@ func (n *Node) Health() (ok bool, message string) {
 	if n.current() != nil {
 		message += fmt.Sprintf("; acknowledged writes are on %d of %d disks", n.disks(), len(n.members()))
 	}
-	if problem != "" {
-		message += "; " + problem
-	}
-	if clock.Text != "" {
-		message += "; " + clock.Text
-	}
-	if aside != "" {
-		message += "; " + aside
-	}
-	for _, h := range hindered {
-		message += "; " + h
-	}
-	for _, r := range n.refusals() {
-		message += "; " + r
+	for _, more := range slices.Concat([]string{problem, clock.Text, aside}, hindered, n.refusals()) {
+		if more != "" {
+			message += "; " + more
+		}
 	}
 	return ok, message
 }
@@ -265,7 +255,7 @@ func (n *Node) watchMembers() {
 		now := clock.Judge(clocks, voters, n.opt.MaxClockSkew)
 		n.mu.Lock()
 		before := n.mu.clock
-		n.mu.hindered, n.mu.clock = hindered, now
+		n.mu.peers, n.mu.hindered, n.mu.clock = at, hindered, now
 		n.mu.Unlock()
 		if now.Wrong != before.Wrong || now.Other != before.Other {
 			n.tellClock(now)

@@ -19,9 +19,9 @@ import (
 	"tsdbd/cluster/raftlog"
 	"tsdbd/cluster/self"
 	"tsdbd/cluster/statetransfer"
+	"tsdbd/exchange"
 	"tsdbd/shard/repair"
 	"tsdbd/store"
-	"tsdbd/transfer"
 )
 
 // damage is what is wrong with the files of a store. Its state must not be copied.
@@ -367,7 +367,7 @@ func (n *Node) healers(ctx context.Context, p heal.Part, client *http.Client) (o
 			continue
 		}
 		c := n.clientOf(s.status.Address)
-		out = append(out, heal.Source{Name: s.status.Name, Client: &transfer.Client{URL: c.URL, HTTP: client}})
+		out = append(out, heal.Source{Name: s.status.Name, Client: &exchange.Client{URL: c.URL, HTTP: client}})
 	}
 	if len(out) == 0 {
 		err = errors.Join(append([]error{errors.New("no other node has it")}, errs...)...)

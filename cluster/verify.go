@@ -18,9 +18,9 @@ import (
 
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/self"
+	"tsdbd/exchange"
 	"tsdbd/store"
 	"tsdbd/store/content"
-	"tsdbd/transfer"
 )
 
 // markSums is what a node answers about a mark in the log.
@@ -260,7 +260,7 @@ func (n *Node) collect(ctx context.Context, s raft.Server, id string) (*markSums
 			err = plain(n.get(ask, string(s.Address), "sums", url.Values{"id": {id}}, found))
 			cancel()
 		}
-		var failed *transfer.WriteError
+		var failed *exchange.WriteError
 		switch {
 		case err == nil && found.Sums != nil:
 			return found, nil

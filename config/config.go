@@ -23,7 +23,7 @@ import (
 	"tsdbd/httpapi/browser"
 	"tsdbd/meta"
 	"tsdbd/prom/engine"
-	"tsdbd/query/tier"
+	"tsdbd/query/downsample"
 	"tsdbd/services/continuous"
 	"tsdbd/services/monitor"
 	"tsdbd/services/subscriber"
@@ -75,6 +75,9 @@ type Data struct {
 	// CompactThroughput bounds the bytes that merges read and write per second. 0
 	// is no bound.
 	CompactThroughput Size `toml:"compact-throughput" reload:"yes"`
+	// ScrubInterval is the time in which everything at rest is read once to find damage. 0:
+	// only when tsdbd cluster scrub asks.
+	ScrubInterval Duration `toml:"scrub-interval"`
 	// MaxSeriesPerDatabase and MaxValuesPerTag bound cardinality. Points of new
 	// series above a bound are dropped. 0 is no bound.
 	MaxSeriesPerDatabase int `toml:"max-series-per-database" reload:"yes"`
@@ -109,9 +112,6 @@ type HTTP struct {
 	AccessLogPath string `toml:"access-log-path"`
 	// AccessLogStatusFilters are statuses such as 404 or 5xx; empty: all.
 	AccessLogStatusFilters []string `toml:"access-log-status-filters"`
-	SuppressWriteLog       bool     `toml:"suppress-write-log"`
-	// WriteTracing logs the bodies of writes.
-	WriteTracing bool `toml:"write-tracing" reload:"yes"`
 	// Headers go with every answer.
 	Headers map[string]string `toml:"headers"`
 	// MaxRowLimit cuts answers that are not chunked; 0 is no limit.
@@ -158,8 +158,8 @@ type Query struct {
 	// of all queries together.
 	MaxMemory      Size `toml:"max-memory" reload:"yes"`
 	MaxTotalMemory Size `toml:"max-total-memory" reload:"yes"`
-	// UseTiers says when a SELECT takes a downsample.
-	UseTiers tier.Use `toml:"use-tiers"`
+	// UseDownsamples says when a SELECT takes a downsample.
+	UseDownsamples downsample.Use `toml:"use-downsamples"`
 }
 
 // Prometheus is about Prometheus' HTTP API.
@@ -184,10 +184,6 @@ type Meta struct {
 type Retention struct {
 	Enabled       bool     `toml:"enabled"`
 	CheckInterval Duration `toml:"check-interval"`
-	// Policies shorter than DayShardsFrom get shard groups of an hour, those
-	// from WeekShardsFrom on groups of a week, the others groups of a day.
-	DayShardsFrom  Duration `toml:"day-shards-from"`
-	WeekShardsFrom Duration `toml:"week-shards-from"`
 }
 
 // Monitor is about the database of the server's own figures.
@@ -224,9 +220,6 @@ type Subscriber struct {
 	CACerts          string `toml:"ca-certs"`
 	WriteConcurrency int    `toml:"write-concurrency"`
 	WriteBufferSize  int    `toml:"write-buffer-size"` // writes per subscription
-	// TotalBufferBytes bounds what waits for all subscriptions; 0: only the bound
-	// of 64MiB for each.
-	TotalBufferBytes Size `toml:"total-buffer-bytes"`
 }
 
 // TLS returns the settings of connections to subscribers: those of all
@@ -248,7 +241,7 @@ func Default() *Config {
 		Data: Data{
 			Dir: "data", WALSegmentSize: 16 << 20, WALMaxSize: 512 << 20,
 			FlushIdle: Duration(10 * time.Minute), CompactAfter: Duration(10 * time.Minute),
-			MaxFieldsPerMeasurement: 1_000_000,
+			MaxFieldsPerMeasurement: 1_000_000, ScrubInterval: Duration(7 * 24 * time.Hour),
 		},
 		HTTP: HTTP{
 			BindAddress: "127.0.0.1:8086", MaxBodySize: 25_000_000, MaxQuerySize: 1 << 20,
@@ -258,13 +251,12 @@ func Default() *Config {
 		Prometheus: Prometheus{
 			Database: httpapi.DefaultPrometheusDatabase, LookbackDelta: Duration(engine.DefaultLookback), MaxExemplars: 100_000,
 		},
-		Query:   Query{UseTiers: tier.Expired},
+		Query:   Query{UseDownsamples: downsample.Expired},
 		TLS:     TLS{MinVersion: tls.VersionTLS12},
 		Cluster: defaultCluster(),
 		Meta:    Meta{RetentionAutocreate: true},
 		Retention: Retention{
 			Enabled: true, CheckInterval: Duration(30 * time.Minute),
-			DayShardsFrom: Duration(2 * day), WeekShardsFrom: Duration(180 * day),
 		},
 		Continuous: ContinuousQueries{
 			Enabled: true, LogEnabled: true,
@@ -369,7 +361,7 @@ func (c *Config) readFile(path string) ([]Note, error) {
 			errs = append(errs, err)
 		case !ok:
 			errs = append(errs, unknownKey(k.String(), known))
-		case n.Key != "":
+		case n.Key != "" && !slices.Contains(notes, n):
 			notes = append(notes, n)
 		}
 	}
@@ -503,17 +495,16 @@ func (c *Config) validate() error {
 	check(c.Data.WALMaxSize >= c.Data.WALSegmentSize, "data.wal-max-size must be at least data.wal-segment-size")
 	check(c.HTTP.MaxBodyMemory >= c.HTTP.MaxBodySize && c.HTTP.MaxBodyMemory > 0, "http.max-body-memory must be positive and at least http.max-body-size")
 	check(c.Data.FlushIdle > 0 && c.Data.CompactAfter > 0, "data.flush-idle and data.compact-after must be positive")
+	check(c.Data.ScrubInterval == 0 || c.Data.ScrubInterval >= Duration(time.Minute), "data.scrub-interval must be at least a minute, or 0")
 	check(c.Continuous.RunInterval > 0 && c.Continuous.CatchUp >= 0, "continuous_queries.run-interval must be positive and catch-up not negative")
 	check(c.Subscriber.HTTPTimeout > 0 && c.Subscriber.WriteConcurrency > 0 && c.Subscriber.WriteConcurrency <= 1000 &&
-		c.Subscriber.WriteBufferSize > 0 && c.Subscriber.WriteBufferSize <= 1<<20 && c.Subscriber.TotalBufferBytes >= 0,
+		c.Subscriber.WriteBufferSize > 0 && c.Subscriber.WriteBufferSize <= 1<<20,
 		"subscriber.http-timeout, write-concurrency (at most 1000) and write-buffer-size (at most 1048576) must be positive")
 	check(meta.CheckName(c.Prometheus.Database) == nil, "prometheus.database cannot be %q", c.Prometheus.Database)
 	check(c.Prometheus.MaxExemplars >= 0, "prometheus.max-exemplars must not be negative")
 	check(c.Prometheus.LookbackDelta >= Duration(time.Millisecond), "prometheus.lookback-delta must be at least a millisecond")
 	check(c.Retention.CheckInterval > 0, "retention.check-interval must be positive")
-	check(c.Retention.DayShardsFrom > 0 && c.Retention.WeekShardsFrom >= c.Retention.DayShardsFrom,
-		"retention.week-shards-from must be at least retention.day-shards-from, and both positive")
-	check(slices.Contains(tier.Uses, c.Query.UseTiers), "query.use-tiers must be one of %v, not %q", tier.Uses, c.Query.UseTiers)
+	check(slices.Contains(downsample.Uses, c.Query.UseDownsamples), "query.use-downsamples must be one of %v, not %q", downsample.Uses, c.Query.UseDownsamples)
 	check(slices.Contains(logFormats, c.Log.Format), "log.format must be one of %s, not %q", strings.Join(logFormats, ", "), c.Log.Format)
 	check(c.Monitor.StoreInterval >= Duration(time.Second), "monitor.store-interval must be at least a second")
 	check(!c.Monitor.StoreEnabled || meta.CheckName(c.Monitor.StoreDatabase) == nil, "monitor.store-database cannot be %q", c.Monitor.StoreDatabase)

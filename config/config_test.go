@@ -122,7 +122,6 @@ func TestConfigErrorsNameTheSetting(t *testing.T) {
 	f("line 2", nil, "[data]\ndir = \n")
 	f("bind-address", nil, "[http]\nbind-address = \"\"\n")
 	f("data.cache-max-memory", nil, "[data]\ncache-max-memory = \"1m\"\nflush-size = \"2m\"\n")
-	f("week-shards-from", nil, "[retention]\nweek-shards-from = \"1d\"\n")
 	f("log.format", nil, "[log]\nformat = \"xml\"\n")
 	f("query.max-select-series", nil, "[query]\nmax-select-series = -1\n")
 	f("TSDBD_DATA_FLUSH_SIZE", []string{"TSDBD_DATA_FLUSH_SIZE=many"}, "")

@@ -121,7 +121,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Error(shown)
 	}
 	_, err = loadConfig(Source{File: writeFile(t, b.String())}, nil)
-	if err == nil || !strings.Contains(err.Error(), "hidden when the configuration was printed") {
+	if err == nil || !strings.Contains(err.Error(), "the value is the placeholder") {
 		t.Errorf("what stands for a secret is taken for one: %v", err)
 	}
 }
@@ -134,7 +134,7 @@ func TestSecuritySettings(t *testing.T) {
 		}
 	}
 	f("http.https-certificate", "TSDBD_HTTP_HTTPS_ENABLED=true")
-	f(`"tls1.1" is broken and not spoken, 1.2 and 1.3 are`, "TSDBD_TLS_MIN_VERSION=tls1.1")
+	f(`TLS version "tls1.1" is not supported (insecure); use 1.2 or 1.3`, "TSDBD_TLS_MIN_VERSION=tls1.1")
 	f(`"1.4" is not 1.2 or 1.3`, "TSDBD_TLS_MAX_VERSION=1.4")
 	f("tls.ciphers: unknown cipher suite", "TSDBD_TLS_CIPHERS=AES")
 	f("http.realm", "TSDBD_HTTP_REALM=a\"b")

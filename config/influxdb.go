@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -100,6 +101,8 @@ var influxKeys = map[string]influxKey{
 	"hinted-handoff":                     {ignored: ownCluster},
 	"anti-entropy":                       {ignored: "tsdbd cluster verify compares the nodes"},
 
+	"query.use-tiers": {to: "query.use-downsamples"}, // the former name
+
 	"shard-precreation": {ignored: "the next shard group is always made ahead of its time"},
 
 	"http.enabled":                    {ignored: "the server is its HTTP API", only: "true"},
@@ -119,6 +122,16 @@ var influxKeys = map[string]influxKey{
 	"logging.suppress-logo": {ignored: "there is no logo"},
 
 	"continuous_queries.query-stats-enabled": {ignored: "see SHOW STATS"},
+
+	// Keys that tsdbd had, most of them from InfluxDB.
+	"retention.day-shards-from":     {ignored: "policies shorter than 2 days get shard groups of an hour, see SHARD DURATION"},
+	"retention.week-shards-from":    {ignored: "policies of 180 days and more get shard groups of a week, see SHARD DURATION"},
+	"udp.writers":                   {ignored: "batches are written one after the other, in their order"},
+	"graphite.consistency-level":    {ignored: "points are durable before the next batch"},
+	"opentsdb.consistency-level":    {ignored: "points are durable before the next batch"},
+	"http.suppress-write-log":       {ignored: "see http.access-log-status-filters"},
+	"http.write-tracing":            {ignored: "see http.access-log"},
+	"subscriber.total-buffer-bytes": {ignored: "what waits for a subscription is bounded by 64 MiB and subscriber.write-buffer-size"},
 
 	"ifql":            {ignored: noFlux},
 	"flux-controller": {ignored: noFlux},
@@ -152,11 +165,14 @@ func (c *Config) readInfluxKey(key toml.Key, document map[string]any, m toml.Met
 	}
 	var value any = document
 	for _, part := range key {
-		table, isTable := value.(map[string]any)
-		if !isTable {
+		switch table := value.(type) {
+		case map[string]any:
+			value = table[part]
+		case []map[string]any: // several sections of one name, which have no key with a value of its own
+			value = nil
+		default:
 			return Note{}, false, nil
 		}
-		value = table[part]
 	}
 	text := fmt.Sprint(value)
 	_, isTable := value.(map[string]any)
@@ -195,8 +211,8 @@ func (c *Config) readInfluxValue(name, text, to string, m toml.MetaData) (Note, 
 }
 
 // influxVariables returns a note on each variable of the environment that sets a
-// key in an InfluxDB and nothing here: a server that comes after one must not be
-// open because nobody noticed that.
+// key in an InfluxDB, or in an earlier tsdbd, and nothing here: a server that comes
+// after one must not be open because nobody noticed that.
 func (c *Config) influxVariables(environ []string) (notes []Note) {
 	ours := map[string]string{} // InfluxDB's variable -> ours, or why there is none
 	variable := func(key string) string { return strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key)) }
@@ -205,18 +221,23 @@ func (c *Config) influxVariables(environ []string) (notes []Note) {
 	}
 	for key, k := range influxKeys {
 		ours[influxPrefix+variable(key)] = "it would have no effect: " + k.ignored
+		ours[envPrefix+variable(key)] = "it has no effect: " + k.ignored
 		if k.to != "" {
 			ours[influxPrefix+variable(key)] = "set " + envPrefix + variable(k.to)
+			ours[envPrefix+variable(key)] = "set " + envPrefix + variable(k.to)
 		}
 	}
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
-		if what, ok := ours[name]; ok {
+		if what, ok := ours[numbered.ReplaceAllString(name, "_")]; ok {
 			notes = append(notes, Note{name, "is not read: " + what, slog.LevelWarn})
 		}
 	}
 	return notes
 }
+
+// numbered is the number of a section in a variable, as in TSDBD_UDP_0_WRITERS.
+var numbered = regexp.MustCompile(`_[0-9]+_`)
 
 // influxPrefix begins the variables that an InfluxDB reads.
 const influxPrefix = "INFLUXDB_"

@@ -101,6 +101,49 @@ func TestInfluxKeys(t *testing.T) {
 	}
 }
 
+// TestKeysWithoutEffect sets what tsdbd could once be told. Each key gets one note.
+func TestKeysWithoutEffect(t *testing.T) {
+	_, notes, err := influxConf(t, `
+[http]
+write-tracing = true
+suppress-write-log = true
+[retention]
+day-shards-from = "2h"
+week-shards-from = "90d"
+[subscriber]
+total-buffer-bytes = 1000
+[[udp]]
+writers = 4
+[[udp]]
+bind-address = "127.0.0.1:8090"
+writers = 2
+[[graphite]]
+consistency-level = "all"
+[[opentsdb]]
+consistency-level = "quorum"
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{
+		"http.write-tracing", "http.suppress-write-log", "retention.day-shards-from", "retention.week-shards-from",
+		"subscriber.total-buffer-bytes", "udp.writers", "graphite.consistency-level", "opentsdb.consistency-level",
+	} {
+		if n := strings.Count(notes, key+" has no effect: "); n != 1 {
+			t.Errorf("%d notes on %s in\n%s", n, key, notes)
+		}
+	}
+	c, list, err := Source{}.Load([]string{"TSDBD_HTTP_WRITE_TRACING=true", "TSDBD_UDP_0_WRITERS=4", "TSDBD_QUERY_MAX_SELECT_POINT=5"})
+	if err != nil || c.Query.MaxSelectPoint != 5 || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	for i, want := range []string{"TSDBD_HTTP_WRITE_TRACING is not read: it has no effect: ", "TSDBD_UDP_0_WRITERS is not read: it has no effect: "} {
+		if got := list[i].Key + " " + list[i].Text; !strings.HasPrefix(got, want) {
+			t.Errorf("note %q, want %q", got, want)
+		}
+	}
+}
+
 // TestEnterpriseKeys: the file of a data node of InfluxDB Enterprise is
 // accepted, with notes.
 func TestEnterpriseKeys(t *testing.T) {

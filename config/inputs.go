@@ -31,18 +31,16 @@ type UDP struct {
 	Input
 	Precision  string `toml:"precision"`
 	ReadBuffer Size   `toml:"read-buffer"`
-	Writers    int    `toml:"writers"`
 }
 
 // Graphite is an input of Graphite's plain text.
 type Graphite struct {
 	Input
-	Protocol         string   `toml:"protocol"`
-	ConsistencyLevel string   `toml:"consistency-level"` // without effect
-	Templates        []string `toml:"templates"`
-	Tags             []string `toml:"tags"`
-	Separator        string   `toml:"separator"`
-	UDPReadBuffer    Size     `toml:"udp-read-buffer"`
+	Protocol      string   `toml:"protocol"`
+	Templates     []string `toml:"templates"`
+	Tags          []string `toml:"tags"`
+	Separator     string   `toml:"separator"`
+	UDPReadBuffer Size     `toml:"udp-read-buffer"`
 }
 
 // Collectd is an input of collectd's packets.
@@ -58,8 +56,7 @@ type Collectd struct {
 // OpenTSDB is an input of OpenTSDB's lines and its HTTP.
 type OpenTSDB struct {
 	Input
-	ConsistencyLevel string `toml:"consistency-level"` // without effect
-	TLSEnabled       bool   `toml:"tls-enabled"`
+	TLSEnabled bool `toml:"tls-enabled"`
 	// Certificate holds the key too, unless PrivateKey names another file.
 	Certificate    string `toml:"certificate"`
 	PrivateKey     string `toml:"private-key"`
@@ -78,13 +75,11 @@ func (c *Input) setDefaults(port, database string, size, pending int, timeout ti
 
 func (c *UDP) setDefaults() {
 	c.Input.setDefaults("8089", "udp", input.DefaultBatchSize, input.DefaultBatchPending, input.DefaultBatchTimeout)
-	setDefault(&c.Writers, 1)
 }
 
 func (c *Graphite) setDefaults() {
 	c.Input.setDefaults("2003", "graphite", input.DefaultBatchSize, input.DefaultBatchPending, input.DefaultBatchTimeout)
 	setDefault(&c.Protocol, "tcp")
-	setDefault(&c.ConsistencyLevel, "one")
 	setDefault(&c.Separator, graphite.DefaultSeparator)
 }
 
@@ -98,7 +93,6 @@ func (c *Collectd) setDefaults() {
 
 func (c *OpenTSDB) setDefaults() {
 	c.Input.setDefaults("4242", "opentsdb", 1000, 5, input.DefaultBatchTimeout)
-	setDefault(&c.ConsistencyLevel, "one")
 	setDefault(&c.Certificate, "/etc/ssl/tsdbd.pem")
 }
 
@@ -184,9 +178,6 @@ func (c *Input) check() error {
 }
 
 func (c *UDP) check() error {
-	if c.Writers < 0 || c.Writers > maxPending {
-		return fmt.Errorf("writers must be from 1 to %d", maxPending)
-	}
 	_, err := lineproto.Unit(c.Precision, false)
 	return err
 }

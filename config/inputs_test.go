@@ -15,7 +15,6 @@ func TestInputSettings(t *testing.T) {
 	f("unknown key udp.bind-adress, did you mean udp.bind-address?", "[[udp]]\nbind-adress = \":1\"\n")
 	f("unknown key influx", "[[influx]]\n")
 	f("udp.1: invalid precision", "[[udp]]\n[[udp]]\nenabled = true\nprecision = \"us\"\n")
-	f("udp.0: writers", "[[udp]]\nenabled = true\nwriters = 1001\n")
 	f("udp.0: batch-size", "[[udp]]\nenabled = true\nbatch-pending = -1\n")
 	f("udp.0: database \"../x\"", "[[udp]]\nenabled = true\ndatabase = \"../x\"\n")
 	f("graphite.0: protocol", "[[graphite]]\nenabled = true\nprotocol = \"sctp\"\n")

@@ -24,7 +24,7 @@ func (s Secret) Reveal() string { return s.text }
 // instead of a secret: a server with a secret that everyone knows would be open.
 func (s *Secret) UnmarshalText(text []byte) error {
 	if string(text) == redacted {
-		return errors.New("it was hidden when the configuration was printed, put the secret itself")
+		return errors.New("the value is the placeholder that `tsdbd config` prints; replace it with the secret")
 	}
 	*s = Secret{string(text), true}
 	return nil

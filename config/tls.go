@@ -37,7 +37,7 @@ func (c *TLS) Parse() (*tls.Config, error) {
 		chosen = chosen || slices.Contains(suite.SupportedVersions, tls.VersionTLS12)
 	}
 	if len(errs) == 0 && len(c.Ciphers) > 0 && !chosen && t.MinVersion <= tls.VersionTLS12 {
-		errs = append(errs, errors.New("tls.ciphers has no suite of TLS 1.2, which could not be spoken then: name one, or set tls.min-version to 1.3"))
+		errs = append(errs, errors.New("tls.ciphers has no TLS 1.2 suite: add one or set tls.min-version to 1.3"))
 	}
 	return t, errors.Join(errs...)
 }
@@ -88,7 +88,7 @@ func (v *TLSVersion) UnmarshalText(text []byte) error {
 	case "1.3":
 		*v = tls.VersionTLS13
 	case "1.0", "1.1", "ssl3.0":
-		return fmt.Errorf("%q is broken and not spoken, 1.2 and 1.3 are", text)
+		return fmt.Errorf("TLS version %q is not supported (insecure); use 1.2 or 1.3", text)
 	default:
 		return fmt.Errorf("%q is not 1.2 or 1.3", text)
 	}

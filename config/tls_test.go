@@ -28,7 +28,7 @@ func TestTLSSettings(t *testing.T) {
 		}
 	}
 	bad(TLS{MinVersion: tls.VersionTLS13, MaxVersion: tls.VersionTLS12}, "tls.max-version must be at least tls.min-version")
-	bad(TLS{Ciphers: []string{"TLS_AES_128_GCM_SHA256"}}, "tls.ciphers has no suite of TLS 1.2")
+	bad(TLS{Ciphers: []string{"TLS_AES_128_GCM_SHA256"}}, "tls.ciphers has no TLS 1.2 suite")
 	f2 := func(name, want string) {
 		t.Helper()
 		bad(TLS{Ciphers: []string{name}}, "tls.ciphers: "+want)

@@ -41,7 +41,7 @@ func TestBuckets(t *testing.T) {
 	users, _, opt := withUsers(t)
 	users.apply(t, meta.CreateDatabase{Name: "hidden"})
 	admin := &catalogAdmin{fakeUsers: users}
-	opt.Query = query.New(query.Options{Admin: admin, ShardDurations: meta.ShardDurations{}})
+	opt.Query = query.New(query.Options{Admin: admin})
 	opt.Writer = newFakeStore()
 	h := httpapi.New(opt)
 	defer h.Close()

@@ -11,7 +11,7 @@ import (
 	"tsdbd/query/show"
 )
 
-// fakeExplorer counts the same for every database, but for those it does not know.
+// fakeExplorer counts the same for every database, except for those it does not know.
 type fakeExplorer struct{ asked []show.Exploration }
 
 func (e *fakeExplorer) Explore(_ context.Context, x show.Exploration) (*show.Explored, error) {

@@ -28,6 +28,8 @@ import (
 type Cluster interface {
 	// Leads reports whether this node takes writes.
 	Leads() bool
+	// TakesRows reports whether the leader reads all that a Writer of this node can send it.
+	TakesRows() bool
 	// Forward sends r to the leader, with its body as it is, and copies the answer to
 	// w. It returns an error only if it has written nothing to w.
 	Forward(w http.ResponseWriter, r *http.Request) error
@@ -49,13 +51,14 @@ type Cluster interface {
 	// header of the answer, when that begins, the position and, for what only the leader
 	// does, on how many disks it is.
 	Stamp(leader bool) func(http.Header)
-	// Write writes a batch as Options.Writer does, at the leader, and returns what Stamp adds
-	// there. Rows at point.NoTime get the leader's time.
-	Write(ctx context.Context, db, rp string, batch *point.Batch) (stamp http.Header, err error)
+	// Writer returns what writes as Options.Writer does, at the leader, and puts what Stamp
+	// adds there into stamp. here: it refuses to write at another node, as of a request that
+	// was forwarded in the term of this one.
+	Writer(stamp http.Header, here bool) Writer
 }
 
-// behindHeader is how old an answer may be, in seconds, or "unknown". It is there if the
-// node is further behind than it may be and no leader answers, and in stale reads.
+// behindHeader is the maximum age of the answer in seconds, or "unknown". The server sends it
+// when its lag exceeds cluster.max-lag and no leader answers, and in stale reads.
 const behindHeader = "X-Tsdbd-Behind"
 
 // The levels of consistency that a read may ask for, besides those of writes.
@@ -198,7 +201,9 @@ func (h *Handler) elsewhere(w *response, r *request, place query.Place, level st
 			return false, badRequest(fmt.Sprintf("invalid %s: %q", positionHeader, text))
 		}
 		forward, behind, err = h.caughtUp(r, position, level)
-		forward = forward || place == byRows && behind > 0 // its users may be old
+		if place == byRows && !h.opt.Cluster.Leads() {
+			forward = forward || behind > 0 || !h.opt.Cluster.TakesRows() // its users may be old
+		}
 	}
 	if forward && refusal != nil {
 		return false, refusal

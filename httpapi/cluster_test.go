@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -33,6 +34,8 @@ type fakeCluster struct {
 	leads    bool
 	leader   http.Handler  // nil: there is none
 	store    *fakeStore    // of the leader, which is at position 9; nil: there is none
+	old      bool          // the leader does not take all rows
+	lost     bool          // it no longer leads when it writes
 	behind   bool          // reads go to the leader
 	age      time.Duration // of what reads show, if there is no leader, and of stale ones
 	others   []http.Handler
@@ -47,6 +50,12 @@ func (c *fakeCluster) Leads() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.leads
+}
+
+func (c *fakeCluster) TakesRows() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.old
 }
 
 func (c *fakeCluster) Position() uint64 {
@@ -98,16 +107,48 @@ func (c *fakeCluster) Read(ctx context.Context, position uint64, consistency str
 	return false, c.age, nil
 }
 
-func (c *fakeCluster) Write(ctx context.Context, db, rp string, b *point.Batch) (http.Header, error) {
+func (c *fakeCluster) Writer(stamp http.Header, here bool) httpapi.Writer {
+	if here && c.lost {
+		return &atLeader{cluster: &fakeCluster{}, stamp: stamp} // it no longer leads
+	}
+	return &atLeader{cluster: c, stamp: stamp}
+}
+
+// atLeader writes to the store of the leader.
+type atLeader struct {
+	httpapi.Writer
+	cluster *fakeCluster
+	stamp   http.Header
+}
+
+func (w *atLeader) begin(call string) (*fakeStore, error) {
+	c := w.cluster
 	c.mu.Lock()
-	c.calls = append(c.calls, "write")
-	store := c.store
-	c.mu.Unlock()
-	if store == nil {
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, call)
+	if c.store == nil {
 		return nil, notLeader{}
 	}
+	w.stamp.Set("X-Tsdbd-Position", "9")
+	w.stamp.Set("X-Tsdbd-Disks", "2")
+	return c.store, nil
+}
+
+func (w *atLeader) Write(ctx context.Context, db, rp string, b *point.Batch) error {
+	store, err := w.begin("write")
+	if err != nil {
+		return err
+	}
 	b.GiveTime(9e9 + 1)
-	return http.Header{"X-Tsdbd-Position": {"9"}, "X-Tsdbd-Disks": {"2"}}, store.Write(ctx, db, rp, b)
+	return store.Write(ctx, db, rp, b)
+}
+
+func (w *atLeader) WriteExemplars(ctx context.Context, db string, list []model.Exemplar) (kept, older int, err error) {
+	store, err := w.begin("exemplars")
+	if err != nil {
+		return 0, 0, err
+	}
+	return store.WriteExemplars(ctx, db, list)
 }
 
 func (c *fakeCluster) Others() (names []string) {
@@ -219,6 +260,10 @@ func TestFollower(t *testing.T) {
 	if want := `{"error":"database not found: \"none\""}` + "\n"; w.Body.String() != want || w.Header().Get("X-Request-Id") != "mine" {
 		t.Errorf("%s %v", w.Body, w.Header())
 	}
+	// So does one that a leader of an older program could not take as rows.
+	of.old = true
+	f(ask("POST", "/write?db=d", "m v=2 2"), "read, forward", 204, "9")
+	of.old = false
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, _ = io.WriteString(z, "m v=2 2")
@@ -300,6 +345,134 @@ func TestFollower(t *testing.T) {
 	f(ask("GET", "/query?q=SELECT+v+FROM+m", ""), "read", 200, "7")
 }
 
+// TestRowsOfEveryProtocol: a follower parses what every protocol brings, and sends rows,
+// metadata and exemplars to the leader. The answer is that of a leader that was asked itself.
+func TestRowsOfEveryProtocol(t *testing.T) {
+	const proto, second = "application/x-protobuf", "application/x-protobuf;proto=io.prometheus.write.v2.Request"
+	label := func(name, value string) []byte {
+		return member(1, append(member(1, []byte(name)), member(2, []byte(value))...))
+	}
+	number := func(n protowire.Number, v uint64) []byte {
+		return protowire.AppendVarint(protowire.AppendTag(nil, n, protowire.VarintType), v)
+	}
+	value := func(n protowire.Number, ms uint64) []byte { // and the time behind it
+		return append(protowire.AppendFixed64(protowire.AppendTag(nil, n, protowire.Fixed64Type), math.Float64bits(1)), number(n+1, ms)...)
+	}
+	sample := func(ms uint64) []byte { return value(1, ms) }
+	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	about := func(help string) []byte { // metadata
+		return member(3, join(number(1, 1), member(2, []byte("m")), member(4, []byte(help))))
+	}
+	exemplar := member(3, join(label("trace", "a"), value(2, 1)))
+	write1 := func(parts ...[]byte) string { return string(snappy.Encode(nil, join(parts...))) }
+	series := func(parts ...[]byte) []byte {
+		return member(1, join(append([][]byte{label("__name__", "m")}, parts...)...))
+	}
+	write2 := func(series ...[]byte) string {
+		var b []byte
+		for _, symbol := range []string{"", "__name__", "m", "conflict", "trace", "a", "some help"} {
+			b = append(b, member(4, []byte(symbol))...)
+		}
+		return string(snappy.Encode(nil, append(b, join(series...)...)))
+	}
+	series2 := func(name byte, parts ...[]byte) []byte {
+		return member(5, join(append([][]byte{member(1, []byte{1, name})}, parts...)...))
+	}
+	exemplar2 := member(4, join(member(1, []byte{4, 5}), value(2, 1)))
+	about2 := member(5, join(number(1, 1), number(3, 6)))
+	const line = `{"metric":{"__name__":"m"},"values":[1],"timestamps":[1]}` + "\n"
+	gauge := func(points string) string {
+		return `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"m","description":"some help","gauge":{"dataPoints":[` + points + `]}}]}]}]}`
+	}
+	for _, c := range []struct {
+		path, media, encoding, body string
+		calls                       string // of the follower
+		status                      int
+	}{
+		{"/api/v1/write", proto, "snappy", write1(series(member(2, sample(1)))), "read, write", 204},
+		{"/api/v1/prom/write", proto, "snappy", write1(series(member(2, sample(1)), exemplar), about("a"), about("b")), "read, write, write, exemplars", 204},
+		{"/api/v1/write", proto, "snappy", write1(about("a")), "read, write", 204},
+		{"/api/v1/write", proto, "snappy", write1(series(member(2, sample(1)), member(2, sample(math.MaxInt64)))), "read, write", 400},
+		{"/api/v1/write", proto, "snappy", write1([]byte{0xff}), "read", 400},
+		{"/api/v1/write", proto, "snappy", "\xff", "read", 400},
+		{"/api/v1/write", second, "snappy", write2(series2(2, member(2, sample(1)), exemplar2, about2)), "read, write, write, exemplars", 204},
+		{"/api/v1/write", second, "snappy", write2(series2(2, member(2, sample(1))), series2(3, member(2, sample(1)), exemplar2)), "read, write, exemplars", 400},
+		{"/api/v1/write", second, "snappy", write2(series2(99, member(2, sample(1)))), "read", 400},
+		{"/v1/metrics", "application/json", "", gauge(`{"timeUnixNano":"1000000","asDouble":1,"exemplars":[{"timeUnixNano":"1000000","asDouble":1}]}`), "read, write, write, exemplars", 200},
+		{"/v1/metrics", "application/json", "", gauge(`{"timeUnixNano":"1000000","asDouble":1},{"asDouble":1}`), "read, write, write", 200},
+		{"/v1/metrics", "application/json", "", strings.ReplaceAll(gauge(`{"timeUnixNano":"1000000","asDouble":1},{"asDouble":1}`), `"m"`, `"conflict"`), "read, write, write", 200},
+		{"/v1/metrics", "application/json", "", `{"resource`, "read", 400},
+		{"/api/v1/import", "", "", line, "read, write", 204},
+		{"/api/v1/import", "", "", line + "{}\n", "read, write", 400},
+		{"/api/v1/import", "", "", line + strings.ReplaceAll(line, `"m"`, `"conflict"`), "read, write", 400},
+		{"/api/v1/import", "", "", strings.ReplaceAll(line, "[1]}", "[-9223372036854775808]}"), "read", 400},
+		{"/api/v1/import/prometheus", "", "", "# HELP m some help\nm 1\n", "read, write, write", 204},
+		{"/api/v1/import/prometheus", "", "", "m 1 1\nm 1 -9223372036854775808\n{\nconflict 1\n", "read, write", 400},
+		{"/api/v1/import/prometheus/metrics/job/a", "", "", "", "read", 204},
+		{"/write", "", "", "m value=1 1\nconflict value=1 1\nm value=\n", "read, write", 400},
+		// The database and the policy are as unknown as at the leader.
+		{"/api/v1/write?db=none", proto, "snappy", write1(series(member(2, sample(1)))), "read, forward", 404},
+		{"/api/v1/write?rp=none", proto, "snappy", write1(series(member(2, sample(1)))), "read, forward", 404},
+	} {
+		var got [2]string
+		for i, place := range []string{"follower", "leader"} {
+			follower, of, _, own, leaders := pair(t, httpapi.Options{})
+			for _, s := range []*fakeStore{own, leaders} {
+				s.databases["d"].types["conflict\x00value"] = model.Integer
+			}
+			target, params, _ := strings.Cut(c.path, "?")
+			if params != "db=none" {
+				params += "&db=d"
+			}
+			r := httptest.NewRequest("POST", target+"?"+params, strings.NewReader(c.body))
+			r.Header.Set("Content-Type", c.media)
+			r.Header.Set("Content-Encoding", c.encoding)
+			w := httptest.NewRecorder()
+			if place == "follower" {
+				follower.ServeHTTP(w, r)
+			} else {
+				of.leader.ServeHTTP(w, r)
+			}
+			if calls := of.did(); place == "follower" && calls != c.calls || w.Code != c.status {
+				t.Errorf("%s %q at the %s: %d, %q, want %d, %q: %s", c.path, c.body, place, w.Code, calls, c.status, c.calls, w.Body)
+			}
+			for _, name := range []string{"X-Request-Id", "Request-Id", "X-Tsdbd-Position"} {
+				w.Header().Del(name)
+			}
+			got[i] = fmt.Sprintf("%d %v %q", w.Code, w.Header(), w.Body) + leaders.fingerprint()
+			if text := own.fingerprint(); strings.Contains(text, "value=") {
+				t.Errorf("%s: the follower has stored %s", c.path, text)
+			}
+		}
+		if got[0] != got[1] {
+			t.Errorf("%s %q:\n at the follower %s\nat the leader %s", c.path, c.body, got[0], got[1])
+		}
+	}
+}
+
+// TestDefaultDatabaseInACluster: the leader makes the default database of Prometheus' API.
+// Where it was dropped and this node does not know, the client comes again.
+func TestDefaultDatabaseInACluster(t *testing.T) {
+	h, of, _, own, leaders := pair(t, httpapi.Options{})
+	f := func(calls string, status int) {
+		t.Helper()
+		w := serve(h, "POST", "/api/v1/import", strings.NewReader(`{"metric":{"__name__":"m"},"values":[1],"timestamps":[1]}`))
+		if got := of.did(); w.Code != status || got != calls || (status == 503) != (w.Header().Get("Retry-After") == "1") {
+			t.Errorf("%d, %q, want %d, %q: %s", w.Code, got, status, calls, w.Body)
+		}
+	}
+	f("read, forward", 204)
+	if _, err := leaders.database("prometheus"); err != nil {
+		t.Error(err)
+	}
+	own.create("prometheus")
+	f("read, write", 204)
+	delete(leaders.databases, "prometheus")
+	f("read, write", 503)
+	delete(own.databases, "prometheus")
+	f("read, forward", 204)
+}
+
 // closed is a store that cannot open a database, as on a full disk.
 type closed struct{ *fakeStore }
 
@@ -336,6 +509,19 @@ func TestForwardedOnce(t *testing.T) {
 	}
 	if got := strings.ReplaceAll(c.did(), "read", ""); strings.Trim(got, ", ") != "" {
 		t.Error(got)
+	}
+}
+
+// TestForwardedInItsTerm: a write that was forwarded to a leader does not go on to the next one.
+func TestForwardedInItsTerm(t *testing.T) {
+	s, c := newFakeStore(), &fakeCluster{leads: true, lost: true, store: newFakeStore()}
+	s.create("d")
+	c.store.create("d")
+	h := httpapi.New(httpapi.Options{Writer: s, Query: s, Cluster: c})
+	defer h.Close()
+	w := serve(h.Forwarded(), "POST", "/write?db=d", strings.NewReader("m v=1 1"))
+	if calls := c.did(); w.Code != 503 || strings.Contains(calls, "write") {
+		t.Errorf("%d %s: %s", w.Code, w.Body, calls)
 	}
 }
 

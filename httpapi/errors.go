@@ -41,6 +41,7 @@ var (
 	errQueryTooDeep       = badRequest("error parsing query: too deeply nested")
 	errTooManyParentheses = badRequest("error parsing query: too many parentheses")
 	errFluxDisabled       = &apiError{http.StatusForbidden, "Flux query service disabled: tsdbd has no Flux, use InfluxQL by /query"}
+	errDropped            = &apiError{http.StatusServiceUnavailable, "the database was dropped while the request was under way, which may be sent again"}
 	errRequestTimeout     = &apiError{http.StatusServiceUnavailable, "timeout"}
 	errRequestInterrupted = &apiError{http.StatusServiceUnavailable, "request was interrupted"}
 )
@@ -86,6 +87,8 @@ func classify(err error) (status int, message string) {
 		// The status is InfluxDB's. The dropping word is intended: to send the
 		// batch again does not create the policy.
 		return http.StatusInternalServerError, err.Error()
+	case errors.Is(err, body.ErrTooLarge):
+		return errEntityTooLarge.status, errEntityTooLarge.message
 	case errors.Is(err, context.Canceled):
 		return errRequestInterrupted.status, errRequestInterrupted.message
 	case errors.Is(err, context.DeadlineExceeded):

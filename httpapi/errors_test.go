@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"tsdbd/httpapi/throttle"
+	"tsdbd/internal/body"
 	"tsdbd/meta"
 )
 
@@ -33,6 +34,7 @@ func TestErrorTable(t *testing.T) {
 	}
 	f(errDatabaseRequired, 400, "database is required")
 	f(fmt.Errorf("write: %w", errEntityTooLarge), 413, "Request Entity Too Large")
+	f(body.ErrTooLarge, 413, "Request Entity Too Large") // the rows of a small body may be
 	f(databaseError(meta.ErrDatabaseNotFound, "x"), 404, `database not found: "x"`)
 	f(databaseError(fmt.Errorf("%w: x", meta.ErrDatabaseNotFound), "x"), 404, `database not found: "x"`)
 	f(policyError(meta.ErrRetentionPolicyNotFound, &target{db: "d", rp: "x"}), 500, "retention policy not found: x")

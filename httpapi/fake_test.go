@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/influxdata/influxql"
 	"github.com/prometheus/client_golang/prometheus"
@@ -114,6 +115,7 @@ func (s *fakeStore) Write(_ context.Context, name, _ string, b *point.Batch) err
 	if s.writeErr != nil {
 		return s.writeErr
 	}
+	b.GiveTime(time.Now().UnixNano())
 	partial := &partialError{}
 	for _, row := range b.Rows {
 		if conflict := db.conflict(row.Layout); conflict != "" {

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"regexp"
 	runtimedebug "runtime/debug"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -225,8 +224,7 @@ func (h *Handler) allowOrigin(head http.Header, origin string) {
 }
 
 func (h *Handler) logAccess(route string, r *request, w *response, id string, took time.Duration) {
-	writes := strings.HasSuffix(route, "write")
-	if h.opt.AccessLog == nil || h.opt.SuppressWriteLog && writes || h.opt.AccessLogStatus != nil && !h.opt.AccessLogStatus(w.status) {
+	if h.opt.AccessLog == nil || h.opt.AccessLogStatus != nil && !h.opt.AccessLogStatus(w.status) {
 		return
 	}
 	h.opt.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request",

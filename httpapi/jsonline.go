@@ -20,7 +20,7 @@ func (h *Handler) importLines(w *response, r *request) error {
 	if err != nil {
 		return badRequest(err.Error())
 	}
-	return h.importSeries(w, r, func(body []byte, rows *prom.Rows) (parsed, error) {
+	return h.importSeries(w, r, 0, func(body []byte, rows *prom.Rows) (parsed, error) {
 		res, err := jsonline.Read(body, extra, rows)
 		return parsed{bad: res.Err, lines: res.BadLines}, err
 	})
@@ -33,19 +33,19 @@ const textPath = "/api/v1/import/prometheus"
 // importText answers VictoriaMetrics' /api/v1/import/prometheus.
 func (h *Handler) importText(w *response, r *request) error {
 	extra, err := jsonline.ExtraLabels(r.URL.Query())
-	opt, wrong := exposition.ParseOptions(strings.TrimPrefix(r.path, textPath), r.URL.Query(), r.Header.Get("Content-Type"), time.Now())
+	opt, wrong := exposition.ParseOptions(strings.TrimPrefix(r.path, textPath), r.URL.Query(), r.Header.Get("Content-Type"))
 	if err = cmp.Or(err, wrong); err != nil {
 		return badRequest(err.Error())
 	}
 	opt.Extra = append(opt.Extra, extra...)
-	return h.importSeries(w, r, func(body []byte, rows *prom.Rows) (parsed, error) {
+	return h.importSeries(w, r, time.Millisecond, func(body []byte, rows *prom.Rows) (parsed, error) {
 		res, err := exposition.Read(body, opt, rows)
 		return parsed{bad: res.Err, lines: res.BadLines, metadata: res.Metadata}, err
 	})
 }
 
-// importSeries stores a body that read adds to rows.
-func (h *Handler) importSeries(w *response, r *request, read func(body []byte, rows *prom.Rows) (parsed, error)) error {
+// importSeries stores a body that read adds to rows. Those without a time get one in a unit.
+func (h *Handler) importSeries(w *response, r *request, unit time.Duration, read func(body []byte, rows *prom.Rows) (parsed, error)) error {
 	parse := func(w *response, r *request, _ *target, table *point.Table, s *parseState) (left parsed, err error) {
 		if s.body, err = h.readBody(w, r); err != nil {
 			return parsed{}, err
@@ -55,7 +55,7 @@ func (h *Handler) importSeries(w *response, r *request, read func(body []byte, r
 		left.dropped, left.reason = rows.Refused, rows.Reason
 		return left, err
 	}
-	return h.promStore(w, r, target{parse: parse})
+	return h.promStore(w, r, target{unit: int64(unit), parse: parse})
 }
 
 // exportLines answers VictoriaMetrics' /api/v1/export.

@@ -35,7 +35,8 @@ type Writer interface {
 	RetentionPolicy(db, rp string) (string, error)
 	// Write returns nil when all points are durable. After a point.PartialWrite
 	// all points that it does not count are. An error that is point.Temporary may
-	// be tried again. Behind a point.OverdueError the batch is still in use.
+	// be tried again. Behind a point.OverdueError the batch is still in use. Rows at
+	// point.NoTime get the time of the write.
 	Write(ctx context.Context, db, rp string, batch *point.Batch) error
 	// WriteExemplars returns how many exemplars of series that the database has are kept
 	// or were before, and how many are older than what it has of their series.
@@ -116,8 +117,6 @@ type Options struct {
 	AccessLog *slog.Logger
 	// AccessLogStatus selects the answers that AccessLog contains. nil: all.
 	AccessLogStatus func(status int) bool
-	// SuppressWriteLog leaves writes out of AccessLog.
-	SuppressWriteLog bool
 	// AllowedOrigins are the origins, such as https://grafana.example.org, whose
 	// pages may use the API in a browser; "*": all. nil: none.
 	AllowedOrigins []string
@@ -176,8 +175,6 @@ type Limits struct {
 	// PrometheusDatabase is the database of requests to Prometheus' API that name
 	// none. The first write creates it. "": DefaultPrometheusDatabase.
 	PrometheusDatabase string
-	// WriteTracing logs the line protocol of every write at level info.
-	WriteTracing bool
 }
 
 func (o *Options) setDefaults() {

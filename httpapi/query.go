@@ -283,9 +283,6 @@ func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account)
 			return nil, badRequest(err.Error())
 		}
 	}
-	if err := req.format.CheckStatements(len(req.query.Statements)); err != nil {
-		return nil, badRequest(err.Error())
-	}
 	req.options = query.ExecuteOptions{
 		Database:        r.FormValue("db"),
 		RetentionPolicy: r.FormValue("rp"),

@@ -44,7 +44,8 @@ func New(opt Options) *Handler {
 	return h
 }
 
-// table returns the routes. It is the one place that names them.
+// table returns all routes: its own lines, and for each of promapi.HealthPaths, otlpPaths,
+// API.Endpoints of promapi and Options.Mounts one.
 func (h *Handler) table() []route {
 	noCatalog, noPprof := h.opt.Catalog == nil, !h.opt.Pprof
 	routes := []route{
@@ -56,11 +57,11 @@ func (h *Handler) table() []route {
 		{path: "/api/v2/buckets", name: "v2_buckets", access: byRoute, place: byMethod, fail: errorV2, methods: methods{"GET": h.listBuckets, "POST": h.createBucket}, absent: noCatalog},
 		{path: "/api/v2/buckets/", name: "v2_buckets", access: byRoute, place: byMethod, fail: errorV2, any: h.bucket, absent: noCatalog},
 		{path: "/api/v2/orgs", name: "v2_orgs", access: LoggedIn, place: query.ThisNode, fail: errorV2, methods: methods{"GET": h.listOrgs}},
-		{path: "/api/v1/prom/write", name: "prom_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.named(h.promWrite)}},
-		{path: "/api/v1/write", name: "prom_write", access: byRoute, place: query.Leader, fail: promError(promapi.WriteText), methods: methods{"POST": h.promWrite}},
-		{path: "/api/v1/import", name: "import_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.importLines}},
-		{path: textPath, name: "import_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.importText, "PUT": h.importText}},
-		{path: textPath + "/", name: "import_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.importText, "PUT": h.importText}},
+		{path: "/api/v1/prom/write", name: "prom_write", access: byRoute, place: byRows, methods: methods{"POST": h.named(h.promWrite)}},
+		{path: "/api/v1/write", name: "prom_write", access: byRoute, place: byRows, fail: promError(promapi.WriteText), methods: methods{"POST": h.promWrite}},
+		{path: "/api/v1/import", name: "import_write", access: byRoute, place: byRows, methods: methods{"POST": h.importLines}},
+		{path: textPath, name: "import_write", access: byRoute, place: byRows, methods: methods{"POST": h.importText, "PUT": h.importText}},
+		{path: textPath + "/", name: "import_write", access: byRoute, place: byRows, methods: methods{"POST": h.importText, "PUT": h.importText}},
 		{path: "/api/v1/export", name: "export", access: byRoute, place: byStatement, gzip: true, reads: true, methods: methods{"GET": h.exportLines, "POST": h.exportLines}, absent: h.opt.PromQL == nil},
 		{path: "/api/v1/prom/read", name: "prom_read", access: byRoute, place: byStatement, reads: true, methods: methods{"POST": h.named(h.promRead)}, absent: h.opt.PromQL == nil},
 		{path: "/api/v1/read", name: "prom_read", access: byRoute, place: byStatement, reads: true, fail: promError(promapi.WriteText), methods: methods{"POST": h.promRead}, absent: h.opt.PromQL == nil},
@@ -79,7 +80,7 @@ func (h *Handler) table() []route {
 		routes = append(routes, route{path: path, name: "health", access: openPing, place: query.ThisNode, methods: methods{"GET": h.health, "HEAD": h.health}})
 	}
 	for _, path := range otlpPaths {
-		routes = append(routes, route{path: path, name: "otlp_write", access: byRoute, place: query.Leader, methods: methods{"POST": h.otlpWrite}, fail: otlpError})
+		routes = append(routes, route{path: path, name: "otlp_write", access: byRoute, place: byRows, methods: methods{"POST": h.otlpWrite}, fail: otlpError})
 		for _, other := range []string{"logs", "traces"} {
 			routes = append(routes, route{path: strings.TrimSuffix(path, "metrics") + other, name: "otlp_other", access: byRoute, place: query.ThisNode, methods: methods{"POST": otlpMetricsOnly}, fail: otlpError})
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/meta"
-	"tsdbd/model/point"
 	"tsdbd/prom/engine"
 	"tsdbd/query"
 )
@@ -80,6 +79,7 @@ func (*placed) Ask(string, http.ResponseWriter, *http.Request) error {
 }
 
 func (*placed) Leads() bool      { return false }
+func (*placed) TakesRows() bool  { return true }
 func (*placed) Position() uint64 { return 0 }
 
 func (*placed) Stamp(bool) func(http.Header) { return func(http.Header) {} }
@@ -95,9 +95,7 @@ func (p *placed) Read(context.Context, uint64, string) (bool, time.Duration, err
 	return true, 0, nil
 }
 
-func (p *placed) Write(context.Context, string, string, *point.Batch) (http.Header, error) {
-	return nil, nil
-}
+func (p *placed) Writer(http.Header, bool) Writer { return nil }
 
 // TestRoutesInACluster holds every route with every method against the node that
 // should answer it, by hand: L is the leader, A any node that is not behind, T the
@@ -109,7 +107,7 @@ func TestRoutesInACluster(t *testing.T) {
 		"POST /api/v2/delete": "L", "POST /api/v2/query": "T", "OPTIONS /api/v2/query": "T",
 		"GET /api/v2/buckets": "A", "POST /api/v2/buckets": "L",
 		"GET /api/v2/buckets/": "A", "HEAD /api/v2/buckets/": "A", "PATCH /api/v2/buckets/": "L", "DELETE /api/v2/buckets/": "L", "OPTIONS /api/v2/buckets/": "L",
-		"POST /api/v1/prom/write": "L", "POST /api/v1/write": "L", "POST /api/v1/otlp/v1/metrics": "L", "POST /v1/metrics": "L", "POST /opentelemetry/v1/metrics": "L", "POST /api/v1/prom/read": "S", "POST /api/v1/read": "S", "POST /api/v1/import": "L", "POST /api/v1/import/prometheus": "L", "PUT /api/v1/import/prometheus": "L", "POST /api/v1/import/prometheus/": "L", "PUT /api/v1/import/prometheus/": "L", "GET /api/v1/export": "S", "POST /api/v1/export": "S",
+		"POST /api/v1/prom/write": "R", "POST /api/v1/write": "R", "POST /api/v1/otlp/v1/metrics": "R", "POST /v1/metrics": "R", "POST /opentelemetry/v1/metrics": "R", "POST /api/v1/prom/read": "S", "POST /api/v1/read": "S", "POST /api/v1/import": "R", "POST /api/v1/import/prometheus": "R", "PUT /api/v1/import/prometheus": "R", "POST /api/v1/import/prometheus/": "R", "PUT /api/v1/import/prometheus/": "R", "GET /api/v1/export": "S", "POST /api/v1/export": "S",
 		"GET /api/v1/query": "S", "POST /api/v1/query": "S", "OPTIONS /api/v1/query": "T",
 		"GET /api/v1/query_range": "S", "POST /api/v1/query_range": "S", "OPTIONS /api/v1/query_range": "T",
 		"GET /api/v1/query_exemplars": "S", "POST /api/v1/query_exemplars": "S", "OPTIONS /api/v1/query_exemplars": "T",

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,9 +26,6 @@ import (
 // maxErrorBytes bounds the lines that an error quotes, so that a body of bad lines
 // does not come back as a whole.
 const maxErrorBytes = 64 << 10
-
-// maxTraceBytes bounds the part of a body in the log.
-const maxTraceBytes = 64 << 10
 
 // maxPooledBatch is the largest batch, in values, that goes back to the pool.
 const maxPooledBatch = 1 << 20
@@ -102,7 +98,7 @@ var consistencies = []string{"", "any", "one", "quorum", "all"}
 // target is the destination of a body, and the parser for it.
 type target struct {
 	db, rp      string
-	unit        int64
+	unit        int64 // of the time of points that have none; 0: all have one
 	consistency string
 	create      bool // the database, if it does not exist
 	// parse reads the body into the batch of a parseState.
@@ -160,21 +156,18 @@ func (h *Handler) store(w *response, r *request, t *target) (failed error) {
 	if err := r.authorize(meta.WritePrivilege, "write to", t.db); err != nil {
 		return err // before a user can learn whether the database exists
 	}
-	if c := h.opt.Cluster; c != nil && !c.Leads() {
-		_, unknown := h.opt.Writer.RetentionPolicy(t.db, t.rp)
-		_, closed := h.opt.Writer.Table(t.db)
-		if unknown != nil || closed != nil || r.forwarded {
-			return h.forward(w, r) // this node may not have them yet, or no room for them
-		}
-	}
-	table, err := h.seriesTable(r, t)
-	if err != nil {
+	table, rp, unknown, err := h.destination(r, t)
+	switch {
+	case h.opt.Cluster != nil && !h.opt.Cluster.Leads() && (err != nil || unknown != nil || r.forwarded):
+		return h.forward(w, r) // this node may not have them yet, or no room for them
+	case err != nil:
 		return databaseError(err, t.db)
 	}
 	h.countClient(r, true)
 	s := parseStates.Get().(*parseState)
 	defer func() { point.WhenEnded(failed, s.release) }()
 	s.batch.Reset()
+	s.batch.Untimed = t.unit
 	left, err := t.parse(w, r, t, table, s)
 	if err != nil {
 		return err
@@ -183,12 +176,16 @@ func (h *Handler) store(w *response, r *request, t *target) (failed error) {
 	if points == 0 && left.nothing() {
 		return t.finish(w, left, nil) // only comments and blanks
 	}
-	rp, err := h.opt.Writer.RetentionPolicy(t.db, t.rp)
-	if err != nil {
-		return policyError(err, t)
+	if unknown != nil {
+		return policyError(unknown, t)
+	}
+	to := h.opt.Writer
+	if h.opt.Cluster != nil {
+		w.leader = http.Header{}
+		to = h.opt.Cluster.Writer(w.leader, r.forwarded)
 	}
 	if points > 0 {
-		reason, dropped, err := h.writeBatch(r.Context(), w, t.db, t.rp, &s.batch) // the leader knows the default best
+		reason, dropped, err := writeBatch(r.Context(), to, t, &s.batch) // the leader knows the default policy best
 		if err != nil {
 			h.metrics.failed.Add(float64(points))
 			return policyError(err, t)
@@ -203,14 +200,14 @@ func (h *Handler) store(w *response, r *request, t *target) (failed error) {
 		}
 	}
 	if len(left.metadata) > 0 {
-		reason, err := h.writeMetadata(r.Context(), w, t.db, rp, table, left.metadata, &s.batch)
+		reason, err := h.writeMetadata(r.Context(), to, t, rp, table, left.metadata, &s.batch)
 		if err != nil {
 			return policyError(err, t)
 		}
 		left.reason = cmp.Or(left.reason, reason)
 	}
 	if len(left.exemplars) > 0 {
-		if left.kept, left.older, err = h.opt.Writer.WriteExemplars(r.Context(), t.db, left.exemplars); err != nil {
+		if left.kept, left.older, err = to.WriteExemplars(r.Context(), t.db, left.exemplars); err != nil {
 			return policyError(err, t)
 		}
 	}
@@ -225,16 +222,17 @@ func (t *target) finish(w *response, left parsed, refused error) error {
 	return t.done(w, left, refused)
 }
 
-// seriesTable returns the table of the database, which is created if it may be.
-func (h *Handler) seriesTable(r *request, t *target) (*point.Table, error) {
-	table, err := h.opt.Writer.Table(t.db)
-	if !t.create || !errors.Is(err, meta.ErrDatabaseNotFound) {
-		return table, err
+// destination returns the table of the database, which is created if it may be, and the name
+// of the policy, or why that is unknown.
+func (h *Handler) destination(r *request, t *target) (table *point.Table, rp string, unknown, err error) {
+	table, err = h.opt.Writer.Table(t.db)
+	if t.create && errors.Is(err, meta.ErrDatabaseNotFound) && (h.opt.Cluster == nil || h.opt.Cluster.Leads()) {
+		if err = h.run(r.Context(), &influxql.CreateDatabaseStatement{Name: t.db, RetentionPolicyCreate: true}, query.ExecuteOptions{User: r.userName()}); err == nil {
+			table, err = h.opt.Writer.Table(t.db)
+		}
 	}
-	if err := h.run(r.Context(), &influxql.CreateDatabaseStatement{Name: t.db, RetentionPolicyCreate: true}, query.ExecuteOptions{User: r.userName()}); err != nil {
-		return nil, err
-	}
-	return h.opt.Writer.Table(t.db)
+	rp, unknown = h.opt.Writer.RetentionPolicy(t.db, t.rp)
+	return table, rp, unknown, err
 }
 
 // parseLines reads line protocol into a batch.
@@ -243,14 +241,7 @@ func (h *Handler) parseLines(w *response, r *request, t *target, table *point.Ta
 	if s.body, err = h.readBody(w, r); err != nil || s.body.Len() == 0 {
 		return parsed{}, err
 	}
-	if h.limits.Load().WriteTracing {
-		h.traceWrite(w, r, t, s.body.Bytes())
-	}
-	now := time.Now().UnixNano()
-	if h.opt.Cluster != nil && !h.opt.Cluster.Leads() {
-		now, s.batch.Untimed = point.NoTime, t.unit
-	}
-	points, err := s.parser.Parse(&s.batch, table, s.body.Bytes(), lineproto.Options{Unit: t.unit, Now: now, MaxErrorBytes: maxErrorBytes})
+	points, err := s.parser.Parse(&s.batch, table, s.body.Bytes(), lineproto.Options{Unit: t.unit, Now: point.NoTime, MaxErrorBytes: maxErrorBytes})
 	var bad *lineproto.Errors
 	if err != nil && !errors.As(err, &bad) {
 		return parsed{}, err
@@ -273,22 +264,9 @@ func (h *Handler) parseLines(w *response, r *request, t *target, table *point.Ta
 	return left, nil
 }
 
-// traceWrite logs the body of a write, to find a client that misbehaves. It does
-// not log the header, which may contain a password.
-func (h *Handler) traceWrite(w *response, r *request, t *target, body []byte) {
-	h.log.LogAttrs(r.Context(), slog.LevelInfo, "write received",
-		slog.String("db", t.db), slog.String("rp", t.rp), slog.String("request_id", w.Header().Get("X-Request-Id")),
-		slog.String("remote", r.RemoteAddr), slog.String("user", r.userName()),
-		slog.Int("bytes", len(body)), slog.String("body", string(body[:min(len(body), maxTraceBytes)])))
-}
-
 // writeBatch writes a batch. Points that the Writer refuses are not an error.
-func (h *Handler) writeBatch(ctx context.Context, w *response, db, rp string, batch *point.Batch) (reason string, dropped int, err error) {
-	if h.opt.Cluster != nil {
-		w.leader, err = h.opt.Cluster.Write(ctx, db, rp, batch)
-	} else {
-		err = h.opt.Writer.Write(ctx, db, rp, batch)
-	}
+func writeBatch(ctx context.Context, to Writer, t *target, batch *point.Batch) (reason string, dropped int, err error) {
+	err = to.Write(ctx, t.db, t.rp, batch)
 	if reason, dropped, ok := point.Partial(err); ok {
 		return reason, dropped, nil
 	}
@@ -297,20 +275,21 @@ func (h *Handler) writeBatch(ctx context.Context, w *response, db, rp string, ba
 
 // writeMetadata writes the entries that were not written within this hour. It returns
 // the reason why some of them cannot be stored.
-func (h *Handler) writeMetadata(ctx context.Context, w *response, db, rp string, table *point.Table, entries []metadata.Entry, batch *point.Batch) (reason string, err error) {
+func (h *Handler) writeMetadata(ctx context.Context, to Writer, t *target, rp string, table *point.Table, entries []metadata.Entry, batch *point.Batch) (reason string, err error) {
 	now := time.Now()
 	entries = h.metadata.Fresh(entries, table.Database(), rp, now)
 	batch.Reset()
+	batch.Untimed = point.FromNow
 	b := point.NewBuilder(table, batch)
 	for i := range entries {
-		if err := metadata.Append(b, &entries[i], now.UnixNano()+int64(i)); err != nil && reason == "" {
+		if err := metadata.Append(b, &entries[i], int64(i)); err != nil && reason == "" {
 			reason = err.Error()
 		}
 	}
 	if len(batch.Rows) == 0 {
 		return reason, nil
 	}
-	refused, dropped, err := h.writeBatch(ctx, w, db, rp, batch)
+	refused, dropped, err := writeBatch(ctx, to, t, batch)
 	if err != nil {
 		return "", err
 	}
@@ -347,8 +326,10 @@ func databaseError(err error, db string) error {
 
 // policyError names an unknown policy as 1.x does.
 func policyError(err error, t *target) error {
-	// If the default policy is missing, only the store knows its name.
-	if err == meta.ErrRetentionPolicyNotFound {
+	switch {
+	case t.create && errors.Is(err, meta.ErrDatabaseNotFound):
+		return errDropped
+	case err == meta.ErrRetentionPolicyNotFound: // else it is the default policy, whose name only the store knows
 		return fmt.Errorf("%w: %s", meta.ErrRetentionPolicyNotFound, t.rp)
 	}
 	return databaseError(err, t.db)

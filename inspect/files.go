@@ -300,7 +300,7 @@ func Series(fsys vfs.FS, dir string, keys bool) (*SeriesReport, error) {
 	}
 	defer f.Close()
 	out := &SeriesReport{Dir: dir, Database: owner.ID, Lineage: owner.Lineage, Series: f.Len(), Next: uint32(f.NextID()), Bytes: f.Bytes()}
-	for _, err := range f.Verify() {
+	for _, err := range f.Verify(nil) {
 		out.Damage = append(out.Damage, problems(dir, err)...)
 	}
 	if keys {

@@ -399,7 +399,7 @@ func (v *verifier) series(dir string, owner identity.Database) (*series.File, er
 			v.r.Problems = append(v.r.Problems, p)
 		}
 	}
-	damage := f.Verify()
+	damage := f.Verify(nil)
 	if err := ids.Lacks(f.Given(), v.dir, owner.ID); err != nil {
 		damage = append(damage, err)
 	}
@@ -685,7 +685,7 @@ func (v *verifier) tsm(name string, rec *manifest.File, m *manifest.Manifest, g 
 		return nil // the keys or the index cannot be trusted
 	}
 	all := moves.NewList(slices.Clone(m.Moves))
-	a := agreement{v: v, name: name, rec: rec, m: m, moves: all.From(all.After(rec.MaxSequence)), series: series, view: index.View()}
+	a := agreement{v: v, name: name, rec: rec, m: m, door: all.Door(rec.MaxSequence), series: series, view: index.View()}
 	defer a.view.Release()
 	damage, err := eachSeries(r, a.check)
 	v.r.Problems = append(v.r.Problems, damage...)
@@ -704,7 +704,7 @@ type agreement struct {
 	name   string
 	rec    *manifest.File
 	m      *manifest.Manifest
-	moves  *moves.List // that the file has not made of its rows
+	door   *moves.Door // to the file
 	series *series.File
 	view   *tsi.View
 	found  int
@@ -744,9 +744,9 @@ func (a *agreement) check(key []byte, s *tsm.Series) error {
 	case have != string(key):
 		return a.bad("series %d is %q here and %q in the series file", s.ID, key, have)
 	}
-	id, fields := s.ID, a.moves.Fields(s.ID, model.SeriesMeasurement(have), s.Fields)
+	var id model.SeriesID
 	hidden := false
-	_ = a.moves.Keys(s.ID, have, func(k model.SeriesID, name string) error {
+	fields, _ := a.door.Present(0, s.ID, have, s.Fields, func(k model.SeriesID, name string) error {
 		hidden = hidden || a.hidden(k, s)
 		id, have = k, name
 		return nil

@@ -22,7 +22,7 @@ type Errors struct {
 	BadLines int
 
 	// Refused counts points that parse but cannot be stored whatever the
-	// database holds: a field that stands twice with different types, a
+	// database holds: a field that occurs twice with different types, a
 	// string that a batch cannot represent, or a name that line protocol cannot
 	// give back. They are dropped points of a partial write; RefusedReason is the
 	// first one's text.

@@ -268,6 +268,27 @@ func (c *Catalog) writeCopy(i int, d *Data) error {
 	return nil
 }
 
+// Check reads both copies. It returns the damage of those that are damaged or gone, and
+// writes both again then.
+func (c *Catalog) Check() (damage []error, err error) {
+	if c.saved.Load() == 0 {
+		return nil, nil // there are none
+	}
+	for _, name := range copyNames {
+		_, cerr := readCopy(c.fs, path.Join(c.dir, name))
+		if d := binio.DamageOf(path.Join(c.dir, name), cerr); d != nil {
+			damage = append(damage, d)
+		} else {
+			err = errors.Join(err, cerr)
+		}
+	}
+	if len(damage) > 0 {
+		c.saved.Store(0)
+		err = errors.Join(err, c.Save())
+	}
+	return damage, err
+}
+
 // Err returns why the latest Save failed, or nil.
 func (c *Catalog) Err() error {
 	if err := c.failed.Load(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"tsdbd/model"
 )
 
-// Downsample is a tier: the policy Into has, for each measurement, series and window of
+// Downsample is a rule: the policy Into has, for each measurement, series and window of
 // Every, the aggregates Functions of the rows that the policy From has.
 type Downsample struct {
 	ID         uint64 // the Index of the first catalog that has it; never reused

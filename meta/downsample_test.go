@@ -21,9 +21,9 @@ func TestDownsamples(t *testing.T) {
 	d := mustApply(t, empty(), CreateDatabase{Name: "d"}, policy("raw", 3*day), policy("hours", 0), policy("days", 0), policy("other", 0),
 		CreateShardGroup{Database: "d", RetentionPolicy: "raw", Time: int64(58 * day)}, CreateShardGroup{Database: "d", RetentionPolicy: "raw", Time: int64(61 * day)})
 	d = mustApply(t, d, create("raw", "hours", hour, "mean", "max"))
-	tier := d.Database("d").Downsample("hours")
-	if want := (Downsample{ID: d.Index, From: "raw", Into: "hours", Every: hour, Functions: []string{"mean", "max"}, Backfill: int64(day)}); !reflect.DeepEqual(*tier, want) {
-		t.Errorf("%+v, want %+v", *tier, want)
+	sample := d.Database("d").Downsample("hours")
+	if want := (Downsample{ID: d.Index, From: "raw", Into: "hours", Every: hour, Functions: []string{"mean", "max"}, Backfill: int64(day)}); !reflect.DeepEqual(*sample, want) {
+		t.Errorf("%+v, want %+v", *sample, want)
 	}
 	if next, err := Apply(create("raw", "hours", hour, "mean", "max"), d); err != nil || next != d {
 		t.Errorf("the same downsample again: changed %v, %v", next != d, err)
@@ -59,11 +59,11 @@ func TestDownsamples(t *testing.T) {
 		t.Errorf("a policy that becomes shorter than a window: %v", err)
 	}
 
-	done := mustApply(t, d, CompleteWindows{tier.ID, 5, []ComputedWindows{{Measurement: "m", To: 1}, {From: 1, To: 2}}})
+	done := mustApply(t, d, CompleteWindows{sample.ID, 5, []ComputedWindows{{Measurement: "m", To: 1}, {From: 1, To: 2}}})
 	if got := done.Database("d").Downsample("hours").Computed; got != 2 {
 		t.Errorf("%d computed", got)
 	}
-	if mustApply(t, done, CompleteWindows{ID: 99, Windows: []ComputedWindows{{}}}, CompleteWindows{ID: tier.ID}) != done {
+	if mustApply(t, done, CompleteWindows{ID: 99, Windows: []ComputedWindows{{}}}, CompleteWindows{ID: sample.ID}) != done {
 		t.Error("no change made a change")
 	}
 	if got := d.Database("d").Downsample("hours").Computed; got != 0 {

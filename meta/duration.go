@@ -32,8 +32,8 @@ type ShardDurations struct {
 var InfluxShardDurations = ShardDurations{DayFrom: 2 * day, WeekFrom: 180 * day}
 
 // FineShardDurations are thresholds for installations that want a policy of 2
-// hours to have groups of a day already: under 2 hours hours, up to and with 6
-// months (180 days) days, above weeks.
+// hours to have groups of a day already: under 2 h: 1 h; up to 180 d: 1 d;
+// longer: 7 d.
 var FineShardDurations = ShardDurations{DayFrom: 2 * hour, WeekFrom: 180*day + 1}
 
 // For returns the shard group duration of a policy that keeps data for d; 0 is

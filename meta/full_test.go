@@ -125,7 +125,7 @@ func testDropOnFullDisk(t *testing.T, inPlace bool) {
 	if reserve(disk) < reserveBytes {
 		t.Fatal("no reserve")
 	}
-	full := true // but for what is there
+	full := true // except for what is there
 	disk.SetHook(func(op vfstest.Op) error {
 		switch {
 		case !inPlace && op.Kind == "remove" && strings.HasPrefix(op.Path, "/meta/reserve."):

@@ -16,6 +16,10 @@ type Sample struct {
 	Time, Start int64 // ms since the epoch; a Start of 0 is unknown
 }
 
+// NoTime is the Time of a sample that gets that of the node which stores it, if the
+// Untimed of the batch allows it.
+const NoTime = math.MinInt64
+
 // Rows turns time series into the rows of a batch.
 type Rows struct {
 	Builder *point.Builder
@@ -105,7 +109,10 @@ func (p *Rows) row(ms, start int64) {
 		p.Builder.Integer(StartField, start)
 	}
 	at := Nanoseconds(ms)
-	if Milliseconds(at) != ms {
+	switch {
+	case ms == NoTime:
+		at = point.NoTime
+	case Milliseconds(at) != ms:
 		at = math.MaxInt64 // which no row may have
 	}
 	if err := p.Builder.Row(at); err != nil {

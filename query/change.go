@@ -7,7 +7,6 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/query/admission"
-	"tsdbd/query/syntax"
 )
 
 // effect says what a statement does to data and to the catalog.
@@ -67,35 +66,12 @@ func databaseOf(stmt influxql.Statement, database string) string {
 	if target := targetOf(stmt); target != nil {
 		return cmp.Or(target.Measurement.Database, database)
 	}
-	if r := ruleOf(stmt); r.names != nil {
-		if name, _ := r.names(stmt); name != nil {
-			database = cmp.Or(*name, database)
-		}
-		return database
+	r := ruleOf(stmt)
+	if r.names == nil {
+		return ""
 	}
-	switch s := stmt.(type) {
-	case *influxql.DropMeasurementStatement:
-		return database
-	case *influxql.CreateDatabaseStatement:
-		return s.Name
-	case *influxql.DropDatabaseStatement:
-		return s.Name
-	case *influxql.CreateRetentionPolicyStatement:
-		return s.Database
-	case *influxql.AlterRetentionPolicyStatement:
-		return s.Database
-	case *influxql.GrantStatement:
-		return s.On
-	case *influxql.RevokeStatement:
-		return s.On
-	case *influxql.CreateSubscriptionStatement:
-		return s.Database
-	case *influxql.DropSubscriptionStatement:
-		return s.Database
-	case *syntax.CreateDownsample:
-		return s.Database
-	case *syntax.ExecuteContinuous:
-		return s.Database
+	if name, _ := r.names(stmt); name != nil && (*name != "" || r.explicit) {
+		return *name
 	}
-	return ""
+	return database
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func (s *session) createDatabase(st *influxql.CreateDatabaseStatement) (meta.Command, error) {
-	cmd := meta.CreateDatabase{Name: st.Name, Shards: s.opt.ShardDurations, WithoutPolicy: s.opt.WithoutPolicy && !st.RetentionPolicyCreate}
+	cmd := meta.CreateDatabase{Name: st.Name, WithoutPolicy: s.opt.WithoutPolicy && !st.RetentionPolicyCreate}
 	if st.RetentionPolicyCreate {
 		cmd.Policy = &meta.RetentionPolicySpec{
 			Name: st.RetentionPolicyName, Duration: st.RetentionPolicyDuration, ReplicaN: st.RetentionPolicyReplication,
@@ -41,14 +41,14 @@ func (s *session) createRetentionPolicy(st *influxql.CreateRetentionPolicyStatem
 		}
 		return &d
 	}
-	return meta.CreateRetentionPolicy{Database: st.Database, Default: st.Default, Shards: s.opt.ShardDurations, Policy: meta.RetentionPolicySpec{
+	return meta.CreateRetentionPolicy{Database: st.Database, Default: st.Default, Policy: meta.RetentionPolicySpec{
 		Name: st.Name, Duration: &st.Duration, ReplicaN: &st.Replication, ShardGroupDuration: &st.ShardGroupDuration,
 		FutureWriteLimit: limit(st.FutureWriteLimit), PastWriteLimit: limit(st.PastWriteLimit),
 	}}, nil
 }
 
 func (s *session) alterRetentionPolicy(st *influxql.AlterRetentionPolicyStatement) (meta.Command, error) {
-	return meta.AlterRetentionPolicy{Database: st.Database, Default: st.Default, Shards: s.opt.ShardDurations, Policy: meta.RetentionPolicySpec{
+	return meta.AlterRetentionPolicy{Database: st.Database, Default: st.Default, Policy: meta.RetentionPolicySpec{
 		Name: st.Name, Duration: st.Duration, ReplicaN: st.Replication, ShardGroupDuration: st.ShardGroupDuration,
 		FutureWriteLimit: st.FutureWriteLimit, PastWriteLimit: st.PastWriteLimit,
 	}}, nil

@@ -13,10 +13,10 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
+	"tsdbd/query/downsample"
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/query/syntax"
-	"tsdbd/query/tier"
 )
 
 // ErrNotExecuted is the error of statements after one that failed, with InfluxDB's
@@ -45,8 +45,6 @@ type Options struct {
 	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
 	Into func(ctx context.Context, b *result.IntoBatch) error
 
-	// ShardDurations is the rule for policies made without SHARD DURATION.
-	ShardDurations meta.ShardDurations
 	// WithoutPolicy has CREATE DATABASE make no policy unless it describes one.
 	WithoutPolicy bool
 	// HashPassword and CheckPassword serve the statements about users; nil is
@@ -60,12 +58,12 @@ type Options struct {
 	Diagnostics func() []show.Diagnostic
 	// Servers returns the tables of SHOW SERVERS; nil is a node that is in no cluster.
 	Servers func() []*result.Series
-	// UseTiers says when SELECTs take downsamples; "" is never. CompleteUntil is
-	// tier.Options.Until, and required with tier.Complete.
-	UseTiers      tier.Use
-	CompleteUntil func(id uint64, measurement string, end int64) int64
+	// UseDownsamples says when SELECTs take downsamples; "" is never. CompleteUntil is
+	// downsample.Options.Until, and required with downsample.Complete.
+	UseDownsamples downsample.Use
+	CompleteUntil  func(id uint64, measurement string, end int64) int64
 	// Downsamples returns how far the downsamples are, by their ids; nil is nothing.
-	Downsamples func() map[uint64]show.Tier
+	Downsamples func() map[uint64]show.Progress
 }
 
 // ExecuteOptions says for whom and how one request runs.

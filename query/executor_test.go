@@ -534,3 +534,29 @@ func TestNormalize(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyNames: an empty name is not that of the database of the request.
+func TestEmptyNames(t *testing.T) {
+	catalog := sampleStore(t).Catalog()
+	for _, text := range []string{
+		`DROP DATABASE ""`, `CREATE DATABASE ""`, `GRANT ALL ON "" TO bob`, `REVOKE ALL ON "" FROM bob`,
+		`CREATE RETENTION POLICY x ON "" DURATION 1h REPLICATION 1`, `ALTER RETENTION POLICY autogen ON "" DURATION 1h`,
+		`DROP RETENTION POLICY autogen ON ""`, `DROP CONTINUOUS QUERY c ON ""`, `EXECUTE CONTINUOUS QUERY c ON "" FROM 0 TO 1`,
+		`CREATE DOWNSAMPLE ON "" FROM a INTO b EVERY 1h AS max`, `DROP DOWNSAMPLE ON "" FROM a INTO b`,
+		`CREATE SUBSCRIPTION s ON ""."autogen" DESTINATIONS ALL 'http://h'`, `DROP SUBSCRIPTION s ON ""."autogen"`,
+	} {
+		q, err := syntax.Parse(text, nil)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		stmt := q.Statements[0]
+		before := stmt.String()
+		if err := Normalize(stmt, catalog, "db", ""); err != nil || stmt.String() != before {
+			t.Errorf("%s: %s, %v", text, stmt, err)
+		}
+		if name := databaseOf(stmt, "db"); name != "" {
+			t.Errorf("%s is about %q", text, name)
+		}
+	}
+}

@@ -26,8 +26,8 @@ func TestHints(t *testing.T) {
 		{`SELECT v FROM cpuu`, `info: measurement "cpuu" does not exist in db.autogen; did you mean "cpu"?`},
 		{`SELECT v FROM ucp`, `info: measurement "ucp" does not exist in db.autogen; did you mean "up"?`},
 		{`SELECT v FROM CPU`, `info: measurement "CPU" does not exist in db.autogen; did you mean "cpu"?`},
-		{`SELECT v FROM old`, `info: measurement "old" does not exist in db.autogen; it exists in db.rp2`},
-		{`SELECT v FROM disk`, `info: measurement "disk" does not exist in db.autogen; it exists in other.autogen`},
+		{`SELECT v FROM old`, `info: measurement "old" does not exist in db.autogen`},
+		{`SELECT v FROM disk`, `info: measurement "disk" does not exist in db.autogen`},
 		{`SELECT v FROM nothing_like_it`, `info: measurement "nothing_like_it" does not exist in db.autogen`},
 		{`SELECT v FROM empty..x`, `info: measurement "x" does not exist in empty.autogen, which has no measurements`},
 		{`SELECT v FROM /^z/`, `info: no measurement in db.autogen matches /^z/`},
@@ -47,14 +47,14 @@ func TestHints(t *testing.T) {
 		{`SELECT v FROM cpu WHERE (host = 'a' AND az = 'xxxxxxx')`, `info: tag "az" of "cpu" has no value 'xxxxxxx'`},
 		{`SELECT v FROM cpu WHERE host = 'it\'s'`, `info: tag "host" of "cpu" has no value 'it\'s'`},
 		{`SELECT v FROM cpu WHERE host = 'p' OR host = 'qqqq'`, `info: tag "host" of "cpu" has no value 'p'; did you mean 'a'?`},
-		{`SELECT v FROM cpu WHERE host IN ('qqqq', 'rrrr')`, `info: tag "host" of "cpu" has none of the values of the list`},
+		{`SELECT v FROM cpu WHERE hots IN ('qqqq', 'rrrr')`, `info: "hots" is no field or tag of "cpu"; did you mean "host"?`},
 		{`SELECT v FROM cpu WHERE host =~ /q/`, `info: no value of tag "host" of "cpu" matches /q/`},
 		{`SELECT v FROM cpu WHERE host = 1`, `info: tag "host" of "cpu" is compared with 1: the values of tags are texts, such as '1'`},
-		{`SELECT v FROM cpu WHERE v = 'a'`, `info: field "v" of "cpu" holds values of type float, and is compared with the text 'a': only texts are in quotes`},
-		{`SELECT v FROM cpu WHERE s = 1`, `info: field "s" of "cpu" holds values of type string, and is compared with the number 1: the text is '1'`},
-		{`SELECT v FROM cpu WHERE ok > 1`, `info: field "ok" of "cpu" holds values of type boolean, and is compared with the number 1`},
-		{`SELECT v FROM cpu WHERE v =~ /1/`, `info: field "v" of "cpu" holds values of type float: regular expressions match texts only`},
-		{`SELECT v FROM cpu WHERE v = true`, `info: field "v" of "cpu" holds values of type float, and is compared with a boolean`},
+		{`SELECT v FROM cpu WHERE v = 'a'`, `info: field "v" of "cpu" holds values of type float, and is compared with 'a'`},
+		{`SELECT v FROM cpu WHERE s = 1`, `info: field "s" of "cpu" holds values of type string, and is compared with 1`},
+		{`SELECT v FROM cpu WHERE ok > 1`, `info: field "ok" of "cpu" holds values of type boolean, and is compared with 1`},
+		{`SELECT v FROM cpu WHERE v =~ /1/`, `info: field "v" of "cpu" holds values of type float, and is compared with /1/`},
+		{`SELECT v FROM cpu WHERE v = true`, `info: field "v" of "cpu" holds values of type float, and is compared with true`},
 		{`SELECT v FROM cpu WHERE v::tag = '1'`, `info: "v" is a field of "cpu", not a tag`},
 		{`SELECT v FROM twice WHERE host = 'a'`, `info: "host" is a field and a tag of "twice": the condition means the field, "host"::tag is the tag`},
 		{`SELECT v FROM cpu WHERE az = 'x' AND host = 'b'`, `info: no series of "cpu" has all tags of the condition`},
@@ -62,22 +62,21 @@ func TestHints(t *testing.T) {
 		// times
 		{
 			`SELECT v FROM cpu WHERE time > 1700000000s`,
-			`info: "cpu" has no rows in the time range of the query (since 2023-11-14T22:13:20.000000001Z): they are between 2001-09-09T01:46:40Z and 2020-09-13T12:26:40Z`,
+			`info: "cpu" has no rows in the time range of the query: the oldest is of 2001-09-09T01:46:40Z, the newest of 2020-09-13T12:26:40Z`,
 		},
 		{
 			`SELECT v FROM cpu WHERE time < 1600000000`,
-			`info: "cpu" has no rows in the time range of the query (until 1970-01-01T00:00:01.599999999Z): they are between 2001-09-09T01:46:40Z and 2020-09-13T12:26:40Z; a time without a unit is in nanoseconds`,
+			`info: "cpu" has no rows in the time range of the query: the oldest is of 2001-09-09T01:46:40Z, the newest of 2020-09-13T12:26:40Z; a time without a unit is in nanoseconds`,
 		},
 		{
 			`SELECT v FROM cpu WHERE time > 1100000000s AND time < 1200000000s`,
-			`info: "cpu" has no rows in the time range of the query (2004-11-09T11:33:20.000000001Z to 2008-01-10T21:19:59.999999999Z), only before and after: they are between 2001-09-09T01:46:40Z and 2020-09-13T12:26:40Z`,
+			`info: "cpu" has no rows in the time range of the query: the oldest is of 2001-09-09T01:46:40Z, the newest of 2020-09-13T12:26:40Z`,
 		},
 		{
 			`SELECT v FROM cpu WHERE host = 'Srv-1' AND time > 1500000000s`,
-			`info: "cpu" has no rows with the tags of the condition in the time range of the query (since 2017-07-14T02:40:00.000000001Z): they are between 2001-09-09T01:46:40Z and 2001-09-09T01:46:40Z`,
+			`info: "cpu" has no rows with the tags of the condition in the time range of the query: the oldest is of 2001-09-09T01:46:40Z, the newest of 2001-09-09T01:46:40Z`,
 		},
 		{`SELECT v FROM cpu WHERE time > 1600000000s AND time < 1500000000s`, `info: the time range of the query is empty: it ends before it begins`},
-		{`SELECT late FROM cpu WHERE time < 1100000000s`, `info: field "late" of "cpu" has values only outside of the time range of the query`},
 		// no reason is known
 		{`SELECT v FROM cpu WHERE v > 100`, ``},
 		{`SELECT v FROM cpu WHERE host != 'a' AND v = 100`, ``},
@@ -109,26 +108,6 @@ func TestNoHints(t *testing.T) {
 	store.Viewing = func() { views++ }
 	if got := runText(t, e, ExecuteOptions{Database: "db"}, `SELECT v FROM cpuu`); len(got) != 1 || got[0] != "" || views != 1 {
 		t.Errorf("%q, %d views", got, views)
-	}
-}
-
-// TestHintsWithinRights: a hint names no database that the user may not read or know.
-func TestHintsWithinRights(t *testing.T) {
-	e := newExecutor(hintStore(t))
-	all, none := func(string) bool { return true }, func(db string) bool { return db == "db" }
-	for _, c := range []struct {
-		read, see func(string) bool
-		want      string
-	}{
-		{nil, nil, `; it exists in other.autogen`},
-		{all, all, `; it exists in other.autogen`},
-		{none, all, ``},
-		{all, none, ``},
-	} {
-		got := runText(t, e, ExecuteOptions{Database: "db", Hints: true, MayRead: c.read, MaySee: c.see}, `SELECT v FROM disk`)
-		if want := `info: measurement "disk" does not exist in db.autogen` + c.want; len(got) != 1 || got[0] != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
 	}
 }
 

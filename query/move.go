@@ -39,6 +39,9 @@ func (s *session) move(st *syntax.Move) error {
 	if err != nil {
 		return err
 	}
+	if moved.Series > 0 {
+		s.warnContinuous(db, &st.Change)
+	}
 	t := result.NewTable("result", []model.FieldType{model.Integer, model.Integer, model.Integer}, "time", "series", "merged")
 	t.Time = 0
 	t.AddRow(int64(0), int64(moved.Series), int64(moved.Merged))
@@ -73,4 +76,51 @@ func (s *session) checkConditions(database string, c *model.Change) error {
 		}
 	}
 	return nil
+}
+
+// warnContinuous names the continuous queries that use a name which a move has changed. They
+// are stored as text, and the move does not change it.
+func (s *session) warnContinuous(database string, c *model.Change) {
+	old, now := c.Measurement, c.To
+	for _, x := range []model.Rename{c.RenameTag, c.RenameField} {
+		if x.From != "" {
+			old, now = x.From, x.To
+		}
+	}
+	if old == now {
+		return
+	}
+	for _, db := range s.catalog().Databases {
+		if s.req.MayRead != nil && !s.req.MayRead(db.Name) {
+			continue
+		}
+		for _, stored := range db.ContinuousQueries {
+			q, err := ParseContinuous(stored.Query)
+			if err == nil && q.uses(cmp.Or(q.Database, db.Name), database, c) {
+				s.warn(fmt.Sprintf("continuous query %q on %q uses the old name %q: drop it and create it again with %q", stored.Name, db.Name, old, now))
+			}
+		}
+	}
+}
+
+// uses reports whether the query uses the name that a change of a database makes old.
+// Sources without a database are those of own.
+func (q *ContinuousQuery) uses(own, database string, c *model.Change) bool {
+	measurement, key := false, false
+	field := cmp.Or(c.RenameTag.From, c.RenameField.From)
+	influxql.WalkFunc(q.stmt, func(n influxql.Node) {
+		switch n := n.(type) {
+		case *influxql.VarRef:
+			key = key || n.Val == field
+		case *influxql.Measurement:
+			switch {
+			case cmp.Or(n.Database, own) != database || n.IsTarget && field != "":
+			case n.Regex == nil:
+				measurement = measurement || n.Name == c.Measurement
+			case field != "" || !n.Regex.Val.MatchString(c.To):
+				measurement = measurement || n.Regex.Val.MatchString(c.Measurement)
+			}
+		}
+	})
+	return measurement && (key || field == "")
 }

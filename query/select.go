@@ -6,10 +6,10 @@ import (
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/query/downsample"
 	"tsdbd/query/engine"
 	"tsdbd/query/hint"
 	"tsdbd/query/result"
-	"tsdbd/query/tier"
 )
 
 // selectStatement runs a SELECT. Its sources are normalized. With Hints, an answer without
@@ -18,7 +18,7 @@ func (s *session) selectStatement(st *influxql.SelectStatement) error {
 	if s.req.Partial && st.Target != nil {
 		return errors.New("SELECT INTO takes no partial=true: what is computed from a part of the points must not be stored")
 	}
-	run, note, err := s.tiered(st)
+	run, note, err := s.rewritten(st)
 	if err != nil {
 		return err
 	}
@@ -34,26 +34,21 @@ func (s *session) selectStatement(st *influxql.SelectStatement) error {
 	return nil
 }
 
-// tiered returns what runs for a SELECT: the statement itself, or one that takes part of
+// rewritten returns what runs for a SELECT: the statement itself, or one that takes part of
 // its rows from a downsample, and a note on that.
-func (s *session) tiered(st *influxql.SelectStatement) (run *influxql.SelectStatement, note string, err error) {
+func (s *session) rewritten(st *influxql.SelectStatement) (run *influxql.SelectStatement, note string, err error) {
 	if s.req.SourceOnly {
 		return st, "", nil
 	}
-	run, note, err = tier.Rewrite(st, tier.Options{
-		Use: s.opt.UseTiers, Catalog: s.catalog(), Storage: s.storage(), Now: s.opt.Now(), Until: s.opt.CompleteUntil,
+	run, note, err = downsample.Rewrite(st, downsample.Options{
+		Use: s.opt.UseDownsamples, Catalog: s.catalog(), Storage: s.storage(), Now: s.opt.Now(), Until: s.opt.CompleteUntil,
 	})
 	return cmp.Or(run, st), note, err
 }
 
 // hint adds to the messages of a statement why its answer has no rows.
 func (s *session) hint(st *influxql.SelectStatement) {
-	ask := hint.Asker{
-		Storage: s.opt.Storage.Partial(), Catalog: s.catalog(), Now: s.opt.Now(), Keep: s.claim.Keep,
-		MayName: func(db string) bool {
-			return (s.req.MayRead == nil || s.req.MayRead(db)) && (s.req.MaySee == nil || s.req.MaySee(db))
-		},
-	}
+	ask := hint.Asker{Storage: s.opt.Storage.Partial(), Now: s.opt.Now(), Keep: s.claim.Keep}
 	for _, text := range ask.Empty(s.ctx, st) {
 		s.out.messages = append(s.out.messages, result.Message{Level: result.LevelInfo, Text: text})
 	}
@@ -67,7 +62,7 @@ func (s *session) explain(st *influxql.ExplainStatement) error {
 	if st.Analyze {
 		column, lines = "EXPLAIN ANALYZE", engine.Analyze
 	}
-	stmt, note, err := s.tiered(stmt)
+	stmt, note, err := s.rewritten(stmt)
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,12 @@ type rule struct {
 	kind reflect.Type
 	run  func(s *session, stmt influxql.Statement) error
 	// names returns where the statement has the name of its database, nil for
-	// nowhere, and the sources that it reads or writes. Nil is neither.
+	// nowhere, and the sources that it reads or writes. Nil is a statement that is
+	// about no database.
 	names func(stmt influxql.Statement) (database *string, sources influxql.Sources)
+	// explicit: the statement names its database. That of the request never stands in for
+	// an empty name.
+	explicit bool
 	// allPolicies: a source that names no policy means all policies.
 	allPolicies bool
 	access      access
@@ -85,30 +89,30 @@ var rules = table(
 
 	on(rule{access: writer, names: from(func(st *influxql.DeleteSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, turn: true, place: Leader}, (*session).deleteRows),
 	on(rule{access: writer, names: from(func(st *influxql.DropSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, changes: true, place: Leader}, (*session).dropSeries),
-	on(rule{changes: true, place: Leader}, (*session).dropMeasurement),
+	on(rule{names: from(func(*influxql.DropMeasurementStatement) influxql.Sources { return nil }), changes: true, place: Leader}, (*session).dropMeasurement),
 	on(rule{access: writer, names: from((*syntax.Move).Sources), allPolicies: true, changes: true, turn: true, place: Leader}, (*session).move),
 
-	changes(rule{effect: adds}, (*session).createDatabase),
-	changes(rule{}, (*session).dropDatabase),
-	changes(rule{effect: adds}, (*session).createRetentionPolicy),
-	changes(rule{}, (*session).alterRetentionPolicy),
-	changes(rule{access: writer, names: named(func(st *influxql.DropRetentionPolicyStatement) *string { return &st.Database })}, (*session).dropRetentionPolicy),
+	changes(rule{effect: adds, explicit: true, names: named(func(st *influxql.CreateDatabaseStatement) *string { return &st.Name })}, (*session).createDatabase),
+	changes(rule{explicit: true, names: named(func(st *influxql.DropDatabaseStatement) *string { return &st.Name })}, (*session).dropDatabase),
+	changes(rule{effect: adds, explicit: true, names: named(func(st *influxql.CreateRetentionPolicyStatement) *string { return &st.Database })}, (*session).createRetentionPolicy),
+	changes(rule{explicit: true, names: named(func(st *influxql.AlterRetentionPolicyStatement) *string { return &st.Database })}, (*session).alterRetentionPolicy),
+	changes(rule{access: writer, explicit: true, names: named(func(st *influxql.DropRetentionPolicyStatement) *string { return &st.Database })}, (*session).dropRetentionPolicy),
 	changes(rule{}, (*session).dropShard),
 	changes(rule{}, (*session).acceptLoss),
 	changes(rule{effect: adds}, (*session).createUser),
 	changes(rule{effect: adds}, (*session).setPassword),
 	changes(rule{}, (*session).dropUser),
-	changes(rule{effect: adds}, (*session).grant),
-	changes(rule{}, (*session).revoke),
+	changes(rule{effect: adds, explicit: true, names: named(func(st *influxql.GrantStatement) *string { return &st.On })}, (*session).grant),
+	changes(rule{explicit: true, names: named(func(st *influxql.RevokeStatement) *string { return &st.On })}, (*session).revoke),
 	changes(rule{effect: adds}, (*session).grantAdmin),
 	changes(rule{}, (*session).revokeAdmin),
-	changes(rule{effect: adds, needs: continuousNeeds, names: named(func(st *influxql.CreateContinuousQueryStatement) *string { return &st.Database })}, (*session).createContinuousQuery),
-	changes(rule{access: writer, names: named(func(st *influxql.DropContinuousQueryStatement) *string { return &st.Database })}, (*session).dropContinuousQuery),
-	on(rule{effect: adds, changes: true, place: Leader}, (*session).executeContinuous),
-	changes(rule{effect: adds}, (*session).createDownsample),
-	changes(rule{access: writer, names: named(func(st *syntax.DropDownsample) *string { return &st.Database })}, (*session).dropDownsample),
-	changes(rule{effect: adds}, (*session).createSubscription),
-	changes(rule{}, (*session).dropSubscription),
+	changes(rule{effect: adds, needs: continuousNeeds, explicit: true, names: named(func(st *influxql.CreateContinuousQueryStatement) *string { return &st.Database })}, (*session).createContinuousQuery),
+	changes(rule{access: writer, explicit: true, names: named(func(st *influxql.DropContinuousQueryStatement) *string { return &st.Database })}, (*session).dropContinuousQuery),
+	on(rule{effect: adds, explicit: true, names: named(func(st *syntax.ExecuteContinuous) *string { return &st.Database }), changes: true, place: Leader}, (*session).executeContinuous),
+	changes(rule{effect: adds, explicit: true, names: named(func(st *syntax.CreateDownsample) *string { return &st.Database })}, (*session).createDownsample),
+	changes(rule{access: writer, explicit: true, names: named(func(st *syntax.DropDownsample) *string { return &st.Database })}, (*session).dropDownsample),
+	changes(rule{effect: adds, explicit: true, names: named(func(st *influxql.CreateSubscriptionStatement) *string { return &st.Database })}, (*session).createSubscription),
+	changes(rule{explicit: true, names: named(func(st *influxql.DropSubscriptionStatement) *string { return &st.Database })}, (*session).dropSubscription),
 )
 
 func table(list ...rule) map[reflect.Type]*rule {
@@ -230,7 +234,7 @@ func Normalize(stmt influxql.Statement, catalog *meta.Data, database, policy str
 	r := ruleOf(stmt)
 	if r.names != nil {
 		if name, _ := r.names(stmt); name != nil {
-			if *name == "" {
+			if *name == "" && !r.explicit {
 				*name = database
 			}
 			database = *name

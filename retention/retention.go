@@ -158,7 +158,7 @@ func (s *Service) watchClock(wall, seen time.Time) {
 	if !s.lastSeen.IsZero() {
 		moved := wall.Sub(s.lastWall) - seen.Sub(s.lastSeen)
 		if moved.Abs() > clockJump {
-			s.opt.Logger.Warn("the wall clock jumped, expired shard groups wait anew", "by", moved, "now", wall.UTC())
+			s.opt.Logger.Warn("the wall clock jumped, restarting the wait before expired shard groups are dropped", "by", moved, "now", wall.UTC())
 			clear(s.firstSeen)
 		}
 	}
@@ -174,7 +174,7 @@ func (s *Service) drop(ctx context.Context, db *meta.Database, rp *meta.Retentio
 		return err // a statement was faster, or a downsample needs it; the next check decides again
 	}
 	if err != nil {
-		log.Error("expired shard group or its files not removed yet", "err", err)
+		log.Error("expired shard group not dropped yet", "err", err)
 		return err
 	}
 	log.Info("expired shard group dropped", "end", time.Unix(0, g.End).UTC())

@@ -1,6 +1,8 @@
 package series
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"tsdbd/internal/binio"
 	"tsdbd/internal/slots"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
@@ -79,7 +82,7 @@ func TestIndexUnreadable(t *testing.T) {
 			}
 			return f.Sync()
 		},
-		"verify": func(f *File, keys []string) error { f.Verify(); return nil },
+		"verify": func(f *File, keys []string) error { f.Verify(nil); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, dir, keys := seriesOnDisk(t, vfs.OS, n)
@@ -164,4 +167,57 @@ func TestIndexDroppedWhileRewritten(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestVerifyReadsAgain damages an index file that was found sound: Verify reads it again, and
+// all of it.
+func TestVerifyReadsAgain(t *testing.T) {
+	f, dir, _ := seriesOnDisk(t, vfs.OS, 3000)
+	name := filepath.Join(dir, IndexName)
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []int{9, indexPageBytes + 20, len(b)/2 + 100, len(b) - 1} {
+		if d := f.Verify(nil); len(d) > 0 {
+			t.Fatal(d)
+		}
+		b[at] ^= 4
+		if err := os.WriteFile(name, b, 0o600); err != nil { // the same file
+			t.Fatal(err)
+		}
+		var c *binio.CorruptError
+		if d := f.Verify(nil); len(d) != 1 || !errors.As(d[0], &c) || c.Path != name || c.Offset > int64(at) {
+			t.Errorf("byte %d of %d: %v", at, len(b), d)
+		}
+		b[at] ^= 4
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRewriteWhole has a block that cannot be read: a log of all keys cannot be written, and
+// the old one stays.
+func TestRewriteWhole(t *testing.T) {
+	f, dir, _ := seriesOnDisk(t, vfs.OS, 3000)
+	name := filepath.Join(dir, LogName)
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 4
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Rewrite(true); !errors.Is(err, binio.ErrCorrupt) {
+		t.Errorf("error %v", err)
+	}
+	if after, err := os.ReadFile(name); err != nil || !bytes.Equal(after, b) {
+		t.Errorf("another log, %v", err)
+	}
+	_ = f.Close()
 }

@@ -60,8 +60,8 @@ type Options struct {
 // File maps the series keys of a database to ids and back. Claim, Confirm,
 // Restore, Lookup, Key and Keys may be called by many goroutines.
 //
-// A new key is claimed first. It counts once it is confirmed, for the owner has
-// the series in its log by then; until then no file has it. Confirmed keys live in
+// A new key is claimed first. A claim becomes final when it is confirmed, after the
+// owner has logged the series. Claims are never written to a file. Confirmed keys live in
 // memory until Sync appends them to the log. Keys that a caller claims are kept,
 // not copied, until then.
 type File struct {
@@ -297,7 +297,7 @@ func (f *File) blockOfLocked(id uint32) *blockEntry {
 
 // loadBlock reads and verifies a block and puts it into the cache.
 func (f *File) loadBlock(e *blockEntry) (*block, error) {
-	_, b, err := f.readBlock(e.offset, e.length)
+	_, b, err := f.readBlock(f.log, e.offset, e.length)
 	if err != nil {
 		return nil, err
 	}

@@ -136,7 +136,7 @@ func TestSeal(t *testing.T) {
 	<-sealed
 	before := fs.Ops()
 	for what, err := range map[string]error{
-		"sync": f.Sync(), "rewrite": f.Rewrite(),
+		"sync": f.Sync(), "rewrite": f.Rewrite(false),
 		"copy": f.CopyLog(func() error { t.Error("copied"); return nil }),
 	} {
 		if !errors.Is(err, errSealed) {
@@ -243,7 +243,7 @@ func TestFileRandom(t *testing.T) {
 			}
 			f = openSeries(t, fs, opt)
 			if r.IntN(4) == 0 {
-				if err := f.Rewrite(); err != nil {
+				if err := f.Rewrite(false); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -266,7 +266,7 @@ func TestFileRandom(t *testing.T) {
 		}
 	}
 	checkKeys(t, f, want)
-	if d := f.Verify(); len(d) > 0 {
+	if d := f.Verify(nil); len(d) > 0 {
 		t.Fatal(d)
 	}
 }
@@ -429,7 +429,7 @@ func TestFileFlipEveryByte(t *testing.T) {
 				if name == "db/series.idx" && len(missing) > 0 {
 					t.Fatalf("%s: %d series missing", what, len(missing))
 				}
-				if name == "db/series.log" && i < sizes[1] && len(f.Verify()) == 0 {
+				if name == "db/series.log" && i < sizes[1] && len(f.Verify(nil)) == 0 {
 					t.Fatalf("%s: damage of an older sync not reported", what)
 				}
 				if id := f.NextID(); i < sizes[1] && int(id) != len(all)+1 {
@@ -449,10 +449,10 @@ func TestFileFlipEveryByte(t *testing.T) {
 				}
 				f = openSeries(t, c, Options{})
 				checkKeys(t, f, all)
-				if err := f.Rewrite(); err != nil {
+				if err := f.Rewrite(false); err != nil {
 					t.Fatal(err)
 				}
-				if d := f.Verify(); len(d) > 0 || f.Len() != len(all) {
+				if d := f.Verify(nil); len(d) > 0 || f.Len() != len(all) {
 					t.Fatalf("%s: after rewrite: %v, %d series", what, d, f.Len())
 				}
 				checkKeys(t, f, all)
@@ -710,7 +710,7 @@ func TestClaims(t *testing.T) {
 		return g
 	}
 	check(reopened(), "m,h=b")
-	if err := f.Rewrite(); err != nil {
+	if err := f.Rewrite(false); err != nil {
 		t.Fatal(err)
 	}
 	check(reopened(), "m,h=b")

@@ -91,7 +91,7 @@ func FuzzFile(f *testing.F) {
 				}
 			}
 		}
-		sf.Verify()
+		sf.Verify(nil)
 		ids := make([]model.SeriesID, 1)
 		if err := settle(sf, []string{"brand,new=1"}, ids); err == nil {
 			if err := sf.Sync(); err != nil {

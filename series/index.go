@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
@@ -149,6 +150,64 @@ func (x *indexFile) page(n int) ([]byte, error) {
 	}
 	x.verified.Add(n)
 	return p, nil
+}
+
+// verifyIndex reads the index file at path, a page at a time. That it is gone, or that the
+// disk cannot read it, is damage too: it follows from the log.
+func verifyIndex(fsys vfs.FS, path string) error {
+	err := verifyPages(fsys, path)
+	if d := binio.DamageOf(path, err); d != nil {
+		return d
+	}
+	return err
+}
+
+func verifyPages(fsys vfs.FS, path string) error {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	page := make([]byte, indexPageBytes)
+	read := func(b []byte, at int64) error {
+		if n, err := f.ReadAt(b, at); n < len(b) && err != io.EOF {
+			return err
+		} else if n < len(b) {
+			return binio.Corruptf(path, at, "series index: the file ends at %d", at+int64(n))
+		}
+		return nil
+	}
+	if err := read(page, 0); err != nil {
+		return err
+	}
+	if binio.Checksum(page[:indexHeaderBytes-4]) != binary.LittleEndian.Uint32(page[indexHeaderBytes-4:]) {
+		return binio.Corruptf(path, 0, "series index: header checksum mismatch")
+	}
+	slotsEnd := (int64(binary.LittleEndian.Uint32(page[12:])) + 1) * indexPageBytes
+	dirCRC := binary.LittleEndian.Uint32(page[56:])
+	if want := slotsEnd + int64(binary.LittleEndian.Uint64(page[48:])); size != want {
+		return binio.Corruptf(path, min(size, want), "series index: %d bytes, the header says %d", size, want)
+	}
+	for at := int64(indexPageBytes); at < slotsEnd; at += indexPageBytes {
+		if err := read(page, at); err != nil {
+			return err
+		}
+		if binio.PlacedChecksum(at, page[:indexPageSlots*8]) != binary.LittleEndian.Uint32(page[indexPageSlots*8:]) {
+			return binio.Corruptf(path, at, "checksum mismatch")
+		}
+	}
+	dir := make([]byte, size-slotsEnd)
+	if err := read(dir, slotsEnd); err != nil {
+		return err
+	}
+	if binio.Checksum(dir) != dirCRC {
+		return binio.Corruptf(path, slotsEnd, "series index: directory checksum mismatch")
+	}
+	return nil
 }
 
 // next works like slots.Table.Next.

@@ -255,10 +255,10 @@ func (f *File) mismatch(x *indexFile, size int64) string {
 	return ""
 }
 
-// readBlock reads the block of length bytes at offset.
-func (f *File) readBlock(offset, length int64) (blockHeader, *block, error) {
+// readBlock reads the block of length bytes at offset of a log.
+func (f *File) readBlock(log vfs.File, offset, length int64) (blockHeader, *block, error) {
 	buf := make([]byte, length)
-	if n, err := f.log.ReadAt(buf, offset); err != nil && !(err == io.EOF && n == len(buf)) {
+	if n, err := log.ReadAt(buf, offset); err != nil && !(err == io.EOF && n == len(buf)) {
 		if err == io.EOF {
 			return blockHeader{}, nil, binio.Corruptf(f.logPath, offset, "series block: log ends inside it")
 		}
@@ -369,7 +369,7 @@ func (f *File) scanBlock(offset, size int64) (scannedBlock, bool, error) {
 	if s.header, ok = parseBlockHeader(buf, offset); !ok || int64(s.header.length) > size-offset-blockHeaderBytes {
 		return s, false, nil
 	}
-	_, b, err := f.readBlock(offset, blockHeaderBytes+int64(s.header.length))
+	_, b, err := f.readBlock(f.log, offset, blockHeaderBytes+int64(s.header.length))
 	if err != nil && !errors.Is(err, binio.ErrCorrupt) {
 		return s, false, err
 	}

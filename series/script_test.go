@@ -77,7 +77,7 @@ func (s *story) run(c script.Command) (lines []string) {
 			lines = append(lines, reason(err))
 		}
 	case "rewrite":
-		s.must(s.f.Rewrite())
+		s.must(s.f.Rewrite(false))
 	case "close":
 		s.must(s.f.Close())
 		return s.reopen(s.fs)
@@ -117,7 +117,7 @@ func (s *story) run(c script.Command) (lines []string) {
 		s.must(s.f.Close())
 		return s.reopen(s.fs)
 	case "verify":
-		for _, err := range s.f.Verify() {
+		for _, err := range s.f.Verify(nil) {
 			lines = append(lines, reason(err))
 		}
 	case "keys": // of ids

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tsdbd/internal/binio"
 	"tsdbd/internal/keyblock"
 	"tsdbd/internal/slots"
 	"tsdbd/internal/vfs"
@@ -82,7 +83,7 @@ func (f *File) sync(closing bool) error {
 		if err = f.rewriteLocked(true); err != nil {
 			err = fmt.Errorf("%w; since then: %w", f.mu.failed, err)
 		} else {
-			f.warn("series log written anew after a failed sync", nil)
+			f.warn("series log rewritten after a failed sync", nil)
 		}
 	}
 	if err != nil || f.mu.sealed {
@@ -228,7 +229,7 @@ func (f *File) dropIndexLocked(why error) error {
 	}
 	f.warn("series index damaged, rebuilding it", why)
 	for _, e := range f.mu.blocks {
-		_, b, err := f.readBlock(e.offset, e.length)
+		_, b, err := f.readBlock(f.log, e.offset, e.length)
 		if err != nil {
 			f.warn("series block not readable", err)
 			continue
@@ -243,39 +244,57 @@ func (f *File) dropIndexLocked(why error) error {
 	return err
 }
 
-// Verify reads the whole log and index and returns the damage found, each a
-// *binio.CorruptError.
-func (f *File) Verify() []error {
-	found := f.Damage()
+// Verify reads the whole log and index, past the open files and through fsys (nil: the
+// file's own), and returns the damage found, each a *binio.CorruptError. Any other error
+// ends it. Nobody waits for its reads.
+func (f *File) Verify(fsys vfs.FS) []error {
+	if fsys == nil {
+		fsys = f.fs
+	}
 	f.mu.RLock()
-	blocks := slices.Clone(f.mu.blocks)
-	if x := f.mu.index; x != nil {
-		for n := range x.pages {
-			if _, err := x.page(n); err != nil {
-				found = append(found, err)
-			}
+	found, blocks, x := slices.Clone(f.mu.damage), slices.Clone(f.mu.blocks), f.mu.index
+	f.mu.RUnlock()
+	inUse := func(is func() bool) bool {
+		f.mu.RLock()
+		defer f.mu.RUnlock()
+		return !f.mu.sealed && is()
+	}
+	if x != nil {
+		if err := verifyIndex(fsys, x.path); err != nil && inUse(func() bool { return f.mu.index == x }) {
+			found = append(found, err)
 		}
 	}
-	f.mu.RUnlock()
-	for _, e := range blocks {
-		if h, b, err := f.readBlock(e.offset, e.length); err != nil {
+	if len(blocks) == 0 {
+		return found
+	}
+	log, err := fsys.Open(f.logPath)
+	if err != nil {
+		if inUse(func() bool { return true }) {
 			found = append(found, err)
-		} else if h.first != e.first || len(b.ends) != e.count {
-			found = append(found, f.missing(e.first))
+		}
+		return found
+	}
+	defer log.Close()
+	for _, e := range blocks {
+		h, b, err := f.readBlock(log, e.offset, e.length)
+		if err == nil && (h.first != e.first || len(b.ends) != e.count) {
+			err = binio.Corruptf(f.logPath, e.offset, "series block: not the block the index names")
+		}
+		// Or the log was written anew since the block was known.
+		if err != nil && inUse(func() bool { return f.blockOfLocked(e.first) == e }) {
+			found = append(found, err)
+		}
+		if err != nil && !errors.Is(err, binio.ErrCorrupt) {
+			break
 		}
 	}
 	return found
 }
 
-func (f *File) missing(id uint32) error {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	return f.missingLocked(id)
-}
-
 // Rewrite writes a new log of all keys that can be read, and forgets the
-// damage of the old one. The owner calls it once it has restored what it can.
-func (f *File) Rewrite() error {
+// damage of the old one. The owner calls it once it has restored what it can. With whole
+// set, a key that cannot be read is an error, and the log stays.
+func (f *File) Rewrite(whole bool) error {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
 	f.mu.Lock()
@@ -283,7 +302,7 @@ func (f *File) Rewrite() error {
 	if f.mu.sealed {
 		return errSealed
 	}
-	return f.rewriteLocked(false)
+	return f.rewriteLocked(whole)
 }
 
 // rewriteLocked replaces the log by one with every readable key, in order, or
@@ -366,7 +385,7 @@ func (f *File) writeAll(log vfs.File, whole bool) (*logWriter, error) {
 		}
 	}
 	for _, e := range f.mu.blocks {
-		_, b, err := f.readBlock(e.offset, e.length)
+		_, b, err := f.readBlock(f.log, e.offset, e.length)
 		if err != nil {
 			if whole {
 				return nil, err

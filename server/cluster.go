@@ -16,7 +16,6 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/model/point"
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/services/input"
@@ -61,7 +60,7 @@ func (s *Server) startNode() error {
 	if s.node == nil {
 		return nil
 	}
-	passed := newPassedHandler(timelySelf{s.own, s.timely()}, s.node, int64(s.config.HTTP.MaxBodyMemory))
+	passed := &passedHandler{writer: s.clients, node: s.node, bodies: &s.passing}
 	api := s.handler.Forwarded()
 	ofNodes := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, passedPrefix) {
@@ -94,8 +93,9 @@ func (s *Server) inputWriter() input.Writer {
 	return s.passer(s.own)
 }
 
-func (s *Server) passer(own input.Writer) *passer {
-	return &passer{Writer: own, node: s.node, catalog: s.store.Catalog}
+// passer returns a writer at the leader, which is w if this node leads.
+func (s *Server) passer(w writer) *passer {
+	return &passer{localWriter: w, node: s.node, catalog: s.store.Catalog, bodies: &s.passing, limit: w.limit}
 }
 
 // apiNode is the node for the API.
@@ -104,9 +104,11 @@ type apiNode struct {
 	passer *passer
 }
 
-// Write implements httpapi.Cluster.
-func (n apiNode) Write(ctx context.Context, db, rp string, b *point.Batch) (stamp http.Header, err error) {
-	return n.passer.writeAt(ctx, db, rp, b)
+// Writer implements httpapi.Cluster.
+func (n apiNode) Writer(stamp http.Header, here bool) httpapi.Writer {
+	p := *n.passer
+	p.stamp, p.only = stamp, here
+	return &p
 }
 
 // apiCluster returns the node for the API, nil for a single server.
@@ -114,7 +116,7 @@ func (s *Server) apiCluster() httpapi.Cluster {
 	if s.node == nil {
 		return nil
 	}
-	return apiNode{s.node, s.passer(timelySelf{s.own, s.timely()})}
+	return apiNode{s.node, s.passer(s.clients)}
 }
 
 // nodeHealth is the health of the store and of the node.

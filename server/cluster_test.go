@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"tsdbd/config"
+	"tsdbd/internal/proc"
+	"tsdbd/internal/testkit/leak"
 )
 
 // nodes are the servers of a cluster in this process.
@@ -25,24 +28,24 @@ type nodes struct {
 	servers []*Server // nil: closed
 }
 
-// freeAddress returns an address that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+// Tests of clusters wait for elections: they run together.
+func TestMain(m *testing.M) {
+	leak.Parallel(8)
+	os.Exit(m.Run())
 }
 
 // openNodes opens three servers, with settings in addition.
 func openNodes(t *testing.T, env ...string) *nodes {
 	t.Helper()
+	t.Parallel()
 	n := &nodes{t: t, servers: make([]*Server, 3)}
 	var addresses, join []string
 	for i := range 3 {
-		addresses = append(addresses, freeAddress(t))
+		address, err := proc.FreeAddress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		addresses = append(addresses, address)
 		join = append(join, fmt.Sprintf("n%d=%s", i+1, addresses[i]))
 	}
 	dir := t.TempDir()

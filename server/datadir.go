@@ -20,7 +20,7 @@ import (
 var errInfluxData = errors.New("there is the data of an InfluxDB: name an empty directory, and move the data with tsdbd import influxdb")
 
 // ErrForeignDir says that a directory holds files of another program.
-var ErrForeignDir = errors.New("the directory is not empty and holds no data of tsdbd")
+var ErrForeignDir = errors.New("the directory is not empty and is not a tsdbd data directory")
 
 // CheckDir returns why a server that is alone would not open a data directory: another
 // program uses it, or it belongs to a node of a cluster. It writes nothing.

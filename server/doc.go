@@ -16,6 +16,6 @@
 //
 // The parts do not know each other. This package connects them: engine gives
 // the store to the API and the executor and sends copies of writes to
-// subscribers, guarded refuses writes while memory is full, and writeInto stores
+// subscribers, writer refuses writes while memory is full, and writeInto stores
 // the rows of SELECT INTO.
 package server

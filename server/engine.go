@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/influxdata/influxql"
@@ -11,7 +10,6 @@ import (
 	"tsdbd/query"
 	"tsdbd/query/admission"
 	"tsdbd/query/result"
-	"tsdbd/server/memory"
 	"tsdbd/services/subscriber"
 	"tsdbd/store"
 )
@@ -42,6 +40,7 @@ func (e engine) Write(ctx context.Context, db, rp string, batch *point.Batch) er
 		defer time.AfterFunc(e.long, e.waits).Stop()
 	}
 	defer e.cores.Write()()
+	batch.GiveTime(time.Now().UnixNano())
 	if e.subscribers == nil {
 		return e.Store.Write(ctx, db, rp, batch)
 	}
@@ -90,19 +89,4 @@ func executeRows(ctx context.Context, executor *query.Executor, db string, q *in
 		return err
 	}
 	return failed
-}
-
-// guarded is the engine behind the guard, for clients' writes.
-type guarded struct {
-	engine
-	guard *memory.Guard
-}
-
-// Table returns a database's table of series, or an error that clients survive
-// while memory is full. It is what a write asks for first.
-func (e guarded) Table(db string) (*point.Table, error) {
-	if err := e.guard.Admit(); err != nil {
-		return nil, fmt.Errorf("write to %s: %w", db, err)
-	}
-	return e.engine.Table(db)
 }

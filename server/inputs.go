@@ -12,7 +12,6 @@ import (
 	"tsdbd/config"
 	"tsdbd/httpapi/listener"
 	"tsdbd/lineproto"
-	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/query/show"
 	"tsdbd/services/input"
@@ -21,42 +20,6 @@ import (
 	"tsdbd/services/input/opentsdb"
 	"tsdbd/services/input/udp"
 )
-
-// selfWriter is where inputs and the monitor write: where clients do, and
-// databases that are not there are made.
-type selfWriter struct {
-	guarded
-	shards meta.ShardDurations
-}
-
-// Ensure implements input.Writer.
-func (w selfWriter) Ensure(ctx context.Context, db, rp string) error {
-	if rp == "" {
-		return w.ensure(ctx, db, nil)
-	}
-	return w.ensure(ctx, db, &meta.RetentionPolicySpec{Name: rp})
-}
-
-// EnsurePolicy implements monitor.Writer.
-func (w selfWriter) EnsurePolicy(ctx context.Context, db, rp string, Duration time.Duration) error {
-	return w.ensure(ctx, db, &meta.RetentionPolicySpec{Name: rp, Duration: &Duration})
-}
-
-// ensure makes a database, with a policy of its own if one is given, or the
-// policy of a database that is there. What is there already stays as it is.
-func (w selfWriter) ensure(ctx context.Context, db string, policy *meta.RetentionPolicySpec) error {
-	if err := meta.CheckName(db); err != nil {
-		return err
-	}
-	d := w.Catalog().Database(db)
-	switch {
-	case d == nil:
-		return w.Apply(ctx, meta.CreateDatabase{Name: db, Shards: w.shards, Policy: policy})
-	case policy != nil && d.RetentionPolicy(policy.Name) == nil:
-		return w.Apply(ctx, meta.CreateRetentionPolicy{Database: db, Shards: w.shards, Policy: *policy})
-	}
-	return nil
-}
 
 // openInput is an input that receives.
 type openInput struct {
@@ -71,6 +34,7 @@ type openInput struct {
 type service interface {
 	Addr() net.Addr
 	Counts() *input.Counts
+	Statistics() map[string]any
 	Close(ctx context.Context) error
 }
 
@@ -100,7 +64,6 @@ func openInputs(c *config.Config, w input.Writer, encrypted *tls.Config, log *sl
 	for i := range c.UDP {
 		u := &c.UDP[i]
 		open("udp", &u.Input, func(o input.Options) (openInput, error) {
-			o.Writers = u.Writers
 			unit, err := lineproto.Unit(u.Precision, false)
 			if err != nil {
 				return openInput{}, err
@@ -187,32 +150,9 @@ func (all inputs) metrics() input.Metrics {
 func (all inputs) statistics() []show.Statistic {
 	var list []show.Statistic
 	for _, o := range all {
-		c := o.Counts()
-		s := show.Statistic{Name: o.kind, Tags: model.Tags{{Key: "bind", Value: o.bind}}, Values: map[string]any{
-			"batchesTx": c.Batches.Load(), "batchesTxFail": c.BatchesFailed.Load(), "pointsTx": c.Written.Load(),
-		}}
+		s := show.Statistic{Name: o.kind, Tags: model.Tags{{Key: "bind", Value: o.bind}}, Values: o.Statistics()}
 		if o.protocol != "" {
 			s.Tags = append(s.Tags, model.Tag{Key: "proto", Value: o.protocol})
-		}
-		switch own := o.service.(type) {
-		case *opentsdb.Service:
-			for k, v := range own.Figures() {
-				s.Values[k] = v
-			}
-			s.Values["droppedPointsInvalid"] = c.BadPoints.Load() + c.Refused.Load()
-			s.Values["tlBytesRx"], s.Values["tlReadErr"] = c.Bytes.Load(), c.ReadFailures.Load()
-			s.Values["connsActive"], s.Values["connsHandled"] = c.Connections.Load(), c.Connected.Load()
-		default:
-			s.Values["bytesRx"], s.Values["pointsRx"], s.Values["pointsParseFail"] = c.Bytes.Load(), c.Points.Load(), c.BadPoints.Load()
-		}
-		switch o.kind {
-		case "udp":
-			s.Values["readFail"] = c.ReadFailures.Load()
-		case "collectd":
-			s.Values["readFail"], s.Values["droppedPointsInvalid"] = c.ReadFailures.Load(), c.NotANumber.Load()+c.Refused.Load()
-		case "graphite":
-			s.Values["pointsNaNFail"] = c.NotANumber.Load()
-			s.Values["connsActive"], s.Values["connsHandled"] = c.Connections.Load(), c.Connected.Load()
 		}
 		list = append(list, s)
 	}

@@ -45,7 +45,6 @@ func httpLimits(c *config.Config) httpapi.Limits {
 		MaxWaitingWrites:    c.HTTP.MaxEnqueuedWriteLimit,
 		WriteWait:           time.Duration(c.HTTP.EnqueuedWriteTimeout),
 		MaxRowLimit:         c.HTTP.MaxRowLimit,
-		WriteTracing:        c.HTTP.WriteTracing,
 		PrometheusDatabase:  c.Prometheus.Database,
 	}
 	if limit := time.Duration(c.Query.QueryTimeout); limit > 0 {

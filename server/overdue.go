@@ -3,27 +3,18 @@ package server
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
-	"tsdbd/model"
+	"tsdbd/meta"
 	"tsdbd/model/point"
+	"tsdbd/model/scan"
 	"tsdbd/store"
 )
 
 // maxOverdue bounds the writes that go on without a client.
 const maxOverdue = 1000
-
-// timely is the writer of HTTP requests. A write that has not ended within a limit goes on,
-// and its client gets an *point.OverdueError: a disk may hang for ever.
-type timely struct {
-	guarded
-	limit   time.Duration // 0: none
-	overdue *atomic.Int64 // writes that go on
-	logger  *slog.Logger
-}
 
 // stuckError refuses a write before it has begun.
 type stuckError string
@@ -33,37 +24,29 @@ func (e stuckError) Error() string { return string(e) }
 // Temporary reports that to try again may help.
 func (stuckError) Temporary() bool { return true }
 
-// Write implements httpapi.Writer.
-func (w timely) Write(ctx context.Context, db, rp string, batch *point.Batch) error {
-	return w.within(func() error { return w.guarded.Write(ctx, db, rp, batch) })
+// clientAdmin changes the catalog and deletes rows within the limit of a writer. A move takes
+// as long as it has rows.
+type clientAdmin struct{ writer }
+
+// admin returns the clientAdmin with w's limit. It counts its statements by themselves: where
+// one takes long the server may be healthy, for a DELETE waits for some backups.
+func (w writer) admin() clientAdmin {
+	w.overdue = new(atomic.Int64)
+	return clientAdmin{w}
 }
 
-// WriteExemplars implements httpapi.Writer.
-func (w timely) WriteExemplars(ctx context.Context, db string, list []model.Exemplar) (kept, older int, err error) {
-	var k, o int
-	err = w.within(func() (err error) {
-		k, o, err = w.guarded.WriteExemplars(ctx, db, list)
-		return err
-	})
-	if err != nil { // it may be under way
-		return 0, 0, err
-	}
-	return k, o, nil
+// Apply implements query.Admin.
+func (a clientAdmin) Apply(ctx context.Context, cmd meta.Command) error {
+	return a.within(func() error { return a.engine.Apply(ctx, cmd) })
 }
 
-// timelySelf writes as timely, and makes databases that are not there.
-type timelySelf struct {
-	selfWriter
-	timely timely
-}
-
-// Write implements input.Writer. It may return an *point.OverdueError.
-func (w timelySelf) Write(ctx context.Context, db, rp string, batch *point.Batch) error {
-	return w.timely.Write(ctx, db, rp, batch)
+// Delete implements query.Admin.
+func (a clientAdmin) Delete(ctx context.Context, req scan.DeleteRequest) error {
+	return a.within(func() error { return a.engine.Delete(ctx, req) })
 }
 
 // within runs a write, for as long as the limit in the time of the caller.
-func (w timely) within(write func() error) (err error) {
+func (w writer) within(write func() error) (err error) {
 	if w.limit <= 0 {
 		return write()
 	}
@@ -97,7 +80,7 @@ func (w timely) within(write func() error) (err error) {
 	point.WhenEnded(err, func() {
 		w.overdue.Add(-1)
 		if panicked != nil {
-			w.logger.Error("panic in a write whose client has its answer", "err", panicked)
+			w.log.Error("panic in a write whose client has its answer", "err", panicked)
 		}
 	})
 	return err

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,24 +16,23 @@ import (
 	"time"
 
 	"tsdbd/cluster/rows"
+	"tsdbd/exchange"
 	"tsdbd/httpapi"
 	"tsdbd/internal/body"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/model/column"
 	"tsdbd/model/point"
-	"tsdbd/services/input"
 	"tsdbd/store"
-	"tsdbd/transfer"
 )
 
 // A node that does not lead parses what its clients and its inputs write, and passes the
-// rows on to the leader. Logins are not asked for: the leader answers these paths only to
-// nodes, which have shown to each other who they are.
+// rows and exemplars on to the leader. Logins are not asked for: the leader answers these
+// paths only to nodes, which have shown to each other who they are.
 const (
-	passedPrefix = "/passed/v1/"
-	passedWrite  = passedPrefix + "write"
-	passedEnsure = passedPrefix + "ensure"
+	passedPrefix    = "/passed/v1/"
+	passedWrite     = passedPrefix + "write"
+	passedExemplars = passedPrefix + "exemplars"
+	passedEnsure    = passedPrefix + "ensure"
 )
 
 // passedBytes is the size above which a batch is sent, and logged, in parts, so that one
@@ -43,50 +43,66 @@ const passedBytes = 4 << 20
 // maxPassedBytes bounds what a node accepts at once.
 const maxPassedBytes = 64 << 20
 
-// passedError is how a leader refuses what another node passes on.
-type passedError struct {
-	Kind    string `json:"kind"`
-	Text    string `json:"error"`
+// passedAnswer is what a leader says of a request that another node passes on. The zero
+// value is success.
+type passedAnswer struct {
+	Kind    string `json:"kind,omitempty"` // of an error
+	Text    string `json:"error,omitempty"`
 	Policy  string `json:"policy,omitempty"` // of a partial write, as Reason and Dropped
 	Reason  string `json:"reason,omitempty"`
 	Dropped int    `json:"dropped,omitempty"`
+	Kept    int    `json:"kept,omitempty"` // exemplars, as Older
+	Older   int    `json:"older,omitempty"`
+
+	header http.Header // what the leader's stamp adds
 }
 
-// The kinds of a passedError.
+// The kinds of errors.
 const (
 	kindTemporary = "temporary"
 	kindDatabase  = "database"
 	kindPolicy    = "policy"
 	kindPartial   = "partial"
+	kindTooLarge  = "too large"
 	kindRefused   = "refused" // to try again does not help
 )
 
-// newPassedError describes an error of a write, so that remote returns the same.
-func newPassedError(err error) *passedError {
+// refuse describes an error of a write, so that remote returns the same.
+func (e *passedAnswer) refuse(err error) {
 	var partial *point.PartialWriteError
-	e := &passedError{Kind: kindRefused, Text: err.Error()}
+	e.Kind, e.Text = kindRefused, err.Error()
 	switch {
 	case errors.As(err, &partial):
-		e.Kind, e.Policy, e.Reason, e.Dropped = kindPartial, partial.RetentionPolicy, partial.Reason, partial.Dropped
+		e.Kind, e.Text, e.Policy, e.Dropped = kindPartial, "", partial.RetentionPolicy, partial.Dropped
+		e.Reason = partial.Reason[:min(len(partial.Reason), maxAnswer/8)] // JSON takes up to 6 bytes for one
 	case errors.Is(err, meta.ErrDatabaseNotFound):
 		e.Kind = kindDatabase
 	case errors.Is(err, meta.ErrRetentionPolicyNotFound):
 		e.Kind = kindPolicy
-	case point.Temporary(err), errors.Is(err, rows.ErrDatabase), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, body.ErrTooLarge):
+		e.Kind = kindTooLarge
+	case point.Temporary(err), errors.Is(err, rows.ErrDatabase), errors.Is(err, rows.ErrDamaged), errors.Is(err, rows.ErrVersion),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Kind = kindTemporary
 	}
-	return e
 }
 
-// remote returns the error of a write to db that the leader described.
-func (e *passedError) remote(db string) error {
+// remote returns the error of a write to db that the leader described, nil for none.
+func (e *passedAnswer) remote(db string) error {
 	switch e.Kind {
+	case "":
+		return nil
 	case kindPartial:
 		return &point.PartialWriteError{Database: db, RetentionPolicy: e.Policy, Reason: e.Reason, Dropped: e.Dropped}
 	case kindDatabase:
 		return fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, db)
 	case kindPolicy:
-		return fmt.Errorf("%w (the leader: %s)", meta.ErrRetentionPolicyNotFound, e.Text)
+		if name, ok := strings.CutPrefix(e.Text, meta.ErrRetentionPolicyNotFound.Error()); ok && name != "" {
+			return fmt.Errorf("%w%s", meta.ErrRetentionPolicyNotFound, name)
+		}
+		return meta.ErrRetentionPolicyNotFound
+	case kindTooLarge:
+		return body.ErrTooLarge
 	case kindTemporary:
 		return &leaderError{e.Text}
 	}
@@ -101,12 +117,22 @@ func (e *leaderError) Error() string { return "leader of the cluster: " + e.text
 // Temporary reports that to try again may help.
 func (*leaderError) Temporary() bool { return true }
 
+// localWriter writes at this node.
+type localWriter interface {
+	httpapi.Writer
+	Ensure(ctx context.Context, db, rp string) error
+}
+
 // passer is the writer of clients and of inputs in a cluster. It writes here if this node
 // leads, else at the leader.
 type passer struct {
-	input.Writer // here
-	node         passingNode
-	catalog      func() *meta.Data
+	localWriter
+	node    passingNode
+	catalog func() *meta.Data
+	bodies  *body.Budget  // of what goes to the leader and comes from other nodes
+	limit   time.Duration // of a request to the leader; 0: none
+	only    bool          // it writes here, or not at all
+	stamp   http.Header   // gets what the stamp of the leader adds; nil: nobody asks
 }
 
 // passingNode is what a passer needs of its node.
@@ -123,123 +149,147 @@ func (p *passer) Ensure(ctx context.Context, db, rp string) error {
 		return nil
 	}
 	if p.node.Leads() {
-		return p.Writer.Ensure(ctx, db, rp)
+		return p.localWriter.Ensure(ctx, db, rp)
 	}
-	head, err := p.pass(ctx, passedEnsure, db, rp, nil)
+	answer, err := p.pass(ctx, passedEnsure, db, rp, 0, func(dst []byte) []byte { return dst })
 	if err != nil {
 		return err
 	}
-	position, err := strconv.ParseUint(head.Get(transfer.PositionHeader), 10, 64)
+	position, err := strconv.ParseUint(answer.header.Get(exchange.PositionHeader), 10, 64)
 	if err != nil {
 		return &leaderError{"no position in its answer"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, httpapi.DefaultPositionWait)
 	defer cancel()
-	if _, _, err := p.node.Read(ctx, position, ""); err != nil {
-		return &leaderError{fmt.Sprintf("this node has not caught up with it: %v", err)}
+	behind, _, err := p.node.Read(ctx, position, "")
+	if err != nil || behind {
+		return &leaderError{fmt.Sprintf("this node has not caught up with it: %v", cmp.Or(err, errors.New("it is too far behind")))}
 	}
 	return nil
 }
 
-// Write implements input.Writer. A batch that goes in several parts is durable as a whole
-// when Write returns nil. To write it again writes the same points.
+// Write implements httpapi.Writer and input.Writer. A batch that goes in several parts is
+// durable as a whole when Write returns nil. To write it again writes the same points.
 func (p *passer) Write(ctx context.Context, db, rp string, b *point.Batch) error {
-	_, err := p.writeAt(ctx, db, rp, b)
-	return err
-}
-
-// writeAt is Write. It returns what the leader says of the last part.
-func (p *passer) writeAt(ctx context.Context, db, rp string, b *point.Batch) (stamp http.Header, err error) {
 	var refused *point.PartialWriteError
 	for rest := b.Rows; len(rest) > 0; {
-		n := partOf(b, rest)
+		n, size := rows.Part(b, rest, p.bodies.Share(passedBytes))
 		var partial *point.PartialWriteError
-		switch stamp, err = p.writePart(ctx, db, rp, b, rest[:n]); {
+		switch err := p.writePart(ctx, db, rp, b, rest[:n], size); {
 		case errors.As(err, &partial) && refused == nil:
 			refused = partial
 		case partial != nil:
 			refused.Dropped += partial.Dropped
 		case err != nil:
-			return stamp, err
+			return err
 		}
 		rest = rest[n:]
 	}
 	if refused != nil {
-		return stamp, refused
+		return refused
 	}
-	return stamp, nil
+	return nil
 }
 
-// partOf returns how many of the rows go together.
-func partOf(b *point.Batch, list []point.Row) int {
-	bytes := 0
-	for i := range list {
-		r := &list[i]
-		bytes += rowBytes + r.Series.KeyLength() + 8*len(r.Layout.Fields)
-		if len(b.Strings) > 0 {
-			for j, f := range r.Layout.Fields {
-				if f.Type == model.String {
-					bytes += len(column.StringAt(b.Values[int(r.First)+j], b.Strings))
-				}
-			}
-		}
-		if bytes >= passedBytes {
-			return i + 1
-		}
-	}
-	return len(list)
-}
-
-// rowBytes is about what a row takes in memory beside its values.
-const rowBytes = 32
-
-// encoders are reused. What they append to is not: a request may read on after its answer.
+// encoders are reused.
 var encoders = sync.Pool{New: func() any { return new(rows.Encoder) }}
 
-func (p *passer) writePart(ctx context.Context, db, rp string, b *point.Batch, part []point.Row) (stamp http.Header, err error) {
-	if p.node.Leads() {
+func (p *passer) writePart(ctx context.Context, db, rp string, b *point.Batch, part []point.Row, size int) error {
+	if p.only || p.node.Leads() {
 		local := *b
 		local.Rows = part
-		local.GiveTime(time.Now().UnixNano())
-		add, stamp := p.node.Stamp(true), http.Header{}
-		err := p.Writer.Write(ctx, db, rp, &local)
-		add(stamp)
-		return stamp, err
+		defer p.here()()
+		return p.localWriter.Write(ctx, db, rp, &local)
 	}
-	e := encoders.Get().(*rows.Encoder)
-	message := e.Append(nil, b, part)
-	encoders.Put(e)
-	return p.pass(ctx, passedWrite, db, rp, message)
+	_, err := p.pass(ctx, passedWrite, db, rp, size, func(dst []byte) []byte {
+		e := encoders.Get().(*rows.Encoder)
+		defer encoders.Put(e)
+		return e.Append(dst, b, part)
+	})
+	return err
 }
 
-// pass sends a request to the leader and returns the stamp of its answer.
-func (p *passer) pass(ctx context.Context, path, db, rp string, message []byte) (http.Header, error) {
+// WriteExemplars implements httpapi.Writer.
+func (p *passer) WriteExemplars(ctx context.Context, db string, list []model.Exemplar) (kept, older int, err error) {
+	if p.only || p.node.Leads() {
+		defer p.here()()
+		return p.localWriter.WriteExemplars(ctx, db, list)
+	}
+	for len(list) > 0 {
+		n, size := rows.ExemplarsPart(list, p.bodies.Share(passedBytes))
+		answer, err := p.pass(ctx, passedExemplars, db, "", size, func(dst []byte) []byte { return rows.AppendExemplars(dst, list[:n]) })
+		if err != nil {
+			return 0, 0, err
+		}
+		kept, older, list = kept+answer.Kept, older+answer.Older, list[n:]
+	}
+	return kept, older, nil
+}
+
+// here is called before a write at this node. What it returns ends it.
+func (p *passer) here() func() {
+	add := p.node.Stamp(true)
+	return func() {
+		if p.stamp != nil {
+			add(p.stamp)
+		}
+	}
+}
+
+// pass sends a request to the leader, with a message of at most so many bytes.
+func (p *passer) pass(ctx context.Context, path, db, rp string, size int, appendTo func([]byte) []byte) (*passedAnswer, error) {
+	message, err := p.bodies.Empty(size)
+	if err != nil {
+		return nil, roomError(err)
+	}
+	defer message.Release()
+	_, _ = message.Write(appendTo(message.AvailableBuffer())) // in place
+	lent := body.Lend(message.Bytes())
+	defer lent.TakeBack() // what sends a request may read on after its answer
 	params := url.Values{"db": {db}, "rp": {rp}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://leader"+path+"?"+params.Encode(), bytes.NewReader(message))
+	if p.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.limit)
+		defer cancel()
+		params.Set("within", p.limit.String())
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://leader"+path+"?"+params.Encode(), lent)
 	if err != nil {
 		return nil, err
 	}
-	w := &passedAnswer{header: http.Header{}}
+	if r.ContentLength = int64(message.Len()); message.Len() == 0 {
+		r.Body = http.NoBody
+	}
+	w := &shortAnswer{header: http.Header{}}
 	if err := p.node.Forward(w, r); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		return nil, &leaderError{err.Error()}
 	}
-	maps.DeleteFunc(w.header, func(name string, _ []string) bool { return !strings.HasPrefix(name, "X-Tsdbd-") })
-	if w.status == http.StatusNoContent {
-		return w.header, nil
-	}
-	refusal := new(passedError)
-	if json.Unmarshal(w.body.Bytes(), refusal) != nil || refusal.Kind == "" {
+	answer := &passedAnswer{header: w.header}
+	if w.status != http.StatusNoContent && (json.Unmarshal(w.body.Bytes(), answer) != nil || w.status != http.StatusOK && answer.Kind == "") {
 		// A node that starts or stops answers otherwise.
 		return nil, &leaderError{fmt.Sprintf("status %d: %s", w.status, strings.TrimSpace(w.body.String()))}
 	}
-	return w.header, refusal.remote(db)
+	maps.DeleteFunc(answer.header, func(name string, _ []string) bool { return !strings.HasPrefix(name, "X-Tsdbd-") })
+	if p.stamp != nil {
+		maps.Copy(p.stamp, answer.header)
+	}
+	return answer, answer.remote(db)
 }
 
-// passedAnswer is a short answer in memory.
-type passedAnswer struct {
+// roomError returns the error for a message that could not be read or has no room. One that
+// is larger than all the room stays so.
+func roomError(err error) error {
+	if errors.Is(err, body.ErrTooLarge) {
+		return err
+	}
+	return stuckError(err.Error())
+}
+
+// shortAnswer is a short answer in memory.
+type shortAnswer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
@@ -249,17 +299,17 @@ type passedAnswer struct {
 const maxAnswer = 64 << 10
 
 // Header implements http.ResponseWriter.
-func (w *passedAnswer) Header() http.Header { return w.header }
+func (w *shortAnswer) Header() http.Header { return w.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *passedAnswer) WriteHeader(status int) {
+func (w *shortAnswer) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
 	}
 }
 
 // Write implements http.ResponseWriter. It keeps the beginning.
-func (w *passedAnswer) Write(b []byte) (int, error) {
+func (w *shortAnswer) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	w.body.Write(b[:min(len(b), maxAnswer-w.body.Len())])
 	return len(b), nil
@@ -267,48 +317,57 @@ func (w *passedAnswer) Write(b []byte) (int, error) {
 
 // passedHandler answers what other nodes pass on to the leader.
 type passedHandler struct {
-	writer  input.Writer
+	writer  localWriter
 	node    passingNode
-	bodies  body.Budget
+	bodies  *body.Budget
 	batches sync.Pool
-}
-
-func newPassedHandler(w input.Writer, node passingNode, memory int64) *passedHandler {
-	h := &passedHandler{writer: w, node: node}
-	h.bodies.SetLimit(memory)
-	return h
 }
 
 // ServeHTTP answers a request of another node.
 func (h *passedHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var err error
+	var answer passedAnswer
 	stamp := h.node.Stamp(true)
-	db, rp := r.URL.Query().Get("db"), r.URL.Query().Get("rp")
+	params := r.URL.Query()
+	db, rp := params.Get("db"), params.Get("rp")
+	if within, err := time.ParseDuration(params.Get("within")); err == nil {
+		// The store refuses what it has not begun to log by then: the client may have
+		// repeated it, and written newer points.
+		ctx, cancel := context.WithTimeout(r.Context(), within)
+		defer cancel()
+		r = r.WithContext(ctx)
+	}
 	switch {
 	case !h.node.Leads():
 		err = store.ErrNotLeader
 	case r.URL.Path == passedWrite:
 		err = h.write(w, r, db, rp)
+	case r.URL.Path == passedExemplars:
+		answer.Kept, answer.Older, err = h.writeExemplars(w, r, db)
 	case r.URL.Path == passedEnsure:
 		err = h.writer.Ensure(r.Context(), db, rp)
 	default:
-		err = fmt.Errorf("%s is unknown: are the nodes of the same version?", r.URL.Path)
+		err = stuckError(r.URL.Path + " is unknown: are the nodes of the same version?")
 	}
 	stamp(w.Header())
-	if err == nil {
+	status := http.StatusOK
+	if err != nil {
+		answer.refuse(err)
+		status = http.StatusServiceUnavailable
+	} else if answer.Kept == 0 && answer.Older == 0 {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusServiceUnavailable)
-	_ = json.NewEncoder(w).Encode(newPassedError(err)) // the node is gone if this fails
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(&answer) // the node is gone if this fails
 }
 
 // write writes the rows of a request.
 func (h *passedHandler) write(w http.ResponseWriter, r *http.Request, db, rp string) (failed error) {
 	message, err := h.bodies.Read(w, r, maxPassedBytes)
 	if err != nil {
-		return &leaderError{err.Error()}
+		return roomError(err)
 	}
 	defer func() { point.WhenEnded(failed, message.Release) }()
 	table, err := h.writer.Table(db)
@@ -320,7 +379,7 @@ func (h *passedHandler) write(w http.ResponseWriter, r *http.Request, db, rp str
 		return err
 	}
 	if err := message.Charge(m.Bytes()); err != nil {
-		return &leaderError{err.Error()}
+		return roomError(err)
 	}
 	batch, _ := h.batches.Get().(*point.Batch)
 	if batch == nil {
@@ -337,6 +396,26 @@ func (h *passedHandler) write(w http.ResponseWriter, r *http.Request, db, rp str
 	if err := m.Decode(table, batch); err != nil {
 		return err
 	}
-	batch.GiveTime(time.Now().UnixNano())
 	return h.writer.Write(r.Context(), db, rp, batch)
+}
+
+// writeExemplars writes the exemplars of a request.
+func (h *passedHandler) writeExemplars(w http.ResponseWriter, r *http.Request, db string) (kept, older int, failed error) {
+	message, err := h.bodies.Read(w, r, maxPassedBytes)
+	if err != nil {
+		return 0, 0, roomError(err)
+	}
+	defer func() { point.WhenEnded(failed, message.Release) }()
+	m, err := rows.OpenExemplars(message.Bytes())
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := message.Charge(m.Bytes()); err != nil {
+		return 0, 0, roomError(err)
+	}
+	list, err := m.Exemplars()
+	if err != nil {
+		return 0, 0, err
+	}
+	return h.writer.WriteExemplars(r.Context(), db, list)
 }

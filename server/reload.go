@@ -58,4 +58,5 @@ func (s *Server) setLimits() {
 	s.promql.SetLimits(promqlLimits(s.config))
 	s.memory.SetLimit(int64(s.config.Query.MaxTotalMemory))
 	s.handler.SetLimits(httpLimits(s.config))
+	s.passing.SetLimit(int64(s.config.HTTP.MaxBodyMemory))
 }

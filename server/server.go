@@ -19,8 +19,10 @@ import (
 	"tsdbd/cluster"
 	"tsdbd/cluster/admin"
 	"tsdbd/config"
+	"tsdbd/exchange"
 	"tsdbd/httpapi"
 	"tsdbd/httpapi/listener"
+	"tsdbd/internal/body"
 	"tsdbd/meta"
 	promql "tsdbd/prom/engine"
 	"tsdbd/query"
@@ -30,9 +32,9 @@ import (
 	"tsdbd/server/memory"
 	"tsdbd/services/continuous"
 	"tsdbd/services/downsample"
+	"tsdbd/services/scrub"
 	"tsdbd/services/subscriber"
 	"tsdbd/store"
-	"tsdbd/transfer"
 	"tsdbd/web"
 )
 
@@ -63,11 +65,14 @@ type Server struct {
 	leading      *leadership
 	backups      *backup.Handler
 	store        *store.Store
+	scrub        *scrub.Service
 	subscribers  *subscriber.Service
 	guard        *memory.Guard
-	engine       guarded
-	own          selfWriter   // for what the server itself writes
-	overdue      atomic.Int64 // see timely
+	engine       engine
+	own          writer       // for inputs and what the server itself writes
+	clients      writer       // as own, with a limit of the time
+	overdue      atomic.Int64 // see writer
+	passing      body.Budget  // of what passer and passedHandler hold
 	memory       *admission.Memory
 	executor     *query.Executor
 	promql       *promql.Engine
@@ -81,15 +86,9 @@ type Server struct {
 	diagnostics  atomic.Pointer[[]show.Diagnostic] // the configuration as SHOW DIAGNOSTICS shows it
 }
 
-// Open opens a node in steps. It serves when Open returns. Each step leaves its closers
-// behind, so that Close, and a step that fails, close what is open in reverse order. A
-// node of a cluster may wait for others: ctx ends that.
-func Open(ctx context.Context, c *config.Config, o Options) (*Server, error) {
-	heap, source := memory.Limit()
-	return open(ctx, c, o, heap, source)
-}
-
-// open is Open with the limit of the heap, and what says so.
+// open opens a node in steps, with the limit of the heap, and what says so. It serves when
+// open returns. Each step leaves its closers behind, so that Close, and a step that fails,
+// close what is open in reverse order. A node of a cluster may wait for others: ctx ends that.
 func open(ctx context.Context, c *config.Config, o Options, heap int64, source string) (*Server, error) {
 	s := &Server{Options: o, config: c, heap: heap, heapSource: source, level: new(slog.LevelVar), registry: prometheus.NewRegistry(), opening: ctx, leading: newLeadership()}
 	s.level.Set(slog.Level(c.Log.Level))
@@ -163,7 +162,6 @@ func (s *Server) storeOptions() store.Options {
 		CompactAfter:      time.Duration(c.Data.CompactAfter),
 		Limits:            storeLimits(c),
 		SeriesTableBytes:  min(s.heap/8, 256<<20),
-		Shards:            shardDurations(c),
 		RetentionInterval: interval,
 	}
 }
@@ -185,10 +183,12 @@ func (s *Server) openStore() (err error) {
 		return err
 	}
 	s.onClose(s.store.Close)
+	s.scrub = scrub.New(scrub.Options{
+		Store: s.store, Dir: c.Data.Dir, Interval: time.Duration(c.Data.ScrubInterval), Log: s.node == nil, Heals: s.node != nil, Logger: s.log,
+	})
 	s.subscribers = subscriber.New(subscriber.Options{
 		Catalog: s.store.Catalog, Logger: s.log, Timeout: time.Duration(c.Subscriber.HTTPTimeout), TLS: trust,
 		Concurrency: c.Subscriber.WriteConcurrency, QueueLength: c.Subscriber.WriteBufferSize,
-		TotalBytes: int64(c.Subscriber.TotalBufferBytes),
 	})
 	s.onClose(quiet(s.subscribers.Close))
 	if c.Subscriber.Enabled {
@@ -199,19 +199,17 @@ func (s *Server) openStore() (err error) {
 		Limit: s.heap, Logger: s.log, Short: s.memory.SetShort, Flush: s.store.FlushSoon, Queries: s.memory.Used,
 	})
 	s.onClose(quiet(s.guard.Close))
-	s.engine = guarded{engine{Store: s.store, subscribers: s.subscribers, cores: admission.NewCores(0)}, s.guard}
+	s.engine = engine{Store: s.store, subscribers: s.subscribers, cores: admission.NewCores(0)}
 	if s.node != nil {
 		s.engine.long, s.engine.waits = time.Duration(c.Cluster.ElectionTimeout), s.node.WriteWaits
 	}
-	s.own = selfWriter{s.engine, shardDurations(c)}
+	s.own = writer{engine: s.engine, guard: s.guard, log: s.log, overdue: &s.overdue}
+	s.passing.SetLimit(int64(c.HTTP.MaxBodyMemory))
+	s.clients = s.own
+	s.clients.limit = time.Duration(c.HTTP.WriteTimeout)
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		s.store, s.subscribers, s.guard)
+		s.store, s.subscribers, s.guard, s.scrub)
 	return nil
-}
-
-// shardDurations returns how long the shards of a retention policy are.
-func shardDurations(c *config.Config) meta.ShardDurations {
-	return meta.ShardDurations{DayFrom: time.Duration(c.Retention.DayShardsFrom), WeekFrom: time.Duration(c.Retention.WeekShardsFrom)}
 }
 
 // openQueries makes what runs statements: for clients and, once services start,
@@ -220,16 +218,16 @@ func (s *Server) openQueries() error {
 	c := s.config
 	s.showConfig()
 	s.executor = query.New(query.Options{
-		Storage: s.engine.engine, Admin: s.engine.engine, Logger: s.log, ShardDurations: shardDurations(c), WithoutPolicy: !c.Meta.RetentionAutocreate,
-		Statistics:  s.statistics,
-		Diagnostics: s.allDiagnostics,
-		Servers:     s.servers,
-		UseTiers:    c.Query.UseTiers, CompleteUntil: s.store.Touched().Until,
-		Downsamples: func() map[uint64]show.Tier { return s.downsample.Tiers() },
+		Storage: s.engine, Admin: s.clients.admin(), Logger: s.log, WithoutPolicy: !c.Meta.RetentionAutocreate,
+		Statistics:     s.statistics,
+		Diagnostics:    s.allDiagnostics,
+		Servers:        s.servers,
+		UseDownsamples: c.Query.UseDownsamples, CompleteUntil: s.store.Touched().Until,
+		Downsamples: func() map[uint64]show.Progress { return s.downsample.Progress() },
 		Limits:      queryLimits(c), Memory: s.memory, Cores: s.engine.cores, Into: s.engine.writeInto,
 	})
 	s.promql = promql.New(promql.Options{
-		Storage: s.engine.engine, Exemplars: s.store, Queries: s.executor.Queries(), Memory: s.memory, Cores: s.engine.cores, Logger: s.log, Limits: promqlLimits(c),
+		Storage: s.engine, Exemplars: s.store, Queries: s.executor.Queries(), Memory: s.memory, Cores: s.engine.cores, Logger: s.log, Limits: promqlLimits(c),
 	})
 	catchUp := time.Duration(c.Continuous.CatchUp)
 	if catchUp == 0 {
@@ -246,7 +244,7 @@ func (s *Server) openQueries() error {
 		},
 	})
 	s.downsample = downsample.New(downsample.Options{
-		Catalog: s.store.Catalog, Storage: s.engine.engine, Marks: s.store.Touched(), Applied: s.store.Applied, Logger: s.log,
+		Catalog: s.store.Catalog, Storage: s.engine, Marks: s.store.Touched(), Applied: s.store.Applied, Logger: s.log,
 		Execute: func(ctx context.Context, db string, q *influxql.Query, rows func(*result.Series) error) error {
 			return executeRows(ctx, s.executor, db, q, rows)
 		},
@@ -266,11 +264,10 @@ func (s *Server) openAPI() (err error) {
 	s.onClose(quiet(s.backups.Close))
 	o := httpapi.Options{
 		Mounts: s.mounts(), Cluster: s.apiCluster(),
-		Writer: s.timely(), Query: s.executor, PromQL: s.promql, Delete: s.store.Delete, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
+		Writer: s.clients, Query: s.executor, PromQL: s.promql, Delete: s.clients.admin().Delete, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
 		Registry: s.registry, Logger: s.log, Version: s.Version, Limits: httpLimits(c),
 		AuthEnabled: c.HTTP.AuthEnabled, PingAuth: c.HTTP.PingAuthEnabled, AllowedOrigins: c.HTTP.AllowedOrigins, AllowedHosts: c.HTTP.AllowedHosts,
 		Realm: c.HTTP.Realm, SharedSecret: c.HTTP.SharedSecret.Reveal(), Pprof: c.HTTP.PprofEnabled, Bind: c.HTTP.BindAddress,
-		SuppressWriteLog: c.HTTP.SuppressWriteLog,
 	}
 	if o.Machine, err = os.Hostname(); err != nil {
 		s.log.Warn("the name of the machine is unknown", "err", err)
@@ -296,16 +293,12 @@ func (s *Server) openAPI() (err error) {
 	return nil
 }
 
-// timely returns the writer of HTTP requests.
-func (s *Server) timely() timely {
-	return timely{s.engine, time.Duration(s.config.HTTP.WriteTimeout), &s.overdue, s.log}
-}
-
 // mounts returns the handlers of other packages.
 func (s *Server) mounts() []httpapi.Mount {
 	all := []httpapi.Mount{
-		{Prefix: transfer.PathPrefix, Name: "admin", Access: httpapi.AdminOnly, Handler: s.backups},
-		{Prefix: transfer.PathPrefix + "define", Name: "admin", Access: httpapi.AdminOnly, Handler: s.backups, Place: query.Leader},
+		{Prefix: exchange.PathPrefix, Name: "admin", Access: httpapi.AdminOnly, Handler: s.backups},
+		{Prefix: scrub.Path, Name: "admin", Access: httpapi.AdminOnly, Handler: s.scrub},
+		{Prefix: exchange.PathPrefix + "define", Name: "admin", Access: httpapi.AdminOnly, Handler: s.backups, Place: query.Leader},
 	}
 	if s.config.HTTP.UIEnabled {
 		page := web.New()
@@ -329,6 +322,20 @@ func (s *Server) openServices() (err error) {
 	s.onClose(func() error { return closeTogether(time.Duration(c.HTTP.StopTimeout), s.inputs) })
 	s.registry.MustRegister(s.inputs.metrics())
 	s.certificates = s.inputs.certificates()
+	scrubbing, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.scrub.Run(scrubbing)
+	}()
+	s.onClose(quiet(func() {
+		cancel()
+		select {
+		case <-ended:
+		case <-time.After(time.Duration(c.HTTP.StopTimeout)):
+			s.log.Warn("scrub has not ended, a read of the disk hangs")
+		}
+	}))
 	if s.node == nil {
 		s.leading.begin(context.Background(), s.lead)
 		s.onClose(quiet(s.leading.close))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tsdbd/config"
+	"tsdbd/server/memory"
 	"tsdbd/store"
 )
 
@@ -37,6 +38,12 @@ func post(t testing.TB, url, body string) (status int, answer string) {
 		t.Fatal(err)
 	}
 	return resp.StatusCode, string(b)
+}
+
+// Open opens a node with the limit of the heap that this process has.
+func Open(ctx context.Context, c *config.Config, o Options) (*Server, error) {
+	heap, source := memory.Limit()
+	return open(ctx, c, o, heap, source)
 }
 
 // TestOpenAndClose: two nodes of one process serve; one that is closed has left

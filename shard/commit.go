@@ -41,6 +41,16 @@ func (s *Shard) saveFirst() error {
 	return s.commit(m)
 }
 
+// SaveAgain writes both copies of the manifest again, because one on disk is damaged.
+func (s *Shard) SaveAgain() error {
+	s.flushing.Lock() // Close waits
+	defer s.flushing.Unlock()
+	if s.closing.Err() != nil || !s.Saved() {
+		return nil
+	}
+	return s.saveFirst()
+}
+
 // remove removes files that nothing names.
 func (s *Shard) remove(names []string) {
 	for _, name := range names {

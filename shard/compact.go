@@ -136,11 +136,11 @@ func (s *Shard) countHidden(ctx context.Context, v *View) error {
 // hiddenRows counts the rows of a file that do not count.
 func hiddenRows(ctx context.Context, f *file, masks []*manifest.Tombstone, l *moves.List) (n int64, err error) {
 	defer vfs.CatchFault(&err)()
-	src := source{file: f, all: masks, next: l.After(f.MaxSequence)}
+	src, door := newSource(f, masks), l.Door(f.MaxSequence)
 	named := roaring.New() // all that some tombstone may hide
 	for _, t := range masks {
 		named.Or(t.Series)
-		named.Or(l.Original(t.Series, src.next, t.Sequence))
+		named.Or(door.Original(0, t.Series, t.Sequence))
 	}
 	if f.Gone != nil {
 		named.Or(f.Gone)
@@ -155,7 +155,7 @@ func hiddenRows(ctx context.Context, f *file, masks []*manifest.Tombstone, l *mo
 			}
 			return nil
 		}
-		src.mask(l)
+		src.mask(door)
 		k, err := src.countHidden()
 		n += k
 		return err
@@ -227,7 +227,7 @@ func (s *Shard) merge(ctx context.Context, v *View, lo, hi, level int) (err erro
 	rec := manifest.File{
 		Level: level, MinSequence: in[0].MinSequence, MaxSequence: in[len(in)-1].MaxSequence, TombstonesSequence: v.set.newestTombstone(),
 	}
-	m := newMerger(ctx, s, v, lo, hi, v.set.Moves.After(rec.MaxSequence), rec)
+	m := newMerger(ctx, s, v, lo, hi, rec)
 	out, err := m.files()
 	if err != nil {
 		return err

@@ -190,7 +190,7 @@ func TestManifestLostInMerge(t *testing.T) {
 		b.s.maxFile = 1
 		v := b.s.View()
 		rec := manifest.File{Level: 1, MinSequence: v.set.files[0].MinSequence, MaxSequence: v.set.files[2].MaxSequence}
-		m := newMerger(context.Background(), b.s, v, 0, 3, 0, rec)
+		m := newMerger(context.Background(), b.s, v, 0, 3, rec)
 		if err := m.run(); err != nil {
 			t.Fatal(err)
 		}
@@ -442,7 +442,7 @@ func TestLongText(t *testing.T) {
 		v := b.s.View()
 		defer v.Release()
 		for _, f := range v.set.files {
-			src := source{file: f}
+			src := newSource(f, nil)
 			if err := src.load(0); err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,11 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 	c := cur.(*cursor)
 	defer c.Close()
 	touched := map[*file]bool{}
-	chunks := func(s *source) (bool, error) {
+	add := func(s *source) (bool, error) {
+		if s.gather != nil {
+			out.CachedValues += c.countCached(s)
+			return true, nil
+		}
 		if !s.project(c.fields) {
 			return true, nil
 		}
@@ -39,41 +43,40 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 		}
 		return true, nil
 	}
-	cached := func(s *cacheSource) (bool, error) {
-		for k := range c.cached(s, c.cells) {
-			s.gather.Gather(&c.gathered, s.id, s.fields, s.parts[k].times)
-			for col := range c.gathered.Cols {
-				if c.absent[col] {
-					continue
-				}
-				for r := range c.gathered.Times {
-					if c.gathered.Cols[col].IsValid(r) {
-						out.CachedValues++
-					}
-				}
-			}
-		}
-		return true, nil
-	}
 	for it := req.Series.Iterator(); it.HasNext(); {
 		if err := c.find(model.SeriesID(it.Next())); err != nil {
 			return out, err
 		}
 		if c.crowded {
-			if err := c.visit(chunks, cached); err != nil {
+			if err := c.visit(add); err != nil {
 				return out, err
 			}
 			continue
 		}
-		for i := c.firstSource; i < len(c.sources); i++ {
+		for i := range c.sources {
 			if s := &c.sources[i]; s.loaded {
-				_, _ = chunks(s)
+				_, _ = add(s)
 			}
-		}
-		for i := c.firstCache; i < len(c.caches); i++ {
-			_, _ = cached(&c.caches[i])
 		}
 	}
 	out.Files = int64(len(touched))
 	return out, nil
+}
+
+// countCached returns how many wanted values a cache has of the present series.
+func (c *cursor) countCached(s *source) (n int64) {
+	for k := range c.cached(s, c.cells) {
+		s.gather.Gather(&c.gathered, s.id, s.renames.Originals(c.fields), s.cached[k].times)
+		for col := range c.gathered.Cols {
+			if c.absent[col] {
+				continue
+			}
+			for r := range c.gathered.Times {
+				if c.gathered.Cols[col].IsValid(r) {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }

@@ -30,42 +30,34 @@ type crowd struct {
 	asked func(bytes int) error
 	bytes int
 
-	files []source // the memory of the present place, for each file
-	cache cacheSource
+	visited []source // the memory of the present place, for each part
 }
 
-// visit calls file or cache with each place of the rows of a moved series, older rows
-// first, until one of them returns false or an error. Those of a file share their memory.
-func (p *pieces) visit(file func(*source) (more bool, err error), cache func(*cacheSource) (more bool, err error)) (err error) {
-	if p.files == nil {
-		p.files = make([]source, p.nfiles)
+// visit calls fn with each place of the rows of a moved series, older rows first, until fn
+// returns false or an error. Those of a part share their memory.
+func (p *pieces) visit(fn func(*source) (more bool, err error)) (err error) {
+	if p.visited == nil {
+		p.visited = make([]source, len(p.parts))
 	}
-	for i := range p.files {
-		p.files[i].mapped = nil // for other columns
+	for i := range p.visited {
+		p.visited[i].unmap() // for other columns
 	}
 	steps, found := 0, false
-	p.pending.Places(p.id, p.measurement, p.until, p.next, func(at moves.Place) (more bool) {
+	p.door.Places(p.id, p.measurement, func(at moves.Place) (more bool) {
 		if steps++; steps&255 == 0 && p.asked != nil {
 			if err = p.asked(p.bytes); err != nil {
 				return false
 			}
 			p.bytes = 0
 		}
-		if at.Part >= p.nfiles {
-			if !p.inCache(&p.cache, at) {
-				return true
-			}
-			more, err = cache(&p.cache)
-			return more && err == nil
-		}
-		s := &p.files[at.Part]
+		s := &p.visited[at.Part]
 		if len(s.renames) > 0 || len(at.Renames) > 0 {
-			s.mapped = nil
+			s.unmap()
 		}
-		if found, err = p.inFile(s, at); !found {
+		if found, err = p.at(s, at); !found {
 			return err == nil
 		}
-		more, err = file(s)
+		more, err = fn(s)
 		return more && err == nil
 	})
 	return err
@@ -77,7 +69,7 @@ func (m *merging) pass() (*column.Rows, error) {
 	f := &m.fold
 	f.MaxCells, f.MaxText = min(foldCells, m.cells), foldText
 	f.Reset(m.types, m.rest, m.descending)
-	if err := m.visit(m.foldChunks, m.foldCache); err != nil {
+	if err := m.visit(m.foldPlace); err != nil {
 		return nil, err
 	}
 	rows := f.Finish()
@@ -92,8 +84,11 @@ func (m *merging) pass() (*column.Rows, error) {
 	return rows, nil
 }
 
-// foldChunks adds the rows of a place in a file.
-func (m *merging) foldChunks(s *source) (bool, error) {
+// foldPlace adds the rows of a place.
+func (m *merging) foldPlace(s *source) (bool, error) {
+	if s.gather != nil {
+		return true, m.foldCache(s)
+	}
 	if !s.project(m.fields) {
 		return true, nil
 	}
@@ -121,22 +116,22 @@ func (m *merging) foldChunks(s *source) (bool, error) {
 }
 
 // foldCache adds the rows of a place in a cache.
-func (m *merging) foldCache(s *cacheSource) (bool, error) {
+func (m *merging) foldCache(s *source) error {
 	for k := range m.cached(s, m.fold.MaxCells) {
-		part := &s.parts[k]
+		part := &s.cached[k]
 		times := part.times.Intersect(m.fold.Times())
 		if times.Empty() {
 			continue
 		}
 		if err := m.hold(part.count); err != nil {
-			return false, err
+			return err
 		}
-		if s.gather.Gather(&m.gathered, s.id, s.fields, times); m.gathered.Len() > 0 {
+		if s.gather.Gather(&m.gathered, s.id, s.renames.Originals(m.fields), times); m.gathered.Len() > 0 {
 			m.fold.Added().AppendRange(&m.gathered, 0, m.gathered.Len())
 			m.fold.Settle()
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // hold charges the reader for the memory that the fold takes with some more rows (W9).
@@ -167,6 +162,6 @@ func (p *pieces) crowdFields() (fields []column.Field, err error) {
 			fields, last = column.UnionFields(slices.Concat(have, fields)), have
 		}
 		return true, nil
-	}, nil)
+	})
 	return fields, err
 }

@@ -215,7 +215,7 @@ func TestCrowdIsBounded(t *testing.T) {
 				rows += ch.Len()
 			}
 		}
-		if sources := len(c.(*cursor).sources) + len(c.(*cursor).caches); sources > 2*maxPlaces {
+		if sources := len(c.(*cursor).sources); sources > 2*maxPlaces {
 			t.Errorf("%d sources are open", sources)
 		}
 		return rows, c.Err()

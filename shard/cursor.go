@@ -133,10 +133,10 @@ func (c *cursor) memory(merged *column.Rows) scan.Chunk {
 
 // single hands out a piece that overlaps no other, as it lies if possible.
 func (c *cursor) single(p piece) (scan.Chunk, error) {
-	if p.source >= len(c.sources) {
+	s := &c.sources[p.source]
+	if s.gather != nil {
 		return c.memory(c.gather(p, model.TimeRange{Min: p.min, Max: p.max})), nil
 	}
-	s := &c.sources[p.source]
 	if !p.masked {
 		if err := s.file.reader.Chunk(&s.series, p.chunk, &s.chunk); err != nil {
 			return nil, err
@@ -167,8 +167,10 @@ func (c *cursor) Err() error {
 // Close ends the cursor; the view stays.
 func (c *cursor) Close() {
 	c.texts.GiveBack()
-	for i := range c.caches {
-		c.caches[i].gather.Release()
+	for i := range c.parts {
+		if g := c.parts[i].gather; g != nil {
+			g.Release()
+		}
 	}
 	c.letGo()
 }

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/binio"
-	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/repair"
@@ -21,8 +21,29 @@ import (
 // Quarantine returns the quarantine of the shard.
 func (s *Shard) Quarantine() *repair.Quarantine { return s.quarantine }
 
+// LeaveDamagedOut has a view that nobody has read from do without the files in which reads
+// have found damage. They are losses of the view then.
+func (v *View) LeaveDamagedOut() {
+	var sound []*file
+	for _, f := range v.set.files {
+		if f.damage.Load() == nil {
+			sound = append(sound, f)
+			continue
+		}
+		v.left = append(v.left, scan.Loss{Shard: v.shard.id, Range: f.reader.Info().Range, Path: f.reader.Path(), LeftOut: true})
+	}
+	if len(v.left) == 0 {
+		return
+	}
+	whole := v.set
+	v.set = newFileSet(sound, whole.Events)
+	v.masks = v.set.allMasks()
+	whole.release()
+}
+
 // Losses returns what damage has taken from the shard's rows.
 func (v *View) Losses() (out []scan.Loss) {
+	out = slices.Clone(v.left)
 	for _, q := range v.shard.quarantine.List() {
 		if q.Loss == repair.LossNone {
 			continue
@@ -64,11 +85,19 @@ func (s *Shard) Damaged() (out []*binio.CorruptError) {
 	return out
 }
 
-// IndexDamaged reports whether reading has found damage of the index. Compact
-// rebuilds it.
-func (s *Shard) IndexDamaged() bool { return s.indexDamage() != nil }
+// Blame takes note of damage of one of the shard's files, as if a read had met it.
+func (s *Shard) Blame(c *binio.CorruptError) {
+	s.mu.RLock()
+	files := s.mu.set.files
+	s.mu.RUnlock()
+	_ = s.markDamaged(c, files)
+	for _, f := range s.index.Files() {
+		f.Blame(c)
+	}
+}
 
-func (s *Shard) indexDamage() *binio.CorruptError {
+// IndexDamage returns damage that reading has found in the index, or nil. Compact rebuilds it.
+func (s *Shard) IndexDamage() *binio.CorruptError {
 	for _, f := range s.index.Files() {
 		if d := f.Damage(); d != nil {
 			return d
@@ -82,7 +111,7 @@ func (s *Shard) indexDamage() *binio.CorruptError {
 // The damaged file goes to quarantine first: after a crash before the manifest
 // is saved, Open finds it missing and rebuilds the index from the TSM files.
 func (s *Shard) healIndex() (bool, error) {
-	damage := s.indexDamage()
+	damage := s.IndexDamage()
 	if damage == nil {
 		return false, nil
 	}
@@ -94,14 +123,7 @@ func (s *Shard) healIndex() (bool, error) {
 		return false, err
 	}
 	defer x.Close()
-	list := make([]model.SeriesID, 0, ids.GetCardinality())
-	for it := ids.Iterator(); it.HasNext(); {
-		list = append(list, model.SeriesID(it.Next()))
-	}
-	if err := s.series.Keys(list, func(i int, key string) error {
-		x.Add(list[i], key, v.Fields(model.SeriesMeasurement(key)))
-		return nil
-	}); err != nil {
+	if err := x.AddKnown(ids, s.series, v.Fields); err != nil {
 		return false, err
 	}
 	name := manifest.TSIName(s.takeNumber())

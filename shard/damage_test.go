@@ -39,15 +39,15 @@ func TestIndexHealsWhileRunning(t *testing.T) {
 		b.open()
 		if _, err := values(); err != nil {
 			var c *binio.CorruptError
-			if !errors.As(err, &c) || c.Path != name || !b.s.IndexDamaged() {
-				t.Fatalf("flip at %d: %v, damage noticed: %v", at, err, b.s.IndexDamaged())
+			if !errors.As(err, &c) || c.Path != name || b.s.IndexDamage() == nil {
+				t.Fatalf("flip at %d: %v, damage noticed: %v", at, err, b.s.IndexDamage())
 			}
 			if did, err := b.s.Compact(context.Background(), false); err != nil || !did {
 				t.Fatalf("flip at %d: healed %v, %v", at, did, err)
 			}
 			healed++
-			if q := b.s.Quarantine().List(); len(q) != 1 || b.s.IndexDamaged() || b.fs.Content(name) != nil {
-				t.Fatalf("flip at %d: quarantine %v, still damaged: %v", at, q, b.s.IndexDamaged())
+			if q := b.s.Quarantine().List(); len(q) != 1 || b.s.IndexDamage() != nil || b.fs.Content(name) != nil {
+				t.Fatalf("flip at %d: quarantine %v, still damaged: %v", at, q, b.s.IndexDamage())
 			}
 			if m, err := manifest.Read(b.fs, "/db/shard-1"); err != nil || len(m.TSI) != 1 || testShard+m.TSI[0].Name == name {
 				t.Fatalf("flip at %d: manifest %+v, %v", at, m, err)

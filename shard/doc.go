@@ -19,6 +19,15 @@
 // are disjoint, except those of the files of one merge, which have no series in
 // common. A tombstone hides only rows with a lower sequence.
 //
+// Moves give the rows that series have to other series, or a field another name
+// (ALTER MEASUREMENT, UPDATE). Move notes one in the manifest and changes the index; no
+// row is written. A file or cache that is older than the move keeps its rows under
+// the old series, until a merge takes them out of it (making.go). Until then a
+// moves.Door, the one way to such rows, says in which parts, under which series and
+// field names a series has them. Reads, merges, deletes, and repairs ask it, and so does
+// the check of a backup. It is nil while no move waits, and then all of them go straight
+// to the parts.
+//
 // Damage: Open moves a file whose frame is damaged to quarantine and rebuilds
 // indexes and manifests from the TSM files (package repair). Damage of a block is
 // an error of the read that meets it, and keeps the file out of merges. Compact

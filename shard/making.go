@@ -17,39 +17,23 @@ import (
 // which the moves concern have the series no more. The rows stand where the moves are in
 // the order of the log. makeMoves returns false if there is nothing that can be read.
 func (s *Shard) makeMoves(ctx context.Context, v *View, cold bool) (bool, error) {
-	l := v.set.Moves
-	until := l.After(v.flushed)
-	last := l.All()[until-1].Sequence
+	due := v.set.Moves.After(v.flushed)
+	last := v.set.Moves.All()[due-1].Sequence
 	n := v.set.upTo(last)
-	r := portion.Request{Moves: l, Until: until, Keys: s.series.Keys, Bytes: s.maxMerge}
-	for i, f := range v.set.files[:n] {
-		x := portion.File{Reader: f.reader, Gone: f.Gone}
-		if f.damage.Load() != nil {
-			x.Sound = v.sound(i)
-		}
-		r.Files = append(r.Files, x)
-	}
-	p, err := portion.Choose(ctx, &r)
+	p, err := s.choosePortion(ctx, v, n, last)
 	if err != nil {
 		return false, err
 	}
 	if p.Series.IsEmpty() && !p.Whole {
-		s.mu.Lock()
-		told := s.mu.stuck.list == l && s.mu.stuck.until == until
-		s.mu.stuck = v.set.stuck(v.flushed)
-		s.mu.Unlock()
-		if !told {
-			s.logger.Error("moves wait, rows that they concern cannot be read", "shard", s.id, "moves", until, "series", p.Unsound, "err", p.Damage)
-		}
+		s.noteStuck(v, due, p)
 		return false, nil
 	}
-
 	rec := manifest.File{MinSequence: last, MaxSequence: last, TombstonesSequence: v.set.newestTombstone()}
-	var emptied []*file
-	rest := map[*file]*file{} // what is left of the files that had some of it
+	var left, emptied []*file // of the first n
 	for i, f := range v.set.files[:n] {
 		held := p.Held[i]
 		if held.IsEmpty() {
+			left = append(left, f)
 			continue
 		}
 		rec.Level = max(rec.Level, f.Level)
@@ -64,12 +48,12 @@ func (s *Shard) makeMoves(ctx context.Context, v *View, cold bool) (bool, error)
 		g := &file{File: f.File, reader: f.reader}
 		g.Gone = held
 		g.damage.Store(damage)
-		rest[f] = g
+		left = append(left, g)
 	}
 	if cold {
 		rec.Level = plan.FullLevel
 	}
-	m := newMerger(ctx, s, v, 0, n, until, rec)
+	m := newMerger(ctx, s, v, 0, n, rec)
 	if err := m.take(p.Series); err != nil {
 		return false, err
 	}
@@ -78,23 +62,36 @@ func (s *Shard) makeMoves(ctx context.Context, v *View, cold bool) (bool, error)
 		return false, err
 	}
 	return true, s.swap(rec.Level, emptied, out, func(files []*file) []*file {
-		var now []*file
-		for i, f := range files {
-			if g := rest[f]; g != nil {
-				f = g
-			}
-			if i == n {
-				now = append(now, out...)
-			}
-			if !slices.Contains(emptied, f) {
-				now = append(now, f)
-			}
-		}
-		if n == len(files) {
-			now = append(now, out...)
-		}
-		return now
+		return slices.Concat(left, out, files[n:]) // only flushes come between
 	}, func(l *moves.List) *moves.List { return l.Without(p.Series, last, p.Whole) })
+}
+
+// choosePortion chooses of what the first n files have the series to move now, by the moves up
+// to last.
+func (s *Shard) choosePortion(ctx context.Context, v *View, n int, last uint64) (*portion.Portion, error) {
+	r := portion.Request{Keys: s.series.Keys, Bytes: s.maxMerge}
+	var ends []uint64
+	for i, f := range v.set.files[:n] {
+		ends = append(ends, f.MaxSequence)
+		x := portion.File{Reader: f.reader, Gone: f.Gone}
+		if f.damage.Load() != nil {
+			x.Sound = v.sound(i)
+		}
+		r.Files = append(r.Files, x)
+	}
+	r.Door = v.set.Moves.Door(ends...).Until(last)
+	return portion.Choose(ctx, &r)
+}
+
+// noteStuck notes that none of the moves which are due can be made, and says so once.
+func (s *Shard) noteStuck(v *View, due int, p *portion.Portion) {
+	s.mu.Lock()
+	told := s.mu.stuck.list == v.set.Moves && s.mu.stuck.moves == due
+	s.mu.stuck = v.set.stuck(v.flushed)
+	s.mu.Unlock()
+	if !told {
+		s.logger.Error("moves blocked by damaged rows", "shard", s.id, "moves", due, "series", p.Unsound, "err", p.Damage)
+	}
 }
 
 // upTo returns the number of files that end before a sequence.
@@ -109,14 +106,14 @@ func (s *fileSet) upTo(sequence uint64) int {
 // sound returns a function that reads the rows of a series of the i-th file, as a merge does:
 // what tombstones hide wholly it does not read.
 func (v *View) sound(i int) func(id model.SeriesID) error {
-	l := v.set.Moves
-	src := source{file: v.set.files[i], all: v.masks[i], next: l.After(v.set.files[i].MaxSequence)}
+	f := v.set.files[i]
+	src, door := newSource(f, v.masks[i]), v.set.Moves.Door(f.MaxSequence)
 	return func(id model.SeriesID) error {
 		if found, err := src.find(id); !found {
 			return err
 		}
-		src.mask(l)
-		src.mapped = nil
+		src.mask(door)
+		src.unmap()
 		src.project(src.series.Fields)
 		var kinds []model.FieldType
 		for _, field := range src.series.Fields {

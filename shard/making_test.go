@@ -426,7 +426,7 @@ func TestMovesOfDamagedFile(t *testing.T) {
 		b.flush()
 		end()
 		check(5)
-		if told := strings.Count(log.String(), "moves wait"); told != min(len(lost), 1) {
+		if told := strings.Count(log.String(), "moves blocked"); told != min(len(lost), 1) {
 			t.Errorf("flip at %d: told %d times of %d damaged series\n%s", at, told, len(lost), log.String())
 		}
 		if len(lost) > 0 {

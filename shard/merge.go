@@ -13,10 +13,10 @@ type merging struct {
 	pieces
 	texts  rows.Texts
 	merged column.Rows
-	parts  []*column.Rows
+	inputs []*column.Rows // of files
 	ptrs   []*column.Rows
 	slices []column.Rows // of gathered rows, that ptrs points to
-	ranked []piece       // of a cluster, older ranks first
+	ranked []piece       // of a cluster, older sources first
 
 	// Of crowded series.
 	fold     column.Fold
@@ -28,16 +28,16 @@ type merging struct {
 // gather returns the rows of a piece of a cache. The walk is at times: what was
 // gathered of others gives its memory.
 func (m *merging) gather(p piece, times model.TimeRange) *column.Rows {
-	s := &m.caches[p.source-len(m.sources)]
-	part := &s.parts[p.chunk]
+	s := &m.sources[p.source]
+	part := &s.cached[p.chunk]
 	if !part.gathered {
-		for i := range s.parts {
-			if q := &s.parts[i]; q != part && cap(q.rows.Times) > 0 && !(q.gathered && q.times.Overlaps(times)) {
+		for i := range s.cached {
+			if q := &s.cached[i]; q != part && cap(q.rows.Times) > 0 && !(q.gathered && q.times.Overlaps(times)) {
 				q.rows, part.rows, q.gathered = part.rows, q.rows, false
 				break
 			}
 		}
-		s.gather.Gather(&part.rows, s.id, s.fields, part.times)
+		s.gather.Gather(&part.rows, s.id, s.renames.Originals(m.fields), part.times)
 		part.gathered = true
 	}
 	return &part.rows
@@ -49,8 +49,7 @@ func (m *merging) read(source, chunk int, times model.TimeRange, dst *column.Row
 }
 
 // merge reads overlapping pieces within a cluster's times and merges them,
-// newer source over older. It goes through the pieces, not the ranks: a moved series
-// may have a rank for each of very many series whose rows it got.
+// newer source over older.
 func (m *merging) merge(cl cluster) (*column.Rows, error) {
 	m.ptrs = m.ptrs[:0]
 	times := cl.times.Intersect(m.times)
@@ -61,13 +60,13 @@ func (m *merging) merge(cl cluster) (*column.Rows, error) {
 			m.ranked = append(m.ranked, p)
 		}
 	}
-	slices.SortStableFunc(m.ranked, func(a, b piece) int { return a.rank - b.rank })
+	slices.SortStableFunc(m.ranked, func(a, b piece) int { return a.source - b.source })
 	used := 0
 	for lo, hi := 0, 0; lo < len(m.ranked); lo = hi {
 		var rows *column.Rows
-		for hi = lo; hi < len(m.ranked) && m.ranked[hi].rank == m.ranked[lo].rank; hi++ {
+		for hi = lo; hi < len(m.ranked) && m.ranked[hi].source == m.ranked[lo].source; hi++ {
 			p := m.ranked[hi]
-			if p.source >= len(m.sources) {
+			if m.sources[p.source].gather != nil {
 				// The parts of a cache do not overlap: a source each will do.
 				if all := m.gather(p, times); all.Len() > 0 {
 					if lo, hi := all.Bounds(times); lo < hi {
@@ -78,10 +77,10 @@ func (m *merging) merge(cl cluster) (*column.Rows, error) {
 				continue
 			}
 			if rows == nil {
-				if used == len(m.parts) {
-					m.parts = append(m.parts, new(column.Rows))
+				if used == len(m.inputs) {
+					m.inputs = append(m.inputs, new(column.Rows))
 				}
-				rows = m.parts[used]
+				rows = m.inputs[used]
 				used++
 				rows.Reset(m.types)
 			}

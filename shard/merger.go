@@ -50,14 +50,12 @@ type head struct {
 // paceBytes is how much a merge reads and writes between two pauses.
 const paceBytes = 128 << 10
 
-// newMerger returns a merger of the view's files [lo, hi), which makes the moves before
-// the until-th of their rows.
-func newMerger(ctx context.Context, s *Shard, v *View, lo, hi, until int, rec manifest.File) *merger {
+// newMerger returns a merger of the view's files [lo, hi), which makes the moves up to the
+// end of rec of their rows.
+func newMerger(ctx context.Context, s *Shard, v *View, lo, hi int, rec manifest.File) *merger {
 	files := View{shard: s, set: &fileSet{files: v.set.files[lo:hi], Events: v.set.Events}, masks: v.masks[lo:hi]}
 	m := &merger{ctx: ctx, s: s, c: merging{pieces: files.pieces(model.AllTime)}, rec: rec}
-	if m.c.pending != nil {
-		m.c.concern(until)
-	}
+	m.c.door = m.c.door.Until(rec.MaxSequence)
 	m.c.asked = func(bytes int) error {
 		m.debt += bytes
 		return m.pace()
@@ -67,7 +65,7 @@ func newMerger(ctx context.Context, s *Shard, v *View, lo, hi, until int, rec ma
 
 // advance moves the head of a file to its next series.
 func (m *merger) advance(i int) error {
-	h, f := &m.heads[i], m.c.sources[i].file
+	h, f := &m.heads[i], m.c.parts[i].file
 	r := f.reader
 	for ; f.Gone != nil && h.next < r.Len(); h.next++ {
 		if id, err := r.ID(h.next); err != nil {
@@ -103,7 +101,7 @@ func (m *merger) start() error {
 	if m.taken != nil {
 		return nil
 	}
-	m.heads = make([]head, len(m.c.sources))
+	m.heads = make([]head, len(m.c.parts))
 	for i := range m.heads {
 		if err := m.advance(i); err != nil {
 			return err
@@ -172,7 +170,7 @@ func (m *merger) find(key string) error {
 		if err := m.c.load(i, m.heads[i].next); err != nil {
 			return err
 		}
-		m.c.sources[i].mask(m.c.pending)
+		m.c.parts[i].mask(m.c.door)
 		m.heads[i].next++
 		if err := m.advance(i); err != nil {
 			return err
@@ -184,7 +182,7 @@ func (m *merger) find(key string) error {
 // setKey sets the key of the present series.
 func (m *merger) setKey(key string) {
 	m.key = key
-	if m.c.pending == nil {
+	if m.c.door == nil {
 		return
 	}
 	if name := model.SeriesMeasurement(key); name != m.c.measurement {
@@ -334,7 +332,7 @@ func (m *merger) union() error {
 		m.want(fields)
 		return err
 	}
-	sources := m.c.sources[m.c.firstSource:]
+	sources := m.c.sources
 	var newest, fields []column.Field
 	for i := len(sources) - 1; i >= 0; i-- {
 		if !sources[i].loaded {

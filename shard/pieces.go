@@ -7,6 +7,7 @@ import (
 	"tsdbd/cache"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/shard/moves"
 	"tsdbd/tsm"
 )
 
@@ -14,9 +15,10 @@ import (
 // files and rows of caches, sorted by time and cut into clusters of those that
 // overlap. The rows of a cache are gathered when they are needed.
 type pieces struct {
-	sources    []source
-	caches     []cacheSource
-	moving                    // where rows of moved series are
+	parts   []source // of the view: files, then caches, older ones first
+	sources []source // what the present series is read from, older first: the parts, or places
+	moving           // where rows of moved series are
+
 	fields     []column.Field // wanted columns
 	types      []model.FieldType
 	times      model.TimeRange
@@ -28,12 +30,19 @@ type pieces struct {
 	clusters []cluster
 }
 
+// moving is what pieces know of moves.
+type moving struct {
+	door        *moves.Door // to the parts; nil: they have what their names say
+	measurement string      // of the series that are read
+	places      []source    // memory of sources
+	crowd
+}
+
 // piece is a chunk of a file or a part of a cache's rows.
 type piece struct {
 	min, max int64
-	source   int // index into sources; len(sources)+i: caches[i]
-	rank     int // newer rows have a higher one
-	chunk    int // or part
+	source   int // newer rows have a higher one
+	chunk    int // of a file, or part of a cache
 	masked   bool
 	bytes    int // of a chunk
 	rows     int // about
@@ -62,17 +71,6 @@ const (
 // rows of a cache, so that it gathers little when it stops early.
 var newestRows = [...]int{32, 512}
 
-// cacheSource is a cache as seen by a cursor.
-type cacheSource struct {
-	gather *cache.Gatherer
-	next   int            // place of the first move that concerns the cache
-	id     model.SeriesID // of the present series in the cache
-	fields []column.Field // wanted columns, by the names that they have in the cache
-	rank   int
-	parts  []cachePart // of the present series; the walk may leave some empty
-	cuts   []int64
-}
-
 // cachePart is the rows of the present series in a range of times.
 type cachePart struct {
 	times    model.TimeRange
@@ -86,30 +84,31 @@ type cachePart struct {
 func (v *View) pieces(times model.TimeRange) pieces {
 	p := pieces{times: times, cells: v.shard.cells}
 	p.few = v.shard.few
-	l := v.set.Moves
-	p.sources = make([]source, 0, len(v.set.files))
+	p.parts = make([]source, 0, len(v.set.files)+len(v.caches))
+	read := make([]reading, len(v.set.files))
+	var ends []uint64
+	add := func(s source, end uint64) {
+		if s.part = len(p.parts); v.set.Moves != nil {
+			ends = append(ends, end)
+		}
+		p.parts = append(p.parts, s)
+	}
 	for i, f := range v.set.files {
 		if f.reader.Info().Range.Overlaps(times) {
-			p.sources = append(p.sources, source{file: f, next: l.After(f.MaxSequence), all: v.masks[i], masks: v.masks[i], rank: len(p.sources)})
+			add(source{file: f, all: v.masks[i], masks: v.masks[i], reading: &read[i]}, f.MaxSequence)
 		}
 	}
 	for i, ch := range v.caches {
-		if !ch.TimeRange().Overlaps(times) {
+		if t := ch.TimeRange(); t.Empty() || !t.Overlaps(times) {
 			continue
 		}
-		s := cacheSource{next: l.After(v.cuts[i]), rank: len(p.sources) + len(p.caches)}
 		if v.pictures != nil {
-			s.gather = v.pictures[i].NewGatherer()
+			add(source{gather: v.pictures[i].NewGatherer()}, v.cuts[i])
 		} else {
-			s.gather = cache.NewGatherer(ch)
+			add(source{gather: cache.NewGatherer(ch)}, v.cuts[i])
 		}
-		p.caches = append(p.caches, s)
 	}
-	p.nfiles, p.ncaches = len(p.sources), len(p.caches)
-	if l != nil {
-		p.pending = l
-		p.concern(l.Len())
-	}
+	p.sources, p.door = p.parts, v.set.Moves.Door(ends...)
 	return p
 }
 
@@ -119,20 +118,82 @@ func (p *pieces) want(fields []column.Field) {
 	for _, f := range fields {
 		p.types = append(p.types, f.Type)
 	}
-	for i := range p.sources {
-		p.sources[i].mapped = nil
+	for _, list := range [][]source{p.parts, p.sources} {
+		for i := range list {
+			list[i].unmap()
+		}
 	}
 	p.name()
 }
 
-// find loads what the files have of a series and makes it the present one.
+// name sets the names that fields of the measurement have in files and caches.
+func (p *pieces) name() {
+	if p.door == nil {
+		return
+	}
+	for i := range p.parts {
+		s := &p.parts[i]
+		s.renames = p.door.Renames(i, p.measurement)
+		s.unmap()
+	}
+}
+
+// settle makes a series the present one that is in each file and cache by its own id.
+func (p *pieces) settle(id model.SeriesID) { p.id, p.crowded, p.sources = id, false, p.parts }
+
+// place makes a moved series the present one: its sources are where its rows are, the
+// oldest first. If these are very many, the series is crowded and has no sources.
+func (p *pieces) place(id model.SeriesID) (err error) {
+	p.id, p.crowded, p.places = id, false, p.places[:0]
+	p.door.Places(id, p.measurement, func(at moves.Place) bool {
+		n := len(p.places)
+		if n == cap(p.places) {
+			p.places = append(p.places, source{})
+		}
+		p.places = p.places[:n+1] // with the memory that the last had
+		s := &p.places[n]
+		s.unmap()
+		var found bool
+		if found, err = p.at(s, at); !found {
+			p.places = p.places[:n]
+		}
+		p.crowded = len(p.places) > p.few
+		return err == nil && !p.crowded
+	})
+	p.sources = p.places
+	if p.crowded {
+		p.sources = nil
+	}
+	return err
+}
+
+// at makes s the source of a place, and returns false if there are no rows of the series.
+func (p *pieces) at(s *source, at moves.Place) (bool, error) {
+	of := &p.parts[at.Part]
+	s.file, s.gather, s.part, s.all = of.file, of.gather, of.part, of.all
+	if s.renames = at.Renames; s.gather != nil {
+		_, _, ok := s.gather.Range(at.ID)
+		s.loaded, s.id = ok, at.ID
+		return ok, nil
+	}
+	if s.reading == nil {
+		s.reading = new(reading)
+	}
+	found, err := s.find(at.ID)
+	if found {
+		s.mask(p.door)
+	}
+	return found, err
+}
+
+// find makes a series the present one, and loads what the files have of it.
 func (p *pieces) find(id model.SeriesID) error {
-	if p.moved(id) {
-		return p.places(id)
+	if p.door.Moved(id) {
+		return p.place(id)
 	}
 	p.settle(id)
-	for i := range p.sources {
-		if _, err := p.sources[i].find(id); err != nil {
+	for i := range p.parts {
+		if _, err := p.parts[i].find(id); err != nil {
 			return err
 		}
 	}
@@ -140,8 +201,8 @@ func (p *pieces) find(id model.SeriesID) error {
 }
 
 // load makes the series of an entry of a file the present one.
-func (p *pieces) load(source, ordinal int) error {
-	s := &p.sources[source]
+func (p *pieces) load(file, ordinal int) error {
+	s := &p.parts[file]
 	err := s.load(ordinal)
 	p.settle(s.series.ID)
 	return err
@@ -149,8 +210,8 @@ func (p *pieces) load(source, ordinal int) error {
 
 // unload forgets what the files have of the present series.
 func (p *pieces) unload() {
-	for i := range p.sources {
-		p.sources[i].loaded = false
+	for i := range p.parts {
+		p.parts[i].loaded = false
 	}
 }
 
@@ -163,9 +224,21 @@ func (p *pieces) collect() bool {
 		return !p.rest.Empty()
 	}
 	used := 0
-	for i := p.firstSource; i < len(p.sources); i++ {
+	for i := range p.sources {
 		s := &p.sources[i]
-		if !s.loaded || !s.project(p.fields) {
+		if !s.loaded {
+			continue
+		}
+		if s.gather != nil {
+			n := p.cached(s, p.cells)
+			for k := range n {
+				part := &s.cached[k]
+				p.list = append(p.list, piece{part.times.Min, part.times.Max, i, k, false, 0, part.count})
+			}
+			used += n
+			continue
+		}
+		if !s.project(p.fields) {
 			continue
 		}
 		before := len(p.list)
@@ -179,21 +252,11 @@ func (p *pieces) collect() bool {
 				partly, wholly = s.masked(e.Min, e.Max)
 			}
 			if !wholly {
-				p.list = append(p.list, piece{e.Min, e.Max, i, s.rank, k, partly, e.Bytes, e.Rows})
+				p.list = append(p.list, piece{e.Min, e.Max, i, k, partly, e.Bytes, e.Rows})
 			}
 		}
 		if len(p.list) > before {
 			used++
-		}
-	}
-	for i := p.firstCache; i < len(p.caches); i++ {
-		s := &p.caches[i]
-		if n := p.cached(s, p.cells); n > 0 {
-			for k := range n {
-				part := &s.parts[k]
-				p.list = append(p.list, piece{part.times.Min, part.times.Max, len(p.sources) + i, s.rank, k, false, 0, part.count})
-			}
-			used += n
 		}
 	}
 	if len(p.list) == 0 {
@@ -228,17 +291,17 @@ func (p *pieces) collect() bool {
 // later, and returns their number. They are more than one where a walk from
 // the newest row may stop early, and where rows of many fields would take much
 // memory.
-func (p *pieces) cached(s *cacheSource, cells int) int {
+func (p *pieces) cached(s *source, cells int) int {
 	t, rows, ok := s.gather.Range(s.id)
 	if t = t.Intersect(p.times); !ok || t.Empty() {
 		return 0
 	}
 	n := 0
 	add := func(times model.TimeRange, count int) {
-		if n == len(s.parts) {
-			s.parts = append(s.parts, cachePart{})
+		if n == len(s.cached) {
+			s.cached = append(s.cached, cachePart{})
 		}
-		s.parts[n].times, s.parts[n].count, s.parts[n].gathered = times, count, false
+		s.cached[n].times, s.cached[n].count, s.cached[n].gathered = times, count, false
 		n++
 	}
 	if p.descending {
@@ -306,20 +369,21 @@ func (p *pieces) bounds(id model.SeriesID) (model.TimeRange, bool, error) {
 	if err := p.find(id); err != nil {
 		return r, false, err
 	}
-	for i := p.firstSource; i < len(p.sources); i++ {
+	for i := range p.sources {
 		s := &p.sources[i]
 		if !s.loaded {
+			continue
+		}
+		if s.gather != nil {
+			if t, _, ok := s.gather.Range(s.id); ok {
+				r = r.Union(t)
+			}
 			continue
 		}
 		for _, e := range s.series.Chunks {
 			if _, wholly := s.masked(e.Min, e.Max); !wholly {
 				r = r.Union(model.TimeRange{Min: e.Min, Max: e.Max})
 			}
-		}
-	}
-	for i := p.firstCache; i < len(p.caches); i++ {
-		if t, _, ok := p.caches[i].gather.Range(p.caches[i].id); ok {
-			r = r.Union(t)
 		}
 	}
 	return r, !r.Empty(), nil
@@ -335,18 +399,10 @@ func (p *pieces) hasRows(id model.SeriesID) (bool, error) {
 		err := p.visit(func(s *source) (more bool, err error) {
 			has, err = s.hasRows()
 			return !has, err
-		}, func(s *cacheSource) (bool, error) {
-			has = s.gather.HasRows(s.id)
-			return !has, nil
 		})
 		return has, err
 	}
-	for i := p.firstCache; i < len(p.caches); i++ {
-		if p.caches[i].gather.HasRows(p.caches[i].id) {
-			return true, nil
-		}
-	}
-	for i := p.firstSource; i < len(p.sources); i++ {
+	for i := len(p.sources) - 1; i >= 0; i-- { // caches answer soonest
 		if s := &p.sources[i]; s.loaded {
 			if has, err := s.hasRows(); has || err != nil {
 				return has, err

@@ -100,11 +100,11 @@ type Shard struct {
 }
 
 // stuck is moves of which none can be made, for the rows that they concern cannot be read:
-// those of a list before the until-th. A tombstone newer than the newest may hide the rows.
+// the first ones of a list. A tombstone newer than that one may hide the rows.
 type stuck struct {
-	list   *moves.List
-	until  int
-	newest uint64
+	list      *moves.List
+	moves     int
+	tombstone uint64
 }
 
 // cut is a cache that takes no more rows.
@@ -202,7 +202,7 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 	}
 	s.mu.active.Delete(set, times)
 	for _, c := range slices.Concat(s.mu.frozen, s.mu.sealed) {
-		c.cache.Delete(s.mu.set.Moves.Original(set, s.mu.set.Moves.After(c.sequence), sequence), times)
+		c.cache.Delete(s.mu.set.Moves.Door(c.sequence).Original(0, set, sequence), times)
 	}
 	if !slices.ContainsFunc(s.mu.set.Tombstones, func(t *manifest.Tombstone) bool {
 		return t.Sequence == sequence && t.Series.Equals(set) && t.Range == times

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"tsdbd/cache"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/shard/manifest"
@@ -9,31 +10,50 @@ import (
 	"tsdbd/tsm"
 )
 
-// source is one TSM file as seen by a cursor, or, of a moved series, one of the series
-// in it that have its rows.
+// source is a file or a cache as seen by a cursor, or, of a moved series, a place of its
+// rows: one of the series under which a file or a cache has them.
 type source struct {
-	file    *file
-	next    int                   // place of the first move that concerns the file
+	part    int                   // of the view, and of the door to its rows
+	file    *file                 // nil: a cache
+	gather  *cache.Gatherer       // of a cache
 	all     []*manifest.Tombstone // that concern the file
 	masks   []*manifest.Tombstone // that concern the present series, or may
 	named   bool                  // they do concern it: their sets have other names of the series
-	rank    int                   // older sources of the present series have lower ones
-	renames moves.Renames         // of fields since the file was written
-	id      model.SeriesID        // in the file
-	series  tsm.Series
-	chunk   tsm.Chunk
-	loaded  bool // series holds the present series of the cursor
+	renames moves.Renames         // of fields since the rows were written
+	id      model.SeriesID        // as which the present series has rows here
+	loaded  bool                  // it may have some
+
+	// Of a cache: rows of the present series. The walk may leave some empty.
+	cached []cachePart
+	cuts   []int64
+
+	*reading // of a file
+}
+
+// reading is what a source has read of its file.
+type reading struct {
+	series tsm.Series // the present one
+	chunk  tsm.Chunk
 
 	mapped *column.Field // identity of the field list that fields was made for
 	fields []int         // wanted column -> field of the file's series, -1: none
 	any    bool          // at least one wanted column is there
-	part   column.Rows   // scratch of read
+	kept   column.Rows   // scratch of read
 	whole  bool          // all fields of the file's series are wanted
 }
 
-// find loads the entry of a series and reports whether the file has it.
+// newSource returns the source of a file with the tombstones that concern it.
+func newSource(f *file, masks []*manifest.Tombstone) source {
+	return source{file: f, all: masks, masks: masks, reading: new(reading)}
+}
+
+// find loads the entry of a series and reports whether the file has it. Of a cache this
+// shows later.
 func (s *source) find(id model.SeriesID) (bool, error) {
-	s.loaded, s.id = false, id
+	s.loaded, s.id = s.gather != nil, id
+	if s.gather != nil {
+		return true, nil
+	}
 	if s.file.Lacks(id) {
 		return false, nil
 	}
@@ -50,6 +70,13 @@ func (s *source) load(i int) error {
 	}
 	s.loaded, s.id = true, s.series.ID
 	return nil
+}
+
+// unmap forgets which fields of the file the wanted columns are.
+func (s *source) unmap() {
+	if s.reading != nil {
+		s.mapped = nil
+	}
 }
 
 // project maps the wanted columns to the series' fields. Field lists are
@@ -78,13 +105,16 @@ func (s *source) project(wanted []column.Field) bool {
 
 // mask sets the tombstones that hide rows of the present series: those that name the
 // series which had the rows at their time.
-func (s *source) mask(l *moves.List) {
+func (s *source) mask(d *moves.Door) {
 	s.masks, s.named = s.all, false
-	if len(s.all) == 0 || s.next == l.Len() || !l.Involves(s.id) {
+	if len(s.all) == 0 {
+		return
+	}
+	name := d.Names(s.part, s.id)
+	if name == nil {
 		return
 	}
 	s.masks, s.named = nil, true
-	name := l.Names(s.id, s.next)
 	for _, t := range s.all {
 		if t.Series.Contains(uint32(name(t.Sequence))) {
 			s.masks = append(s.masks, t)
@@ -117,6 +147,9 @@ func (s *source) hidden(time int64) bool {
 
 // hasRows reports whether the loaded series has a living row.
 func (s *source) hasRows() (bool, error) {
+	if s.gather != nil {
+		return s.gather.HasRows(s.id), nil
+	}
 	for k, e := range s.series.Chunks {
 		partly, wholly := s.masked(e.Min, e.Max)
 		if wholly {
@@ -185,7 +218,7 @@ func (s *source) read(k int, times model.TimeRange, dst *column.Rows, texts *row
 	if partly || !s.full() {
 		// Rows may fall out: not in dst, whose rows would be gone through at
 		// every chunk.
-		into = &s.part
+		into = &s.kept
 		into.Reset(types(dst))
 	}
 	into.Times = append(into.Times, ts[lo:hi]...)

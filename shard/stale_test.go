@@ -25,7 +25,7 @@ func (b *bench) close() {
 	}
 }
 
-// TestNewerManifestCounts puts an older manifest in the place of either copy:
+// TestNewerManifestCounts puts an older manifest in place of either copy:
 // the other one counts, and both are the same afterwards.
 func TestNewerManifestCounts(t *testing.T) {
 	b := fixed(t)

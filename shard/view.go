@@ -23,6 +23,7 @@ type View struct {
 	cuts   []uint64                // per cache: the sequence up to which it has rows
 	// flushed is the sequence up to which no cache has rows.
 	flushed uint64
+	left    []scan.Loss // see LeaveDamagedOut
 	// pictures, of a Cut, are what the caches held when it was made.
 	pictures []*cache.Picture
 	index

@@ -23,7 +23,7 @@ type walk struct {
 
 func newWalk(set *roaring.Bitmap, p *pieces) walk {
 	n := set.GetCardinality()
-	if n > 0 && len(p.sources) > 0 && len(p.caches) == 0 && n >= fileSeries(p.sources)/8 && !(p.making && p.pending.InvolvesAny(set)) {
+	if n > 0 && len(p.parts) > 0 && n >= fileSeries(p.parts)/8 && !p.door.MovedAny(set) {
 		if span := uint64(set.Maximum()-set.Minimum()) + 1; span <= 64*n+1024 {
 			w := walk{base: set.Minimum(), dense: make([]uint64, (span+63)/64)}
 			it := set.ManyIterator()
@@ -39,15 +39,16 @@ func newWalk(set *roaring.Bitmap, p *pieces) walk {
 	return walk{next: set.Iterator()}
 }
 
-// fileSeries returns how many series the files hold if no series is in two of
-// them and all of them count, else a number that is too large.
-func fileSeries(sources []source) uint64 {
+// fileSeries returns the number of series of the parts if they are files, no series is in
+// two of them, and all of them count, else a number that is too large.
+func fileSeries(parts []source) uint64 {
 	n := uint64(0)
-	for i := range sources {
-		if sources[i].file.Gone != nil || i > 0 && !sources[i].file.splits(sources[0].file) {
+	for i := range parts {
+		f := parts[i].file
+		if f == nil || f.Gone != nil || i > 0 && !f.splits(parts[0].file) {
 			return math.MaxUint64
 		}
-		n += uint64(sources[i].file.reader.Len())
+		n += uint64(f.reader.Len())
 	}
 	return n
 }
@@ -61,8 +62,8 @@ func (w *walk) step(p *pieces) (ok bool, err error) {
 		err := p.find(model.SeriesID(w.next.Next()))
 		return err == nil, err
 	}
-	for w.source < len(p.sources) {
-		s := &p.sources[w.source]
+	for w.source < len(p.parts) {
+		s := &p.parts[w.source]
 		for k, id := range w.ids {
 			off := uint32(id) - w.base
 			if uint32(id) < w.base || uint64(off>>6) >= uint64(len(w.dense)) || w.dense[off>>6]>>(off&63)&1 == 0 {

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/influxdata/influxql"
+
+	"tsdbd/query/engine/function"
+	"tsdbd/query/syntax"
 )
 
 const (
@@ -114,7 +117,7 @@ func (c *completer) complete(line string) (word string, candidates []string) {
 	limited := fmt.Sprintf(" LIMIT %d", maxNames)
 	switch {
 	case before == "":
-		candidates = append(commandNames(), statements...)
+		candidates = append(commandNames(), syntax.Beginnings()...)
 	case last == "USE" || last == "ON" || last == `\U`:
 		candidates = quoted(word, c.look("SHOW DATABASES", "name"))
 	case last == "FROM" || last == "INTO" || last == "MEASUREMENT" || last == "UPDATE" || last == `\D`:
@@ -136,10 +139,10 @@ func (c *completer) complete(line string) (word string, candidates []string) {
 	case last == "SELECT" || strings.HasSuffix(before, "(") || strings.HasSuffix(before, ","):
 		candidates = quoted(word, c.look("SHOW FIELD KEYS"+from+limited, "fieldKey"))
 		if !strings.HasPrefix(word, `"`) {
-			candidates = append(candidates, functions...)
+			candidates = append(candidates, functions()...)
 		}
 	default:
-		candidates = keywords
+		candidates = syntax.Keywords()
 	}
 	return word, starting(word, candidates)
 }
@@ -178,8 +181,10 @@ func commandNames() (names []string) {
 	return names
 }
 
-var (
-	statements = strings.Fields("ALTER CREATE DELETE DROP EXPLAIN GRANT KILL REVOKE SELECT SET SHOW UPDATE")
-	keywords   = strings.Fields("ALL ANALYZE AND ASC BEGIN BY CARDINALITY CONTINUOUS DATABASE DATABASES DEFAULT DESC DESTINATIONS DIAGNOSTICS DISTINCT DOWNSAMPLE DOWNSAMPLES DROP DURATION END EVERY EXACT FIELD FOR FROM GRANTS GROUP IN INTO KEY KEYS LIMIT MEASUREMENT MEASUREMENTS OFFSET ON OR ORDER PASSWORD POLICIES POLICY PRIVILEGES QUERIES QUERY READ RENAME REPLICATION RESAMPLE RETENTION SERIES SET SHARD SHARDS SLIMIT SOFFSET STATS SUBSCRIPTION SUBSCRIPTIONS TAG TO USER USERS VALUES WHERE WITH WRITE")
-	functions  = strings.Fields("abs( bottom( ceil( count( cumulative_sum( derivative( difference( distinct( elapsed( exp( first( floor( holt_winters( integral( last( ln( log( max( mean( median( min( mode( moving_average( non_negative_derivative( non_negative_difference( percentile( pow( round( sample( spread( sqrt( stddev( sum( top(")
-)
+// functions are the names of functions, each with its parenthesis.
+func functions() (calls []string) {
+	for _, name := range function.Names() {
+		calls = append(calls, name+"(")
+	}
+	return calls
+}

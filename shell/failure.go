@@ -54,7 +54,7 @@ func (f *failure) found(media string) bool {
 	switch media {
 	case "application/csv":
 		return string(f.begin) == errorName+"\n"
-	case parquet, lines: // an error is the status of the answer
+	case lines: // an error is the status of the answer
 		return false
 	}
 	return f.member

@@ -9,11 +9,11 @@ import (
 	"net/url"
 	"strings"
 
-	"tsdbd/transfer"
+	"tsdbd/exchange"
 )
 
 // Formats are the names of formats of answers.
-var formats = []string{"table", "column", "json", "csv", "line", "parquet"}
+var formats = []string{"table", "column", "json", "csv", "line"}
 
 // precisions are the units of times in answers. rfc3339 is text.
 var precisions = []string{"rfc3339", "ns", "u", "ms", "s", "m", "h"}
@@ -23,7 +23,7 @@ type Settings struct {
 	Database        string
 	RetentionPolicy string
 	Precision       string // one of rfc3339, ns, u, ms, s, m, h
-	Format          string // one of table, column, json, csv, line, parquet
+	Format          string // one of table, column, json, csv, line
 	Pretty          bool   // indents json
 	Plot            bool   // draws numbers over time
 	ReadOnly        bool   // has the server refuse what changes something
@@ -54,18 +54,15 @@ func oneOf(what, value string, known []string) error {
 // Session is a dialog with a server.
 type Session struct {
 	Settings
-	Client *transfer.Client
+	Client *exchange.Client
 	Out    io.Writer
 	Width  int // columns of the terminal; 0: Out is none
 	// history returns the lines of the past; nil: there are none.
 	history func() []string
 }
 
-// The media types of formats that only tsdbd has.
-const (
-	parquet = "application/vnd.apache.parquet"
-	lines   = "application/line-protocol"
-)
+// lines is the media type of line protocol, which only tsdbd answers with.
+const lines = "application/line-protocol"
 
 // ErrExit is the error of a line that ends the session.
 var ErrExit = errors.New("exit")
@@ -94,10 +91,6 @@ func (s *Session) query(ctx context.Context, text string) error {
 		return s.copy(ctx, text, "application/json")
 	case s.Format == "csv":
 		return s.copy(ctx, text, "application/csv")
-	case s.Format == "parquet" && s.Width > 0:
-		return errors.New("the format parquet is not for a terminal: use tsdbd query -format parquet -out FILE")
-	case s.Format == "parquet":
-		return s.copy(ctx, text, parquet)
 	case s.Format == "line":
 		return s.copy(ctx, text, lines)
 	}
@@ -129,7 +122,7 @@ func (s *Session) copy(ctx context.Context, text, media string) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if got := resp.Header.Get("Content-Type"); (media == parquet || media == lines) && got != media {
+	if got := resp.Header.Get("Content-Type"); media == lines && got != media {
 		return fmt.Errorf("the server answers with %s: it does not have the format %s", got, s.Format)
 	}
 	var f failure
@@ -173,7 +166,7 @@ func (s *Session) send(ctx context.Context, text string, params url.Values, medi
 
 // plain returns the error of a request in the server's words.
 func plain(err error) error {
-	if refused, ok := errors.AsType[*transfer.WriteError](err); ok {
+	if refused, ok := errors.AsType[*exchange.WriteError](err); ok {
 		return errors.New(refused.Message)
 	}
 	return err

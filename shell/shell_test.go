@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsdbd/transfer"
+	"tsdbd/exchange"
 )
 
 // answers is a server with an answer for each statement. It remembers what was asked.
@@ -43,7 +43,7 @@ func start(t *testing.T, byText map[string]string) (*Session, *answers, *bytes.B
 	t.Cleanup(server.Close)
 	out := new(bytes.Buffer)
 	return &Session{
-		Client: &transfer.Client{URL: server.URL}, Out: out,
+		Client: &exchange.Client{URL: server.URL}, Out: out,
 		Settings: Settings{Database: "demo", Precision: "rfc3339", Format: "table", ChunkSize: 2},
 	}, a, out
 }
@@ -93,7 +93,6 @@ ERR: database not found: x
 	f("json", `{"results":[{"series":[{"values":[["\"error\":"]]}]}]}`, `{"results":[{"series":[{"values":[["\"error\":"]]}]}]}`, nil)
 	f("csv", "error\nno such thing\n", "error\nno such thing\n", ErrStatement)
 	f("csv", "name,tags\n", "name,tags\n", nil)
-	f("parquet", "PAR1{\"error\":1}PAR1", "PAR1{\"error\":1}PAR1", nil)
 }
 
 // TestErrors holds that what is no answer is an error in the server's words.
@@ -108,7 +107,7 @@ func TestErrors(t *testing.T) {
 	f("unknown", "error parsing query: found X")
 	f("cut", "read answer: unexpected EOF")
 	f(`\nosuch`, `there is no command \nosuch`)
-	f("format xml", `the format is one of table, column, json, csv, line, parquet, not "xml"`)
+	f("format xml", `the format is one of table, column, json, csv, line, not "xml"`)
 	f("precision days", "the precision is one of")
 	f("chunk size 0", "the chunk size is a positive number")
 	f("use a.b.c", "is not DATABASE or DATABASE.POLICY")
@@ -241,7 +240,7 @@ func TestComplete(t *testing.T) {
 	}
 	f("ALTER MEASUREMENT cpu REN", "REN", "RENAME")
 	f("CREATE DOWNS", "DOWNS", "DOWNSAMPLE", "DOWNSAMPLES")
-	f("SELECT usage FROM cpu GR", "GR", "GRANTS", "GROUP")
+	f("SELECT usage FROM cpu GR", "GR", "GRANT", "GRANTS", "GROUP", "GROUPS")
 	f("format j", "j", "json")
 	asked := len(a.asked)
 	f("use d", "d", "demo")

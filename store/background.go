@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"slices"
 	"time"
 
 	"tsdbd/internal/vfs"
 	"tsdbd/shard"
-	"tsdbd/store/due"
 	"tsdbd/store/move"
+	"tsdbd/store/unflushed"
 )
 
 // flushLoop flushes shards as they need it and trims the log.
@@ -80,11 +81,11 @@ func (s *Store) shrinkLog() {
 	s.applying.Unlock()
 }
 
-// nextFlush chooses the shard to flush next, or nil. See package due.
+// nextFlush chooses the shard to flush next, or nil.
 func (s *Store) nextFlush() *shardEntry {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return due.Next(s.mu.unflushed.All(), due.Marks[*shardEntry]{
+	return s.mu.unflushed.Next(unflushed.Marks[*shardEntry]{
 		Bytes: s.opt.FlushBytes, All: s.held() > s.opt.CacheBytes/2, Idle: s.opt.FlushIdle,
 		Log: func(oldest *shardEntry) bool {
 			first := s.mu.refused.First() // a flush makes no room if that keeps the log
@@ -93,10 +94,10 @@ func (s *Store) nextFlush() *shardEntry {
 	})
 }
 
-// Failed is for package due. s.mu is held.
+// Failed is for package unflushed. s.mu is held.
 func (e *shardEntry) Failed() (bool, time.Time) { return e.tries.pending != nil, e.tries.retryAt }
 
-// ManyMoves is for package due.
+// ManyMoves is for package unflushed.
 func (e *shardEntry) ManyMoves() bool {
 	_, waiting := e.Moves()
 	return waiting >= move.FlushAt
@@ -320,10 +321,7 @@ func (s *Store) cold(e *shardEntry) bool {
 // whether there was any.
 func (s *Store) compactOnce(ctx context.Context, large bool) bool {
 	s.mu.RLock()
-	entries := make([]*shardEntry, 0, len(s.mu.shards))
-	for _, e := range s.mu.shards {
-		entries = append(entries, e)
-	}
+	entries := slices.Collect(maps.Values(s.mu.shards))
 	s.mu.RUnlock()
 	any := false
 	for _, e := range entries {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"tsdbd/meta"
 	"tsdbd/store/held"
@@ -126,11 +127,13 @@ func (s *Store) refusedError(want func(*meta.Database, *meta.RetentionPolicy, *m
 	return nil
 }
 
-// flushed reports why a chosen shard could not be flushed.
+// flushed leaves out of the chosen shards those that were dropped meanwhile, and reports
+// which of the others could not be flushed.
 func (s *Store) flushed(ctx context.Context, chosen map[uint64]*shardEntry) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	maps.DeleteFunc(chosen, func(id uint64, e *shardEntry) bool { return s.shard(id) != e })
 	for id, e := range chosen {
 		if e.tries.pending != nil {
 			return fmt.Errorf("shard %d could not be flushed, see the log", id)

@@ -163,8 +163,8 @@ func TestBuildTouches(t *testing.T) {
 	s.create("db")
 	ctx := context.Background()
 	hours := meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours"}}
-	tier := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Every: time.Hour, Functions: []string{"max"}}
-	s.must(errors.Join(s.Apply(ctx, hours), s.Apply(ctx, tier)))
+	sample := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Every: time.Hour, Functions: []string{"max"}}
+	s.must(errors.Join(s.Apply(ctx, hours), s.Apply(ctx, sample)))
 	id := s.Catalog().Database("db").Downsamples[0].ID
 	s.must(s.saveTouched())
 	if got := s.Touched().Waiting(id, model.MaxTime); len(got) != 0 {
@@ -188,8 +188,8 @@ func TestBuildTouchesLater(t *testing.T) {
 	s.create("db")
 	ctx := context.Background()
 	hours := meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours"}}
-	tier := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Every: time.Hour, Functions: []string{"max"}}
-	s.must(errors.Join(s.Apply(ctx, hours), s.Apply(ctx, tier)))
+	sample := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Every: time.Hour, Functions: []string{"max"}}
+	s.must(errors.Join(s.Apply(ctx, hours), s.Apply(ctx, sample)))
 	b, err := s.buildAt(origin)
 	if err != nil {
 		t.Fatal(err)

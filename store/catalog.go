@@ -19,21 +19,9 @@ func (s *Store) Catalog() *meta.Data { return s.catalog.Data() }
 
 // Apply changes the catalog and brings databases and shards in step with it:
 // a new database is ready for writes, and the data of dropped shards is gone
-// for readers, when it returns. Once the log has taken the change it is done: an
-// error behind that is one of the removal of files, which is tried again. Writers
-// wait for the change, not for the removal of files.
+// for readers, when it returns. Another goroutine removes their files, for as long
+// as that takes.
 func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
-	err := s.change(ctx, cmd)
-	if err != nil || !meta.Frees(cmd) {
-		return err
-	}
-	defer s.removals.Done()
-	return s.removeDropped()
-}
-
-// change is Apply without the removal of files. If it succeeds and there may be files to
-// remove, the caller does so and then says that it is done to s.removals.
-func (s *Store) change(ctx context.Context, cmd meta.Command) error {
 	s.gate.Lock()
 	defer s.gate.Unlock() // also if the change panics: clients would wait for ever
 	if err := errors.Join(ctx.Err(), s.writable()); err != nil {
@@ -44,8 +32,8 @@ func (s *Store) change(ctx context.Context, cmd meta.Command) error {
 		return s.refusal(err)
 	}
 	err := s.bringInStep(cmd, before, s.catalog.Data())
-	if err == nil && meta.Frees(cmd) {
-		s.removals.Add(1) // before Close gets the gate
+	if meta.Frees(cmd) {
+		s.removeLater()
 	}
 	return err
 }
@@ -105,7 +93,7 @@ func (s *Store) applyCommand(e *entry.Entry) {
 		err = s.catalog.Apply(e.Sequence, ch)
 		s.touched.After(e.Sequence, s.catalog.Data())
 	}
-	if err != nil { // whoever logged it has looked
+	if err != nil { // the leader checked it before it logged the entry
 		s.logger.Error("change of the catalog in the log is refused", "sequence", e.Sequence, "err", err)
 	}
 }
@@ -158,12 +146,28 @@ func (s *Store) bringInStep(cmd meta.Command, before, after *meta.Data) error {
 	return errors.Join(errs...)
 }
 
+// removeLater removes what was dropped in another goroutine, unless one waits to do
+// so. The gate is held: Close waits for the removals that were begun before.
+func (s *Store) removeLater() {
+	if !s.removalWaits.Swap(true) {
+		s.removals.Go(s.tryRemove)
+	}
+}
+
+// tryRemove is removeDropped with an error in the log.
+func (s *Store) tryRemove() {
+	if err := s.removeDropped(); err != nil {
+		s.logger.Warn("files of what was dropped not removed, will be tried again", "err", err)
+	}
+}
+
 // removeDropped closes what was dropped and removes its files. The catalog is
 // saved first: a start must not meet a database or a shard whose files are half
 // gone. What cannot be removed the next call tries again.
 func (s *Store) removeDropped() error {
 	s.removing.Lock()
 	defer s.removing.Unlock()
+	s.removalWaits.Store(false)
 	s.mu.RLock()
 	shards, databases, refused := maps.Clone(s.mu.dropped.shards), maps.Clone(s.mu.dropped.databases), slices.Clone(s.mu.dropped.refused)
 	s.mu.RUnlock()

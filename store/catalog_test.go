@@ -275,6 +275,46 @@ func TestDropLetsWritersIn(t *testing.T) {
 	s.must(s.Close())
 }
 
+// TestBackupBesideDrop drops a database while a backup flushes its shard, which fails: the
+// backup is one of the others.
+func TestBackupBesideDrop(t *testing.T) {
+	disk := vfstest.New()
+	fs := &watchedFS{FS: disk}
+	opt := testOptions(nil)
+	opt.FS = fs
+	s := openTest(t, nil, opt)
+	defer s.Close()
+	s.create("kept")
+	s.create("gone")
+	s.must(s.write("kept", "m v=1 1"))
+	s.flushAll(context.Background())
+	s.must(s.write("gone", "m v=1 1"))
+	flushes := 0
+	watch := func() {
+		flushes++
+		dropped := make(chan error) // another client
+		go func() { dropped <- s.Store.Apply(context.Background(), meta.DropDatabase{Name: "gone"}) }()
+		s.must(<-dropped)
+		disk.SetHook(func(op vfstest.Op) error {
+			if op.Kind == "create" {
+				return syscall.EIO
+			}
+			return nil
+		})
+	}
+	fs.watch.Store(&watch)
+	b, err := s.Backup(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Release()
+	fs.watch.Store(nil)
+	disk.SetHook(nil)
+	if flushes != 1 || len(b.Shards) != 1 || len(b.Catalog.Databases) != 1 {
+		t.Errorf("%d flushes, %d shards, %d databases", flushes, len(b.Shards), len(b.Catalog.Databases))
+	}
+}
+
 // TestBackupBesideDeletes takes a backup while a delete comes with each of its
 // flushes. In the end the deletes wait; writers go on.
 func TestBackupBesideDeletes(t *testing.T) {

@@ -1,8 +1,6 @@
 package store
 
-import (
-	"tsdbd/store/content"
-)
+import "tsdbd/store/content"
 
 // Cut holds what the store has between two entries of the log: that of Applied. It
 // waits for an entry that is being applied, and costs a copy of what the caches know

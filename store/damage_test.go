@@ -159,7 +159,7 @@ func checkDamaged(t *testing.T, fs *vfstest.FS, d *damaged, name, kind, what str
 		return
 	}
 	defer s.Close()
-	// Read twice: an index found damaged is made anew between.
+	// Read twice: an index found damaged is rebuilt between.
 	got, err := readAll(s, "db", false)
 	if err != nil && kind == "tsi" {
 		if !errors.Is(err, binio.ErrCorrupt) {

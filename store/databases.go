@@ -132,7 +132,7 @@ func (s *Store) Table(name string) (*point.Table, error) {
 	return t, nil
 }
 
-// boundTables puts empty tables in the place of the largest ones until all
+// boundTables puts empty tables in place of the largest ones until all
 // together are within their bound (W9): series come and go, tables only grow.
 // Series met again are looked up in the series file, once each.
 func (s *Store) boundTables() {

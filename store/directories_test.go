@@ -411,7 +411,7 @@ func TestDropOfAnother(t *testing.T) {
 	s.must(s.Close())
 }
 
-// TestForeignSeriesLog puts the series log of another database in the place of
+// TestForeignSeriesLog puts the series log of another database in place of
 // one: that database is refused, also with entries left in the log, the other
 // one serves, and with the right file everything is there.
 func TestForeignSeriesLog(t *testing.T) {

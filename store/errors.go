@@ -10,7 +10,7 @@ func (temporary) Temporary() bool { return true }
 
 // The refusals of a whole request. Clients keep their data and try again.
 const (
-	// ErrOverloaded refuses a write for want of memory.
+	// ErrOverloaded refuses a write for lack of memory.
 	ErrOverloaded = temporary("cache-max-memory-size exceeded: writes are faster than flushes, try again")
 	// ErrTooManyMeasurements refuses a write that has no room in the memory of all
 	// writes, because each of its measurements needs some.

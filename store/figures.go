@@ -17,7 +17,7 @@ func (s *Store) Figures() figures.Figures {
 	f.State, f.Log, f.DiskFree = s.State(), s.log.Stats(), -1
 	f.Compacting, f.CacheLimit, f.TableBytes = s.slots.Running(), s.opt.CacheBytes, s.memory.tables.Load()
 	held, bytes := s.exemplars.Held()
-	f.ExemplarsHeld, f.ExemplarBytes = int64(held), bytes
+	f.ExemplarsHeld, f.ExemplarBytes, f.SkippedIDs = int64(held), bytes, s.ledger.Skipped()
 	if free, err := s.fs.Free(s.dir); err == nil {
 		f.DiskFree = int64(free)
 	}
@@ -67,14 +67,12 @@ func (s *Store) State() figures.State {
 
 // Health reports whether the store takes writes, and why not.
 func (s *Store) Health() (ok bool, message string) {
-	st := s.State()
-	return st.Health()
+	return s.State().Health()
 }
 
 // Degraded reports whether damage makes queries fail.
 func (s *Store) Degraded() bool {
-	st := s.State()
-	return st.Degraded()
+	return s.State().Degraded()
 }
 
 // Describe implements prometheus.Collector.

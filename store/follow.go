@@ -117,8 +117,7 @@ func (s *Store) awaitRoom(ctx context.Context) error {
 }
 
 // followNow applies an entry with the locks that its writer would hold: a delete, a move
-// or a change of the catalog has the gate for itself. What a change has dropped is
-// removed in another goroutine.
+// or a change of the catalog has the gate for itself.
 func (f *follower) followNow(e *entry.Entry) error {
 	s := f.s
 	if len(e.Deletes) > 0 || e.Move != nil {
@@ -148,15 +147,8 @@ func (f *follower) followNow(e *entry.Entry) error {
 		}
 		return fmt.Errorf("follow entry %d: %w", e.Sequence, err)
 	}
-	s.mu.RLock()
-	dropped := len(s.mu.dropped.shards)+len(s.mu.dropped.databases)+len(s.mu.dropped.refused) > 0
-	s.mu.RUnlock()
-	if len(e.Command) > 0 && dropped {
-		s.removals.Go(func() { // begun with the gate held
-			if err := s.removeDropped(); err != nil {
-				s.logger.Warn("files of what was dropped not removed, will be tried again", "err", err)
-			}
-		})
+	if len(e.Command) > 0 {
+		s.removeLater()
 	}
 	return nil
 }

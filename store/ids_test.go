@@ -71,6 +71,9 @@ func TestIDsAfterDamage(t *testing.T) {
 				if _, text := s.Health(); !strings.Contains(text, "db-1/quarantine") {
 					t.Errorf("start %d: health %q", start, text)
 				}
+				if n := s.Figures().SkippedIDs; (n > 0) != (start == 0) || n > 12 {
+					t.Errorf("start %d: %d ids were skipped", start, n)
+				}
 				if id := s.given(fmt.Sprintf("new,start=%d", start)); id < 13 || id > 14 {
 					t.Errorf("start %d: id %d is given, 12 were", start, id)
 				}

@@ -23,9 +23,7 @@ func (s *Store) lockLoop(ctx context.Context) {
 			return
 		case <-tick.C:
 			s.checkLock()
-			if err := s.removeDropped(); err != nil {
-				s.logger.Warn("files of what was dropped not removed, will be tried again", "err", err)
-			}
+			s.tryRemove()
 		}
 	}
 }

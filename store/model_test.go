@@ -3,33 +3,37 @@ package store
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	testpoints "tsdbd/internal/testkit/points"
 	"tsdbd/internal/vfs"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/model/column"
 	"tsdbd/model/point"
-	"tsdbd/model/scan"
 )
 
 // points is the oracle: what a database must hold, by series key, time, field.
 type points map[string]string
 
-func pointKey(series string, t int64, field string) string {
-	return fmt.Sprintf("%s %d %s", series, t, field)
-}
+func pointKey(series string, t int64, field string) string { return testpoints.Key(series, t, field) }
 
 // testStore is a store with a helper's ways of writing and reading.
 type testStore struct {
 	*Store
 	t testing.TB
 	p lineproto.Parser
+}
+
+// Apply applies a change and waits until the files of what it drops are removed.
+func (s *testStore) Apply(ctx context.Context, cmd meta.Command) error {
+	if err := s.Store.Apply(ctx, cmd); err != nil || !meta.Frees(cmd) {
+		return err
+	}
+	return s.removeDropped()
 }
 
 func testOptions(fs vfs.FS) Options {
@@ -84,85 +88,12 @@ func readAll(s *Store, db string, descending bool) (points, error) {
 }
 
 func readPolicy(s *Store, db, policy string, descending bool) (points, error) {
-	out := points{}
 	v, err := s.Partial().View(db, policy, model.AllTime)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Release()
-	for _, sh := range v.Shards() {
-		for _, m := range sh.Measurements() {
-			fields := sh.Fields(m)
-			names := make([]string, len(fields))
-			for i, f := range fields {
-				names[i] = f.Key
-			}
-			set, err := sh.Select(context.Background(), m, nil)
-			if err != nil {
-				return nil, err
-			}
-			c, err := sh.Scan(context.Background(), scan.Request{Measurement: m, Series: set, Fields: names, Range: model.AllTime, Descending: descending})
-			if err != nil {
-				return nil, err
-			}
-			for {
-				id, ok := c.NextSeries()
-				if !ok {
-					break
-				}
-				key, err := v.SeriesKey(id)
-				if err != nil {
-					return nil, err
-				}
-				for ch := c.NextChunk(); ch != nil; ch = c.NextChunk() {
-					ts, err := ch.Times()
-					if err != nil {
-						return nil, err
-					}
-					for i, f := range fields {
-						col, err := ch.Column(i)
-						if err != nil {
-							return nil, err
-						}
-						if slices.ContainsFunc(col.Floats, math.IsNaN) && !ch.MayHaveNaN(i) {
-							return nil, fmt.Errorf("%s of %s: a NaN is not announced", f.Key, key)
-						}
-						for row, t := range ts {
-							if col.IsValid(row) {
-								k := pointKey(key, t, f.Key)
-								if _, twice := out[k]; twice {
-									return nil, fmt.Errorf("%s comes twice", k)
-								}
-								out[k] = valueText(col, row)
-							}
-						}
-					}
-				}
-			}
-			if err := c.Err(); err != nil {
-				return nil, err
-			}
-			c.Close()
-		}
-	}
-	return out, nil
-}
-
-func valueText(v *column.Vector, i int) string {
-	switch v.Type {
-	case model.Float:
-		if x := v.Floats[i]; x-x != 0 {
-			return fmt.Sprintf("0x%016x", math.Float64bits(x))
-		}
-		return fmt.Sprint(v.Floats[i])
-	case model.Integer:
-		return fmt.Sprintf("%di", v.Ints[i])
-	case model.Unsigned:
-		return fmt.Sprintf("%du", v.Uints[i])
-	case model.String:
-		return fmt.Sprintf("%q", v.Strings[i])
-	}
-	return fmt.Sprint(v.Bools[i])
+	return testpoints.Read(v, descending)
 }
 
 func diff(got, want points) string {

@@ -78,27 +78,21 @@ func (s *Store) Move(ctx context.Context, req scan.MoveRequest) (moved scan.Move
 type pendingMove struct {
 	*pendingDelete
 	change   *model.Change
-	prepared []preparedChange      // the change, and those that follow from it
+	prepared []*move.Request       // the steps
 	targets  map[uint64]*tsi.Batch // by shard: the series that it gets
 	charged  int64
 
 	// What prepare has found, which must still be so.
 	dropped uint64 // how often claims were dropped
 	bounds  cardinality.Bounds
-	follows []move.Aggregate
+	steps   []move.Step
 	only    map[uint64]string // see move.OnlyCopies
-}
-
-// preparedChange is a change that is worked out.
-type preparedChange struct {
-	request *move.Request
-	result  *move.Result
 }
 
 // forget gives back what prepare has taken.
 func (m *pendingMove) forget() {
-	for _, p := range m.prepared {
-		p.request.Release()
+	for _, r := range m.prepared {
+		r.Release()
 	}
 	m.store.memory.reserved.Add(-m.charged)
 	m.prepared, m.targets, m.charged = nil, nil, 0
@@ -129,35 +123,28 @@ func (m *pendingMove) claim(keys []string, ids []model.SeriesID) error {
 func (m *pendingMove) prepare(ctx context.Context, ids []uint64) error {
 	s := m.store
 	database := s.Catalog().Database(m.db.name)
-	m.follows, m.only = move.Aggregates(m.change, database), move.OnlyCopies(database)
+	m.steps, m.only = move.Steps(m.change, database), move.OnlyCopies(database)
 	s.gate.RLock()
 	m.dropped, m.bounds = m.db.series.Dropped(), s.bounds
 	s.gate.RUnlock()
-	work := func(c *model.Change, concerns func(shard uint64) bool) error {
+	for i, step := range m.steps {
 		r := &move.Request{
-			Change: c, Series: m.db.file(), Bounds: m.bounds, OnlyCopies: m.only,
+			Change: &step.Change, Series: m.db.file(), Bounds: m.bounds, OnlyCopies: m.only,
 			PairBytes: s.opt.CacheBytes / 4, Charge: m.charge, Claim: m.claim,
 		}
 		for _, id := range ids {
-			if e := s.shard(id); e != nil && concerns(id) {
+			if e := s.shard(id); e != nil && (step.Shards == nil || step.Shards[id]) {
 				r.Add(e.Shard, m.Set(id))
 			}
 		}
-		out, err := r.Make(ctx)
-		m.prepared = append(m.prepared, preparedChange{r, out})
-		return err
-	}
-	if err := work(m.change, func(uint64) bool { return true }); err != nil {
-		return err
-	}
-	for _, a := range m.follows {
-		if err := work(&a.Change, func(shard uint64) bool { return a.Shards[shard] }); err != nil && !errors.Is(err, move.ErrNotFound) {
+		m.prepared = append(m.prepared, r)
+		if err := r.Make(ctx); err != nil && (i == 0 || !errors.Is(err, move.ErrNotFound)) {
 			return err
 		}
 	}
 	m.targets = map[uint64]*tsi.Batch{}
-	return m.prepared[0].request.Moves(m.prepared[0].result, func(sh move.Shard, part *moves.Move) (err error) {
-		if e := s.shard(sh.View.ID()); e != nil {
+	return m.prepared[0].Each(func(id uint64, part *moves.Move) (err error) {
+		if e := s.shard(id); e != nil {
 			m.targets[e.ID()], err = e.PrepareMove([]*moves.Move{part}, nil)
 		}
 		return m.db.seriesError(err)
@@ -176,12 +163,12 @@ func (m *pendingMove) log(ctx context.Context, ids []uint64) (moved scan.Moved, 
 		return nil, nil
 	}
 	if m.db.series.Dropped() != m.dropped || s.bounds != m.bounds || !maps.Equal(move.OnlyCopies(database), m.only) ||
-		!reflect.DeepEqual(move.Aggregates(m.change, database), m.follows) {
+		!reflect.DeepEqual(move.Steps(m.change, database), m.steps) {
 		return moved, move.ErrStale
 	}
 	e := &entry.Move{Database: m.db.id, Ready: m.targets}
-	for i, p := range m.prepared {
-		changes, err := p.request.Recheck(ctx, p.result, open)
+	for i, r := range m.prepared {
+		changes, err := r.Recheck(ctx, open)
 		if err != nil && (i == 0 || !errors.Is(err, move.ErrNotFound)) {
 			return moved, err
 		}
@@ -192,7 +179,7 @@ func (m *pendingMove) log(ctx context.Context, ids []uint64) (moved scan.Moved, 
 			return moved, s.refusal(err)
 		}
 	}
-	return m.prepared[0].result.Moved, nil
+	return m.prepared[0].Moved, nil
 }
 
 // applyMove applies a logged move to its shards, while no View is taken: each has all of
@@ -228,7 +215,7 @@ func (s *Store) applyMove(sequence uint64, e *entry.Move) error {
 		s.dirty(sh)
 		s.count(sh, sh.Bytes())
 		sh.merges.Changed()
-		if _, unflushed := sh.Moves(); unflushed >= move.FlushAt {
+		if sh.ManyMoves() {
 			wake(s.wakeFlush)
 		}
 	}

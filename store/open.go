@@ -145,15 +145,13 @@ func (s *Store) Close() error {
 	s.removals.Wait()
 	s.cancel()
 	s.loops.Wait()
-	var errs []error
 	if s.failure.Load() == nil {
 		if left := s.flushFor(s.opt.CloseFlush); left > 0 {
 			s.logger.Info("the log keeps what is not flushed, the next start reads it back", "shards", left)
 		}
 		s.saveCatalog()
 	}
-	errs = append(errs, s.closeFiles())
-	return errors.Join(errs...)
+	return s.closeFiles()
 }
 
 // closeFiles closes everything. The lock goes last, when the last view of a

@@ -18,15 +18,12 @@ func (s *Store) refuse(id uint32, name string, first uint64, err error) {
 // replayed, without a change of its files.
 func (s *Store) unload(db *database) error {
 	var errs []error
+	shards := s.shardsOf(db)
 	s.mu.Lock()
 	delete(s.mu.databases, db.id)
-	var shards []*shardEntry
-	for id, e := range s.mu.shards {
-		if e.db == db {
-			delete(s.mu.shards, id)
-			s.mu.unflushed.Remove(&e.place)
-			shards = append(shards, e)
-		}
+	for _, e := range shards {
+		delete(s.mu.shards, e.ID())
+		s.mu.unflushed.Remove(&e.place)
 	}
 	s.mu.Unlock()
 	for _, e := range shards {

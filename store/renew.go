@@ -16,7 +16,7 @@ import (
 	"tsdbd/store/renewal"
 )
 
-// RenewShard puts the files of another node in the place of those of a shard, while the
+// RenewShard puts the files of another node in place of those of a shard, while the
 // store follows others. See package renewal.
 func (s *Store) RenewShard(ctx context.Context, id uint64, fetch renewal.Fetch) error {
 	e := s.shard(id)
@@ -79,7 +79,7 @@ func (s *Store) flushAbove(ctx context.Context, e *shardEntry, above uint64) err
 	return ctx.Err()
 }
 
-// putFiles puts files in the place of those of a shard whose caches are empty. The gate is held.
+// putFiles puts files in place of those of a shard whose caches are empty. The gate is held.
 func (s *Store) putFiles(e *shardEntry, f *renew.Files) error {
 	how := fmt.Sprintf("The files of shard %d were fetched from %s as of sequence %d: nothing is lost.", e.ID(), f.From, f.Cut)
 	for _, d := range e.Damaged() {

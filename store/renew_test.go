@@ -66,13 +66,13 @@ func (m *member) fetchFrom(from *member, id uint64, beforeCut, afterCut func()) 
 
 // renewed is a leader and a follower whose shard loses its files.
 type renewed struct {
-	t             *testing.T
+	t             testing.TB
 	leader, other *member
 	id            uint64
 	step          int
 }
 
-func newRenewed(t *testing.T) *renewed {
+func newRenewed(t testing.TB) *renewed {
 	c := newCluster(t, 2, nil)
 	r := &renewed{t: t, leader: c.members[0], other: c.members[1]}
 	c.elect(r.leader, 0)
@@ -81,7 +81,7 @@ func newRenewed(t *testing.T) *renewed {
 		r.change()
 	}
 	r.other.must(r.other.follow(allEntries))
-	r.other.store.flushAll(t.Context())
+	r.other.store.flushAll(r.t.Context())
 	for range 5 {
 		r.change()
 	}
@@ -114,10 +114,12 @@ func (r *renewed) flushed() {
 
 // harm takes the files of the follower's shard away.
 func (r *renewed) harm() {
+	// A merge that is under way would write its inputs anew.
+	r.other.must(r.other.store.Close())
 	for _, name := range r.other.tsm() {
 		r.other.must(r.other.fs.Remove(name))
 	}
-	r.reopen()
+	r.again()
 	if len(r.other.store.losses("db")) == 0 {
 		r.t.Fatal("no damage")
 	}
@@ -126,6 +128,11 @@ func (r *renewed) harm() {
 // reopen ends the follower and begins with what it has on its disk.
 func (r *renewed) reopen() {
 	r.other.must(r.other.store.Close())
+	r.again()
+}
+
+// again begins with what the follower has on its disk.
+func (r *renewed) again() {
 	r.other.open()
 	r.other.must(r.other.follow(allEntries))
 }
@@ -278,4 +285,31 @@ func (m *member) tsm() (out []string) {
 		}
 	}
 	return out
+}
+
+// TestRenewAfterFailedFlush has a flush fail before a renewal: what the renewal flushes then
+// is also what came since.
+func TestRenewAfterFailedFlush(t *testing.T) {
+	r := newRenewed(t)
+	r.harm()
+	s := r.other.store
+	r.change()
+	r.other.must(r.other.follow(allEntries))
+	r.other.fs.FailFrom(0, &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+	s.flushAll(t.Context())
+	r.other.fs.SetHook(nil)
+	r.change()
+	r.other.must(r.other.follow(allEntries))
+	e := s.shard(r.id)
+	if e.tries.pending == nil {
+		t.Fatal("no flush has failed")
+	}
+	s.flushing.Lock()
+	err := s.flushAbove(t.Context(), e, 0)
+	s.flushing.Unlock()
+	if sequence, dirty := e.FirstUnflushed(); err != nil || dirty {
+		t.Fatalf("rows of %d wait in memory: %v", sequence, err)
+	}
+	r.other.must(r.renew(func() {}, func() {}))
+	r.check("renewed")
 }

@@ -70,24 +70,15 @@ func (s *Store) setAside(q *repair.Quarantine, name string, why error) error {
 // repairDamaged repairs the series files that were found damaged while open.
 func (s *Store) repairDamaged() {
 	s.mu.RLock()
-	shards := map[*database][]*shardEntry{}
+	var damaged []*database
 	for _, db := range s.mu.databases {
 		if db.damage.Load() != nil && db.acquire() {
-			shards[db] = nil
-		}
-	}
-	if len(shards) == 0 {
-		s.mu.RUnlock()
-		return
-	}
-	for _, e := range s.mu.shards {
-		if _, ok := shards[e.db]; ok {
-			shards[e.db] = append(shards[e.db], e)
+			damaged = append(damaged, db)
 		}
 	}
 	s.mu.RUnlock()
-	for db, entries := range shards {
-		if err := s.repairSeries(db, entries); err != nil && !db.dropped.Load() {
+	for _, db := range damaged {
+		if err := s.repairSeries(db, s.shardsOf(db)); err != nil && !db.dropped.Load() {
 			s.logger.Error("series file not repaired, the next start will try", "db", db.name, "err", err)
 		}
 		_ = db.release()

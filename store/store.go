@@ -25,7 +25,6 @@ import (
 	"tsdbd/store/ledger"
 	"tsdbd/store/loss"
 	"tsdbd/store/merges"
-	"tsdbd/store/pace"
 	"tsdbd/store/renewal"
 	"tsdbd/store/settings"
 	"tsdbd/store/space"
@@ -74,9 +73,10 @@ type Store struct {
 	// backup that they would not let come to an end.
 	deleting ordered.RWMutex
 
-	opening  ordered.Mutex  // held while a database or shard is opened
-	removing ordered.Mutex  // held while what was dropped is removed
-	removals sync.WaitGroup // changes of the catalog that may have files to remove; begun with the gate held
+	opening      ordered.Mutex  // held while a database or shard is opened
+	removing     ordered.Mutex  // held while what was dropped is removed
+	removals     sync.WaitGroup // see removeLater
+	removalWaits atomic.Bool
 
 	mu struct {
 		ordered.RWMutex
@@ -132,7 +132,7 @@ type Store struct {
 
 	rows     point.RowPool
 	counters figures.Counters
-	pacer    pace.Pacer
+	pacer    merges.Pacer
 	slots    merges.Slots
 }
 

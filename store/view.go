@@ -20,9 +20,17 @@ func (s *Store) View(database, policy string, r model.TimeRange) (scan.View, err
 }
 
 // Partial implements scan.Storage.
-func (s *Store) Partial() scan.Storage { return scan.PartialViews(s.view) }
+func (s *Store) Partial() scan.Storage {
+	return scan.PartialViews(func(database, policy string, r model.TimeRange) (scan.View, error) {
+		v, err := s.view(database, policy, r)
+		if err != nil {
+			return nil, err
+		}
+		return v.LeaveDamagedOut(), nil
+	})
+}
 
-func (s *Store) view(database, policy string, r model.TimeRange) (scan.View, error) {
+func (s *Store) view(database, policy string, r model.TimeRange) (*view.View, error) {
 	db, err := s.database(database)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/influxdata/influxql"
 	"golang.org/x/sync/errgroup"
 
+	"tsdbd/exchange"
 	"tsdbd/lineproto"
 	"tsdbd/transfer/csv"
 	"tsdbd/transfer/mongo"
@@ -100,7 +102,7 @@ const maxLine = 4 << 20
 // Import counts what the server rejects and continues. If the server cannot be
 // reached, or has a problem of its own, Import retries for a minute and then
 // returns an error.
-func Import(ctx context.Context, c *Client, r io.Reader, opt ImportOptions) (ImportStats, error) {
+func Import(ctx context.Context, c *exchange.Client, r io.Reader, opt ImportOptions) (ImportStats, error) {
 	br, done, err := openInput(r)
 	defer done()
 	if err != nil {
@@ -151,7 +153,7 @@ type importBatch struct {
 type importer struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	client *Client
+	client *exchange.Client
 	opt    ImportOptions
 
 	db, rp     string
@@ -316,7 +318,7 @@ func (im *importer) statement(text string) error {
 		return err
 	}
 	err := im.client.Query(im.ctx, text)
-	var refused *WriteError
+	var refused *exchange.WriteError
 	if ctxErr := im.ctx.Err(); ctxErr != nil || errors.As(err, &refused) && refused.Temporary() {
 		return fmt.Errorf("%s: %w", text, err)
 	}
@@ -346,7 +348,7 @@ func (im *importer) header(text string) error {
 	} else if text == "DML" {
 		im.statements = false
 	} else {
-		im.exact = im.exact || strings.HasPrefix(text, exportTitle)
+		im.exact = im.exact || strings.HasPrefix(text, exchange.ExportTitle)
 		return nil
 	}
 	return im.hand()
@@ -374,6 +376,16 @@ func (im *importer) flush() error {
 	}
 	_ = im.workers.Wait()
 	return context.Cause(im.ctx)
+}
+
+// ofLines reports that lines were refused and the others stored.
+func ofLines(e *exchange.WriteError) bool {
+	return e.Status == http.StatusBadRequest && (strings.Contains(e.Message, "partial write") || strings.Contains(e.Message, "unable to parse"))
+}
+
+// ofPolicy reports that the database has no such retention policy.
+func ofPolicy(e *exchange.WriteError) bool {
+	return strings.Contains(e.Message, "retention policy not found")
 }
 
 // importPatience is how long a server that has a problem of its own is tried.
@@ -426,16 +438,16 @@ func (im *importer) keepBadLocked(b *importBatch, bad []int) {
 }
 
 // write sends a batch until the server takes or refuses it.
-func (im *importer) write(b *importBatch) (*WriteError, error) {
+func (im *importer) write(b *importBatch) (*exchange.WriteError, error) {
 	for begin, wait := time.Now(), 100*time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := im.send(b)
-		var refusal *WriteError
+		var refusal *exchange.WriteError
 		switch {
 		case err == nil:
 			return nil, nil
-		case errors.As(err, &refusal) && refusal.ofLines():
+		case errors.As(err, &refusal) && ofLines(refusal):
 			return refusal, nil
-		case refusal != nil && refusal.ofPolicy() && b.rp != "" && b.rp != im.opt.RetentionPolicy:
+		case refusal != nil && ofPolicy(refusal) && b.rp != "" && b.rp != im.opt.RetentionPolicy:
 			if err := im.makePolicy(b.db, b.rp); err != nil {
 				return nil, err
 			}
@@ -460,14 +472,14 @@ func (im *importer) send(b *importBatch) (err error) {
 	ctx, cancel := context.WithTimeoutCause(im.ctx, sendTime, errUnanswered)
 	defer cancel()
 	if im.opt.Series {
-		err = im.client.writeSeries(ctx, b.db, b.rp, b.body)
+		err = im.client.WriteSeries(ctx, b.db, b.rp, b.body)
 	} else {
 		err = im.client.Write(ctx, b.db, b.rp, im.opt.Precision, b.body)
 	}
 	if err != nil && context.Cause(ctx) == errUnanswered {
 		return fmt.Errorf("%w: %w", errUnanswered, err)
 	}
-	var refusal *WriteError
+	var refusal *exchange.WriteError
 	if im.opt.Series && errors.As(err, &refusal) {
 		refusal.Dropped = -1 // the server counts samples
 	}
@@ -498,7 +510,7 @@ func (im *importer) makePolicy(db, rp string) error {
 // bad, by their numbers in the batch. It sends the batch again by halves. What the server takes
 // it has already; storing it again changes nothing. A server that says how many
 // lines it dropped spares the search where it dropped all lines or none.
-func (im *importer) search(whole, b *importBatch, refusal *WriteError, bad []int) ([]int, error) {
+func (im *importer) search(whole, b *importBatch, refusal *exchange.WriteError, bad []int) ([]int, error) {
 	switch {
 	case refusal.Dropped == 0: // all points are stored, without a field "time"
 		im.tell(nil, refusal)
@@ -537,7 +549,7 @@ func (im *importer) search(whole, b *importBatch, refusal *WriteError, bad []int
 }
 
 // tell notes why the server refused lines, and the rows that they come from.
-func (im *importer) tell(of []tableRow, refusal *WriteError) {
+func (im *importer) tell(of []tableRow, refusal *exchange.WriteError) {
 	text := refusal.Message
 	if len(of) > 0 {
 		if im.opt.Series {

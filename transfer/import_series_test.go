@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"tsdbd/exchange"
 )
 
 // TestImportSeries sends VictoriaMetrics' lines in batches, finds the lines that a server
@@ -83,7 +85,7 @@ func TestImportSeries(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		clear(samples)
 		var failed strings.Builder
-		stats, err := Import(t.Context(), &Client{URL: web.URL}, bytes.NewReader(zipped.Bytes()), ImportOptions{
+		stats, err := Import(t.Context(), &exchange.Client{URL: web.URL}, bytes.NewReader(zipped.Bytes()), ImportOptions{
 			Database: "d", RetentionPolicy: "p", Series: true, Name: "f", Failed: &failed, Workers: workers, BatchBytes: 1000,
 		})
 		if err != nil || stats.Lines != 50+3+4+1 || stats.Failed != 4 || stats.Written != 54 {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tsdbd/exchange"
 )
 
 // silent is a server that takes requests and answers none.
@@ -25,7 +27,7 @@ func TestImportSilent(t *testing.T) {
 	for _, series := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			c := &Client{URL: "http://h", HTTP: &http.Client{Transport: silent{}}}
+			c := &exchange.Client{URL: "http://h", HTTP: &http.Client{Transport: silent{}}}
 			line := "m v=1 1\n"
 			if series {
 				line = `{"metric":{"__name__":"m"},"values":[1],"timestamps":[1]}`

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 
+	"tsdbd/exchange"
+
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/lineproto"
 	"tsdbd/lineproto/wire"
@@ -158,7 +160,7 @@ func checkStores(t *testing.T, text string, batch uint16, tells bool) {
 	got := &parsingServer{table: point.NewTable(1), tells: tells, stored: map[string]bool{}}
 	var kept bytes.Buffer
 	opt := ImportOptions{Database: "d", BatchBytes: int(batch), Workers: 1, Failed: &kept}
-	stats, err := Import(t.Context(), &Client{URL: "http://s", HTTP: &http.Client{Transport: got}}, strings.NewReader(text), opt)
+	stats, err := Import(t.Context(), &exchange.Client{URL: "http://s", HTTP: &http.Client{Transport: got}}, strings.NewReader(text), opt)
 	if err != nil || !maps.Equal(got.stored, want.stored) {
 		t.Fatalf("%.300q in requests of %d bytes: %v, stored %v, want %v", text, batch, err, got.stored, want.stored)
 	}
@@ -167,7 +169,7 @@ func checkStores(t *testing.T, text string, batch uint16, tells bool) {
 	}
 	clear(got.stored)
 	opt.Failed = nil
-	if _, err := Import(t.Context(), &Client{URL: "http://s", HTTP: &http.Client{Transport: got}}, &kept, opt); err != nil || len(got.stored) > 0 {
+	if _, err := Import(t.Context(), &exchange.Client{URL: "http://s", HTTP: &http.Client{Transport: got}}, &kept, opt); err != nil || len(got.stored) > 0 {
 		t.Errorf("%.300q: of the refused lines %v was stored, %v", text, got.stored, err)
 	}
 }
@@ -243,13 +245,13 @@ func TestImportKeepsRefusedLines(t *testing.T) {
 	const lines = "m v=1 1\nm v=\"open\nm v=1 1\n"
 	var kept strings.Builder
 	opt := ImportOptions{Database: "d", RetentionPolicy: "r", Failed: &kept}
-	stats, err := Import(context.Background(), &Client{URL: server.URL}, strings.NewReader(lines), opt)
+	stats, err := Import(context.Background(), &exchange.Client{URL: server.URL}, strings.NewReader(lines), opt)
 	const want = "# CONTEXT-DATABASE:d\n# CONTEXT-RETENTION-POLICY:r\n# the line has a string without its end, and 2 line breaks: \"m v=\\\"open\\nm v=1 1\"\n"
 	if err != nil || stats.Failed != 1 || stats.Written != 1 || kept.String() != want {
 		t.Errorf("%+v %v, kept %q", stats, err, kept.String())
 	}
 	opt.Failed = fullDisk{}
-	if _, err := Import(context.Background(), &Client{URL: server.URL}, strings.NewReader(lines), opt); !errors.Is(err, errNoRoom) {
+	if _, err := Import(context.Background(), &exchange.Client{URL: server.URL}, strings.NewReader(lines), opt); !errors.Is(err, errNoRoom) {
 		t.Errorf("refused lines that cannot be kept: %v", err)
 	}
 }
@@ -283,7 +285,7 @@ func TestImportTellsEachReason(t *testing.T) {
 		defer server.Close()
 		const table = "time,bad,v\n1,,1\n2,one,1\n3,,1\n4,two,1\n5,three,1\n6,three,1\n7,,1\n8,,1\n"
 		var kept strings.Builder
-		stats, err := Import(t.Context(), &Client{URL: server.URL}, strings.NewReader(table), ImportOptions{
+		stats, err := Import(t.Context(), &exchange.Client{URL: server.URL}, strings.NewReader(table), ImportOptions{
 			Database: "d", Name: "f", Failed: &kept, CSV: &csv.Options{Columns: "time,bad:tag,v:float", Measurement: "m", Unit: "ns"},
 		})
 		if err != nil || stats.Failed != 4 || stats.Written != 4 || kept.String() != "time,bad,v\n2,one,1\n4,two,1\n5,three,1\n6,three,1\n" {
@@ -300,6 +302,35 @@ func TestImportTellsEachReason(t *testing.T) {
 			if !strings.HasPrefix(e, want[min(i, len(want)-1)]) {
 				t.Errorf("errors %q, want %q", stats.Errors, want)
 			}
+		}
+	}
+}
+
+// TestWriteErrors: what the importer does about an answer is decided by it.
+func TestWriteErrors(t *testing.T) {
+	for _, c := range []struct {
+		status               int
+		body                 string
+		lines, policy, again bool
+	}{
+		{400, `{"error":"partial write: points beyond retention policy dropped=1"}`, true, false, false},
+		{400, `{"error":"unable to parse 'x': missing fields"}`, true, false, false},
+		{404, `{"error":"database not found: \"x\""}`, false, false, false},
+		{500, `{"error":"retention policy not found: rp"}`, false, true, false},
+		{503, `{"error":"timeout"}`, false, false, true},
+		{429, `slow down`, false, false, true},
+		{502, `bad gateway`, false, false, true},
+	} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.body)
+		}))
+		err := (&exchange.Client{URL: web.URL}).Write(t.Context(), "d", "", "", []byte("m v=1"))
+		web.Close()
+		var answer *exchange.WriteError
+		if !errors.As(err, &answer) || ofLines(answer) != c.lines || ofPolicy(answer) != c.policy || answer.Temporary() != c.again {
+			t.Errorf("%d %s: %v", c.status, c.body, err)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"tsdbd/exchange"
+
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -84,7 +86,7 @@ func TestForeignInput(t *testing.T) {
 		"with -format vm":          string(native),
 	} {
 		for _, b := range [][]byte{[]byte(in), gzipped([]byte(in))} {
-			stats, err := Import(t.Context(), &Client{URL: "http://127.0.0.1:1"}, bytes.NewReader(b), ImportOptions{Database: "d"})
+			stats, err := Import(t.Context(), &exchange.Client{URL: "http://127.0.0.1:1"}, bytes.NewReader(b), ImportOptions{Database: "d"})
 			if err == nil || !strings.Contains(err.Error(), want) || stats.Lines > 0 {
 				t.Errorf("%.20q: %v, want %s", in, err, want)
 			}

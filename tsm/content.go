@@ -2,6 +2,8 @@ package tsm
 
 import (
 	"context"
+	"fmt"
+	"io"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -20,6 +22,33 @@ func (r *Reader) VerifyContent(ctx context.Context) (err error) {
 	}
 	if want := r.foot.info.Checksum; sum != want {
 		return binio.Corruptf(r.Path(), -1, "tsm: content checksum %016x, footer says %016x", sum, want)
+	}
+	return nil
+}
+
+// CheckFile reads the file at path, which is to be sound and to have the checksum and the
+// size of info, past a mapping of it. Damage is a *binio.CorruptError; it cannot say where
+// in the content it is, as Verify can.
+func CheckFile(fs vfs.FS, path string, info Info) error {
+	r, err := Open(fs, path) // checks what follows the content
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if i := r.Info(); i.Checksum != info.Checksum || i.Size != info.Size {
+		return binio.Corruptf(path, -1, "this is another file")
+	}
+	f, err := fs.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := xxhash.New()
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, int64(r.foot.sec.footer))); err != nil {
+		return fmt.Errorf("read tsm %s: %w", path, err)
+	}
+	if sum := h.Sum64(); sum != info.Checksum {
+		return binio.Corruptf(path, -1, "tsm: content checksum %016x, footer says %016x", sum, info.Checksum)
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func (l *Log) reopenSpare(s spare) (*openFile, error) {
 	return &openFile{file: f, path: s.path, size: s.size, end: segmentHeaderSize}, nil
 }
 
-// zeroFill makes a new file of size zero bytes, durable but for its name. On a
+// zeroFill makes a new file of size zero bytes, durable except for its name. On a
 // failure nothing is left of it.
 func (l *Log) zeroFill(name string, size int64) (_ *openFile, err error) {
 	defer func() {

@@ -21,6 +21,19 @@ import (
 // trimmed meanwhile is left out, and the end of the newest one may be called
 // torn.
 func Inspect(fsys vfs.FS, dir string, fn func(s *SegmentInfo, e *entry.Entry) error) ([]SegmentInfo, []Damage, error) {
+	return inspect(fsys, dir, walk{deliver: fn})
+}
+
+// Check returns the damage of the segments in dir that are closed: of all but the newest,
+// to which a Log may write at any time. pace is called with each entry, and its error
+// ends Check.
+func Check(fsys vfs.FS, dir string, pace func() error) ([]Damage, error) {
+	_, damage, err := inspect(fsys, dir, walk{closed: true, deliver: func(*SegmentInfo, *entry.Entry) error { return pace() }})
+	return slices.DeleteFunc(damage, func(d Damage) bool { return d.Torn }), err
+}
+
+// inspect reads the segments in dir with a walk.
+func inspect(fsys vfs.FS, dir string, w walk) ([]SegmentInfo, []Damage, error) {
 	var damage []Damage
 	note := func(d Damage) error { damage = append(damage, d); return nil }
 	segments, err := findSegments(fsys, dir, func(d Damage) { _ = note(d) }, func(*SegmentInfo) (bool, error) { return false, nil })
@@ -30,7 +43,7 @@ func Inspect(fsys vfs.FS, dir string, fn func(s *SegmentInfo, e *entry.Entry) er
 	if err != nil {
 		return nil, nil, fmt.Errorf("inspect wal %s: %w", dir, err)
 	}
-	w := walk{fs: fsys, deliver: fn, damaged: note, vanishing: true}
+	w.fs, w.damaged, w.vanishing = fsys, note, true
 	err = w.run(segments)
 	gone := map[string]bool{}
 	segments = slices.DeleteFunc(segments, func(s SegmentInfo) bool {

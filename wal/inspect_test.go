@@ -85,6 +85,11 @@ func TestInspectReadsAsReplay(t *testing.T) {
 		if !slices.Equal(places(damage), places(l.Damage())) {
 			t.Errorf("%s: damage %v, replay says %v", what, damage, l.Damage())
 		}
+		closed, err := Check(c, "w", func() error { return nil })
+		lasting := slices.DeleteFunc(slices.Clone(damage), func(d Damage) bool { return d.Torn || d.Segment == names[len(names)-1] })
+		if err != nil || len(c.Content(names[len(names)-1])) > 0 && !slices.Equal(places(closed), places(lasting)) {
+			t.Errorf("%s: damage of closed segments %v, %v, inspected %v", what, closed, err, damage)
+		}
 		if trial == 0 && (!maps.Equal(got, want) || len(damage) > 0) {
 			t.Errorf("sound log: %d entries of %d, damage %v", len(got), len(want), damage)
 		}

@@ -606,7 +606,7 @@ func TestOperatingSystemFiles(t *testing.T) {
 }
 
 // TestCloseSyncsOnFullDisk closes a log of relaxed durability when the last
-// write was refused and cannot be overwritten either, for want of space: what
+// write was refused and cannot be overwritten either, for lack of space: what
 // was accepted before must be durable then, as no later sync comes.
 func TestCloseSyncsOnFullDisk(t *testing.T) {
 	fs := vfstest.New()

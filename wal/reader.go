@@ -228,8 +228,8 @@ func (r *reader) entry(off, next int64, h recordHeader, payload []byte) error {
 	}
 }
 
-// gap notes that entries are missing before sequence, unless a damaged span
-// was reported where they stood.
+// gap records that entries before sequence are missing, unless a damaged span
+// already accounts for them.
 func (r *reader) gap(off int64, sequence uint64) {
 	if sequence != r.last+1 && r.bounded && !r.explained {
 		r.held = append(r.held, Damage{

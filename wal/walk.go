@@ -9,7 +9,7 @@ import (
 	"tsdbd/wal/entry"
 )
 
-// walk reads the segments of a log in their order, for Replay and Inspect. It
+// walk reads the segments of a log in their order, for Replay, Inspect and Check. It
 // changes nothing.
 type walk struct {
 	fs      vfs.FS
@@ -17,6 +17,7 @@ type walk struct {
 	damaged func(Damage) error // is told what cannot be delivered; an error ends the walk
 	// vanishing says that segments may be trimmed meanwhile: those are left out.
 	vanishing bool
+	closed    bool // the newest segment is not read
 
 	// lost has the segments for which damage was told, true if it was not all torn.
 	lost map[string]bool
@@ -61,6 +62,9 @@ func (w *walk) run(segments []SegmentInfo) error {
 			fallthrough
 		default:
 			r.last, r.bounded = max(last, s.First-1), true
+		}
+		if newest && w.closed {
+			break
 		}
 		err := w.read(s, r)
 		window = r.window

@@ -244,7 +244,7 @@ func streamOrder(a, b *model.SampleStream) int {
 	return 0
 }
 
-// nearlyEqual is the tester's: equal but for a share of 0.00001.
+// nearlyEqual is the tester's: equal except for a share of 0.00001.
 func nearlyEqual(a, b float64) bool {
 	const share = 0.00001
 	switch {

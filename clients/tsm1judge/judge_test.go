@@ -22,8 +22,8 @@ import (
 	"github.com/influxdata/influxdb/tsdb"
 	engine "github.com/influxdata/influxdb/tsdb/engine/tsm1"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/model"
-	"tsdbd/transfer/rows"
 	"tsdbd/transfer/tsm1"
 )
 

@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"time"
 
-	"tsdbd/transfer"
+	"tsdbd/exchange"
 )
 
 // Client asks the nodes of a cluster.
 type Client struct {
-	Nodes []*transfer.Client // tried in this order
+	Nodes []*exchange.Client // tried in this order
 	// Timeout is how long a node may take to say how it is; 0 is no bound.
 	Timeout time.Duration
 }
@@ -74,11 +74,11 @@ func (c *Client) post(ctx context.Context, path string, params url.Values, to an
 
 // first returns the first node that answers, and what it says. A node that takes
 // longer than the timeout counts as one that does not answer.
-func (c *Client) first(ctx context.Context) (*Status, *transfer.Client, error) {
+func (c *Client) first(ctx context.Context) (*Status, *exchange.Client, error) {
 	var silent []error
 	for _, n := range c.Nodes {
 		s, err := c.status(ctx, n)
-		var answered *transfer.WriteError
+		var answered *exchange.WriteError
 		switch {
 		case err == nil:
 			return s, n, nil
@@ -92,7 +92,7 @@ func (c *Client) first(ctx context.Context) (*Status, *transfer.Client, error) {
 	return nil, nil, errors.Join(silent...)
 }
 
-func (c *Client) status(ctx context.Context, n *transfer.Client) (*Status, error) {
+func (c *Client) status(ctx context.Context, n *exchange.Client) (*Status, error) {
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)

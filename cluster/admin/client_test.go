@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/transfer"
+	"tsdbd/exchange"
 )
 
 // node answers as a node would, and notes what it is asked.
-func node(t *testing.T, asked *[]string, answers map[string]any) *transfer.Client {
+func node(t *testing.T, asked *[]string, answers map[string]any) *exchange.Client {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*asked = append(*asked, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
@@ -30,7 +30,7 @@ func node(t *testing.T, asked *[]string, answers map[string]any) *transfer.Clien
 		}
 	}))
 	t.Cleanup(s.Close)
-	return &transfer.Client{URL: s.URL}
+	return &exchange.Client{URL: s.URL}
 }
 
 func TestClient(t *testing.T) {
@@ -42,7 +42,7 @@ func TestClient(t *testing.T) {
 		"status": Status{Node: "n2", Leader: "n1", Applied: 7}, "verify": Verification{Equal: true, Sequence: 7},
 		"add": struct{}{}, "remove": struct{}{}, "transfer-leader": map[string]string{"leader": "n3"},
 	})
-	c := &Client{Nodes: []*transfer.Client{{URL: "http://127.0.0.1:1"}, {URL: silent.URL}, well}, Timeout: 200 * time.Millisecond}
+	c := &Client{Nodes: []*exchange.Client{{URL: "http://127.0.0.1:1"}, {URL: silent.URL}, well}, Timeout: 200 * time.Millisecond}
 	if s, err := c.Status(ctx); err != nil || s.Node != "n2" || s.Applied != 7 {
 		t.Errorf("%+v %v", s, err)
 	}
@@ -78,13 +78,13 @@ func TestClientErrors(t *testing.T) {
 	ctx := context.Background()
 	var asked []string
 	alone, leaderless := node(t, &asked, nil), node(t, &asked, map[string]any{"status": Status{}, "remove": "no leader"})
-	if _, err := (&Client{Nodes: []*transfer.Client{alone, leaderless}}).Status(ctx); err == nil || !strings.HasPrefix(err.Error(), alone.URL+" is not a node of a cluster: ") {
+	if _, err := (&Client{Nodes: []*exchange.Client{alone, leaderless}}).Status(ctx); err == nil || !strings.HasPrefix(err.Error(), alone.URL+" is not a node of a cluster: ") {
 		t.Errorf("a server without a cluster: %v", err)
 	}
-	if err := (&Client{Nodes: []*transfer.Client{leaderless}}).Remove(ctx, "n1"); err == nil || !strings.Contains(err.Error(), "503: no leader") {
+	if err := (&Client{Nodes: []*exchange.Client{leaderless}}).Remove(ctx, "n1"); err == nil || !strings.Contains(err.Error(), "503: no leader") {
 		t.Errorf("without a leader: %v", err)
 	}
-	_, err := (&Client{Nodes: []*transfer.Client{{URL: "http://127.0.0.1:1"}, {URL: "http://127.0.0.1:2"}}}).Status(ctx)
+	_, err := (&Client{Nodes: []*exchange.Client{{URL: "http://127.0.0.1:1"}, {URL: "http://127.0.0.1:2"}}}).Status(ctx)
 	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || !strings.Contains(err.Error(), "127.0.0.1:2") {
 		t.Errorf("no node: %v", err)
 	}

@@ -3,11 +3,11 @@ package admin
 import (
 	"fmt"
 
-	"tsdbd/transfer"
+	"tsdbd/exchange"
 )
 
 // Prefix is where a node answers.
-const Prefix = transfer.PathPrefix + "cluster/"
+const Prefix = exchange.PathPrefix + "cluster/"
 
 // Roles of a node.
 const (

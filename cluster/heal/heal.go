@@ -10,7 +10,7 @@
 // later, after twice the time. One shard is fetched at a time, at a bounded rate. A node that
 // leads heals nothing: it hands the lead over.
 //
-// A Healer is for one goroutine, but for Status.
+// A Healer is for one goroutine, except for Status.
 package heal
 
 import (
@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"tsdbd/backup"
+	"tsdbd/exchange"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -36,13 +37,12 @@ import (
 	"tsdbd/shard/repair"
 	"tsdbd/store"
 	"tsdbd/store/layout"
-	"tsdbd/transfer"
 )
 
 // Source is another node.
 type Source struct {
 	Name   string
-	Client *transfer.Client // of its backup handler
+	Client *exchange.Client // of its backup handler
 }
 
 // Options say what a Healer heals, and from where. All are needed.
@@ -264,7 +264,7 @@ func (h *Healer) heal(ctx context.Context, p Part) error {
 }
 
 // take fetches a part of another node. The repository is removed afterwards.
-func (h *Healer) take(ctx context.Context, from Source, f transfer.Filter, begun func(cut uint64) error, use func(r *backup.Repository, m *backup.Manifest) error) error {
+func (h *Healer) take(ctx context.Context, from Source, f exchange.Filter, begun func(cut uint64) error, use func(r *backup.Repository, m *backup.Manifest) error) error {
 	fsys, dir := h.opt.FS, path.Join(h.opt.Dir, "fetched")
 	if err := errors.Join(fsys.RemoveAll(dir), fsys.MkdirAll(dir)); err != nil {
 		return err
@@ -292,7 +292,7 @@ func (h *Healer) take(ctx context.Context, from Source, f transfer.Filter, begun
 // shard renews a shard.
 func (h *Healer) shard(ctx context.Context, p Part, from Source) error {
 	return h.opt.Store.RenewShard(ctx, p.Shard, func(ctx context.Context, begun func(cut uint64) error, use func(*renew.Files) error) error {
-		return h.take(ctx, from, transfer.Filter{Shards: []uint64{p.Shard}}, begun, func(r *backup.Repository, m *backup.Manifest) error {
+		return h.take(ctx, from, exchange.Filter{Shards: []uint64{p.Shard}}, begun, func(r *backup.Repository, m *backup.Manifest) error {
 			f, err := filesOf(r, m, p.Shard, h.opt.Store.Catalog())
 			if err != nil {
 				return err
@@ -339,7 +339,7 @@ func (h *Healer) series(ctx context.Context, p Part, from Source) error {
 	return h.opt.Store.RepairSeries(p.Database, func(to *series.File, q *repair.Quarantine) error {
 		losses := q.List()
 		// No shard is of this time: the series come alone.
-		nothing := transfer.Filter{Database: d.Name, Range: model.TimeRange{Min: model.MinTime, Max: model.MinTime}}
+		nothing := exchange.Filter{Database: d.Name, Range: model.TimeRange{Min: model.MinTime, Max: model.MinTime}}
 		err := h.take(ctx, from, nothing, nil, func(r *backup.Repository, _ *backup.Manifest) error {
 			return h.restore(ctx, r, p.Database, to)
 		})

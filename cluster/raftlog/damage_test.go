@@ -330,10 +330,12 @@ func TestLostPieces(t *testing.T) {
 	if err := m.check(g); err == nil {
 		t.Error("a segment of another log was read")
 	}
-	g = f.Clone()
-	must(t, g.Remove(path.Join(testDir, stableName)))
-	if err := m.check(g); !errors.As(err, &d) {
-		t.Errorf("no stable store: %v", err)
+	for _, name := range []string{baseName, stableName} {
+		g := f.Clone()
+		must(t, g.Remove(path.Join(testDir, name)))
+		if err := m.check(g); !errors.As(err, &d) || path.Base(d.Path) != name {
+			t.Errorf("%s removed: %v", name, err)
+		}
 	}
 	for _, name := range []string{baseName, stableName} {
 		slot := map[string]int64{baseName: baseSlot, stableName: stableSlot}[name]

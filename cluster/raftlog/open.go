@@ -64,16 +64,24 @@ func (s *Store) openPairs() error {
 	if s.basePair, payload, err = openPair(s.fs, path.Join(s.dir, baseName), baseMagic, baseSlot, s.logger); err == nil {
 		s.base, err = decodeBase(payload)
 	}
+	if numbers, _ := findSegments(s.fs, s.dir); len(numbers) > 0 {
+		err = missing(err) // a segment is made after it
+	}
 	if err := s.noteDamage(baseName, err); err != nil {
 		return err
 	}
 	if s.stablePair, payload, err = openPair(s.fs, path.Join(s.dir, stableName), stableMagic, stableSlot, s.logger); err == nil {
 		s.stable, err = decodeStable(payload)
 	}
-	if errors.Is(err, fs.ErrNotExist) { // the base was made after it
-		err = binio.Corruptf("", 0, "file is missing")
+	return s.noteDamage(stableName, missing(err)) // the base was made after it
+}
+
+// missing makes damage of the error about a file that must be there.
+func missing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return binio.Corruptf("", 0, "file is missing")
 	}
-	return s.noteDamage(stableName, err)
+	return err
 }
 
 // noteDamage records an error about a file that is damage, and returns any other.

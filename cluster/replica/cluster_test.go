@@ -45,9 +45,10 @@ type memory struct {
 	conf raft.Configuration
 	err  error                    // what StoreLogs answers
 	full bool                     // a disk that gets full when the end of the log is removed
+	cut  error                    // what DeleteRange answers
 	read func(index uint64) error // what GetLog answers
 
-	refused atomic.Int64 // calls of StoreLogs
+	refused atomic.Int64 // calls of StoreLogs and DeleteRange that failed
 }
 
 func (m *memory) StoreLogs(logs []*raft.Log) error {
@@ -66,7 +67,12 @@ func (m *memory) DeleteRange(first, last uint64) error {
 	if m.full {
 		m.err = syscall.ENOSPC
 	}
+	err := m.cut
 	m.mu.Unlock()
+	if err != nil {
+		m.refused.Add(1)
+		return err
+	}
 	return m.InmemStore.DeleteRange(first, last)
 }
 
@@ -409,7 +415,7 @@ func (c *cluster) stop(m *member) {
 	m.Replica = nil
 }
 
-// connect heals the network, but for the links for which cut says yes.
+// connect heals the network, except for the links for which cut says yes.
 func (c *cluster) connect(cut ...func(from, to *member) bool) {
 	for _, from := range c.members {
 		for _, to := range c.members {
@@ -433,7 +439,7 @@ func alone(m *member) func(from, to *member) bool {
 // eventually waits for a condition. A test that fails takes long, no other does.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !f(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !f(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}

@@ -37,7 +37,7 @@ const catchUpStep = 64
 
 // catchUp applies what is known to be committed when this node starts, before the node
 // has met any other: what the log knew, and what the store has in files. Raft would do
-// the former itself (RestoreCommittedLogs), but for at most 128 messages to a state machine
+// the former itself (RestoreCommittedLogs), except for at most 128 messages to a state machine
 // that does not run yet, and it would forget the configurations among the entries.
 func (r *Replica) catchUp(commit uint64) {
 	defer close(r.caughtUp)

@@ -378,7 +378,7 @@ func (c *contact) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddr
 // applied notes, at the leader, that more is committed, and applied here.
 func (c *contact) applied() {
 	c.pipelines.Range(func(p, _ any) bool {
-		signal(p.(*pipeline).news)
+		p.(*pipeline).news()
 		return true
 	})
 }

@@ -47,6 +47,7 @@ type entries struct {
 		sync.Mutex
 		cached []*raft.Log // consecutive, the newest last
 		bytes  int
+		newest span // the end of the log, as far as it was stored since the start
 
 		// backlog has the sizes of entries that apply will see.
 		moved        sync.Cond
@@ -56,6 +57,9 @@ type entries struct {
 		consumed     uint64 // index of the last entry that apply has seen
 	}
 }
+
+// span is the entries from first to last, which have one term. There are none if last is 0.
+type span struct{ first, last, term uint64 }
 
 // feed is an entry that raft has read for apply.
 type feed struct {
@@ -124,6 +128,10 @@ func (e *entries) StoreLogs(logs []*raft.Log) error {
 		}
 		e.mu.cached = append(e.mu.cached, l)
 		e.mu.bytes += len(l.Data)
+		if s := &e.mu.newest; s.last+1 != l.Index || s.term != l.Term {
+			*s = span{first: l.Index, term: l.Term}
+		}
+		e.mu.newest.last = l.Index
 	}
 	drop := 0
 	for bytes := e.mu.bytes; len(e.mu.cached)-drop > maxCached || bytes > maxCachedBytes; drop++ {
@@ -161,11 +169,13 @@ func (e *entries) dropLocked(n int) {
 	e.mu.cached = slices.Delete(e.mu.cached, 0, n)
 }
 
-// DeleteRange removes entries.
+// DeleteRange removes entries. A full disk is an error that passes: raft refuses the message
+// that needed it, and the leader sends it again.
 func (e *entries) DeleteRange(first, last uint64) error {
 	defer e.writing.Begin()()
 	e.mu.Lock()
 	e.forgetLocked(math.MaxUint64)
+	e.mu.newest = span{}
 	e.mu.Unlock()
 	if r := e.raft.Load(); r != nil {
 		e.Commit(r.CommitIndex())
@@ -173,6 +183,10 @@ func (e *entries) DeleteRange(first, last uint64) error {
 	err := e.flushed(first)
 	if err == nil {
 		err = e.Storage.DeleteRange(first, last)
+	}
+	if vfs.IsFull(err) {
+		e.full.Store(&err)
+		return err
 	}
 	if err != nil {
 		e.fail(fmt.Errorf("remove entries %d to %d of the replicated log: %w", first, last, err))
@@ -213,6 +227,25 @@ func (e *entries) get(index uint64, l *raft.Log) error {
 		return nil
 	}
 	return err
+}
+
+// term returns the term of an entry, false if it is not there. Every message of a leader
+// asks for that of an entry that was applied a moment ago, which is not in memory any more.
+func (e *entries) term(index uint64) (term uint64, ok bool) {
+	e.mu.Lock()
+	s := e.mu.newest
+	e.mu.Unlock()
+	if index >= s.first && index <= s.last {
+		return s.term, true
+	}
+	if b := e.Base(); b.Index == index {
+		return b.Term, true
+	}
+	var l raft.Log
+	if e.get(index, &l) != nil {
+		return 0, false
+	}
+	return l.Term, true
 }
 
 // entryOf stands for the entry of the base in a log that was made behind it. A follower

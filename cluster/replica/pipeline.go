@@ -22,27 +22,30 @@ import (
 type pipeline struct {
 	raft.AppendPipeline
 	answers chan raft.AppendFuture
-	end     func() // of pass and notify
+	end     func() // of pass
 	hangs   func() bool
 	commit  func(term uint64) uint64
-	news    chan struct{} // of notify: more is committed
+	quiet   *time.Timer // calls tell
 
 	mu struct {
 		sync.Mutex                           // held while a message is sent
 		next       raft.AppendEntriesRequest // one that would follow the latest message, without entries
+		since      time.Time                 // tell has put a message off; zero: it has not
 	}
 }
 
 func newPipeline(p raft.AppendPipeline, c *contact) *pipeline {
 	stop := make(chan struct{})
-	out := &pipeline{AppendPipeline: p, answers: make(chan raft.AppendFuture), hangs: c.hangs, commit: c.commit, news: make(chan struct{}, 1)}
+	out := &pipeline{AppendPipeline: p, answers: make(chan raft.AppendFuture), hangs: c.hangs, commit: c.commit}
+	out.quiet = time.AfterFunc(time.Hour, out.tell)
+	out.quiet.Stop() // until there are news
 	c.pipelines.Store(out, nil)
 	out.end = sync.OnceFunc(func() {
 		c.pipelines.Delete(out)
+		out.quiet.Stop()
 		close(stop)
 	})
 	go out.pass(stop)
-	go out.notify(stop)
 	return out
 }
 
@@ -56,35 +59,28 @@ func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.App
 	defer p.mu.Unlock()
 	p.mu.next = *args
 	p.mu.next.Entries = nil
+	p.mu.since = time.Time{}
 	if n := len(args.Entries); n > 0 {
 		p.mu.next.PrevLogEntry, p.mu.next.PrevLogTerm = args.Entries[n-1].Index, args.Entries[n-1].Term
 	}
 	f, err := p.AppendPipeline.AppendEntries(args, resp)
 	if args.LeaderCommitIndex < p.commit(args.Term) {
-		signal(p.news) // tell may have met the message before
+		p.news() // tell may have met the message before
 	}
 	return f, err
 }
 
-// tellAfter is how long nothing more may be committed before a message says what is. The
-// entries of a writer that waits for its answers come sooner, and say it too.
-const tellAfter = time.Millisecond
+const (
+	// tellAfter is how long nothing more may be committed before a message says what is.
+	// The entries of a writer that waits for its answers come sooner, and say it too.
+	tellAfter = time.Millisecond
+	// tellLater is how long that is put off while entries are under way. They are
+	// committed soon, and other ones follow under load: each message costs all nodes time.
+	tellLater = 4 * time.Millisecond
+)
 
-// notify tells the other node what is committed.
-func (p *pipeline) notify(stop <-chan struct{}) {
-	quiet := time.NewTimer(tellAfter)
-	defer quiet.Stop()
-	for {
-		select {
-		case <-p.news:
-			quiet.Reset(tellAfter)
-		case <-quiet.C:
-			p.tell()
-		case <-stop:
-			return
-		}
-	}
-}
+// news has tell called soon: more is committed.
+func (p *pipeline) news() { p.quiet.Reset(tellAfter) }
 
 // tell sends a message that says what is committed, unless the latest one says it, or
 // entries up to there are still to come.
@@ -92,14 +88,29 @@ func (p *pipeline) tell() {
 	if p.hangs() {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	commit := p.commit(p.mu.next.Term) // of a later term, the log may have other entries
-	if next := &p.mu.next; next.LeaderCommitIndex < commit && next.PrevLogEntry >= commit {
-		next.LeaderCommitIndex = commit
-		args := *next
-		_, _ = p.AppendPipeline.AppendEntries(&args, new(raft.AppendEntriesResponse)) // raft notices a failure, as its own
+	if !p.mu.TryLock() {
+		p.quiet.Reset(tellLater)
+		return
 	}
+	defer p.mu.Unlock()
+	next := &p.mu.next
+	commit := p.commit(next.Term) // of a later term, the log may have other entries
+	if next.LeaderCommitIndex >= commit || next.PrevLogEntry < commit {
+		return
+	}
+	if next.PrevLogEntry > commit { // entries are under way
+		if p.mu.since.IsZero() {
+			p.mu.since = time.Now()
+		}
+		if rest := tellLater - time.Since(p.mu.since); rest > 0 {
+			p.quiet.Reset(rest)
+			return
+		}
+	}
+	p.mu.since = time.Time{}
+	next.LeaderCommitIndex = commit
+	args := *next
+	_, _ = p.AppendPipeline.AppendEntries(&args, new(raft.AppendEntriesResponse)) // raft notices a failure, as its own
 }
 
 // Consumer returns the answers.

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"io"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,5 +129,44 @@ func TestLongMessages(t *testing.T) {
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// messages is a pipeline that hands out what it gets.
+type messages chan raft.AppendEntriesRequest
+
+func (m messages) AppendEntries(args *raft.AppendEntriesRequest, _ *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	m <- *args
+	return nil, nil
+}
+func (m messages) Consumer() <-chan raft.AppendFuture { return nil }
+func (m messages) Close() error                       { return nil }
+
+// TestCommitIsToldBeforeTheRest sends three entries of which one is committed, then two: a
+// message without entries says so, though the last one is under way for good.
+func TestCommitIsToldBeforeTheRest(t *testing.T) {
+	t.Parallel()
+	c := newContact(nil, "n1", nil, nil, func() bool { return false }, nil, nil)
+	sent := make(messages, 8)
+	p := newPipeline(sent, c)
+	var commit atomic.Uint64
+	p.commit = func(uint64) uint64 { return commit.Load() }
+	args := &raft.AppendEntriesRequest{Term: 3, Entries: []*raft.Log{{Index: 1, Term: 3}, {Index: 2, Term: 3}, {Index: 3, Term: 3}}}
+	if _, err := p.AppendEntries(args, nil); err != nil {
+		t.Fatal(err)
+	}
+	<-sent
+	for _, n := range []uint64{1, 2} {
+		commit.Store(n)
+		c.applied()
+		if m := <-sent; m.LeaderCommitIndex != n || m.PrevLogEntry != 3 || m.PrevLogTerm != 3 || len(m.Entries) > 0 {
+			t.Errorf("%d is committed: %+v was sent", n, m)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if len(sent) > 0 {
+		t.Errorf("%d messages more", len(sent))
 	}
 }

@@ -83,7 +83,7 @@ func (r *Replica) reached(commit, term uint64) (reached, valid bool) {
 	if commit < r.opt.Log.Base().Index {
 		return false, false // which the log may have no more, and which others went beyond
 	}
-	t, ok := r.termAt(commit)
+	t, ok := r.entries.term(commit)
 	if !ok {
 		return false, true // not here yet
 	}
@@ -125,17 +125,6 @@ func (r *Replica) checkFlushed(first uint64) error {
 		return fmt.Errorf("the files of this node have entries up to %d, those before entry %d of the log end at %d: %w", r.floor, first, sequence, raftlog.ErrCommitted)
 	}
 	return nil
-}
-
-func (r *Replica) termAt(index uint64) (term uint64, ok bool) {
-	if b := r.opt.Log.Base(); b.Index == index {
-		return b.Term, true
-	}
-	var l raft.Log
-	if r.entries.get(index, &l) != nil {
-		return 0, false
-	}
-	return l.Term, true
 }
 
 // appliedUpTo says whether every group up to index is applied. Apply does not see

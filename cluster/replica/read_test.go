@@ -327,3 +327,34 @@ func TestBacklog(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestFollowerReadsNoLog writes one entry after the other: a follower does not read its log
+// to see how far it is behind.
+func TestFollowerReadsNoLog(t *testing.T) {
+	c := newCluster(t, 3, Options{ElectionTimeout: steady})
+	m := c.leader()
+	c.equal()
+	var reads atomic.Int64
+	for _, o := range c.members {
+		o.log.mu.Lock()
+		o.log.read = func(uint64) error {
+			reads.Add(1)
+			return nil
+		}
+		o.log.mu.Unlock()
+	}
+	for i := range uint64(300) {
+		e := row(1, i)
+		if err := m.write(e); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range c.members {
+			if err := o.Wait(context.Background(), e.Sequence); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := reads.Load(); n > 100 {
+		t.Errorf("%d entries were read from the log while 300 were written", n)
+	}
+}

@@ -211,7 +211,7 @@ func (r *Replica) Start(node Store) (err error) {
 	config.LeaderLeaseTimeout = r.opt.ElectionTimeout
 	// Pipelines tell followers sooner that an entry is committed. The messages at this
 	// distance tell them that they are up to date.
-	config.CommitTimeout = min(r.opt.ElectionTimeout/10, time.Second)
+	config.CommitTimeout = min(r.opt.ElectionTimeout/4, time.Second)
 	config.MaxAppendEntries = 16 // in a message, of about 1 MiB each or less as a rule; see bound
 	config.BatchApplyCh = true
 	config.ShutdownOnRemove = false

@@ -91,3 +91,20 @@ func TestCommitIsTold(t *testing.T) {
 		t.Errorf("%d rows took %s", rows, took)
 	}
 }
+
+// TestCommitOfAnotherTerm: a notice for followers of a term has nothing that a later one may
+// have committed.
+func TestCommitOfAnotherTerm(t *testing.T) {
+	c := newCluster(t, 3, Options{ElectionTimeout: steady})
+	leader := c.leader()
+	if err := leader.write(row(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	term := leader.raft.CurrentTerm()
+	if leader.contact.commit(term) == 0 {
+		t.Error("nothing is committed")
+	}
+	if commit := leader.contact.commit(term - 1); commit > 0 {
+		t.Errorf("%d is committed in an earlier term", commit)
+	}
+}

@@ -148,7 +148,7 @@ func (r *Replica) barrier() error {
 // stores entries and answers the others, while the store waits for memory or for room
 // on the disk. There is no epoch, so no proposal is under way.
 func (r *Replica) giveUp(term uint64) {
-	r.logger.Warn("elected, but the store does not get on: another node is to lead", "term", term, "index", r.progress.index.Load())
+	r.logger.Warn("elected, but applying entries is stalled; transferring leadership", "term", term, "index", r.progress.index.Load())
 	if targets, _ := r.targets(""); !r.giveTo(targets) {
 		r.logger.Warn("no other node takes over, which is tried again")
 	}

@@ -19,6 +19,7 @@ import (
 
 	"tsdbd/cluster/raftlog"
 	"tsdbd/cluster/replica"
+	"tsdbd/internal/testkit/points"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
@@ -285,68 +286,12 @@ func write(s *store.Store, db, lines string) error {
 
 // content returns all values of a database, by series, time and field.
 func content(s *store.Store, db string) (map[string]string, error) {
-	out := map[string]string{}
 	v, err := s.View(db, "", model.AllTime)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Release()
-	for _, sh := range v.Shards() {
-		for _, m := range sh.Measurements() {
-			var fields []string
-			for _, f := range sh.Fields(m) {
-				fields = append(fields, f.Key)
-			}
-			set, err := sh.Select(context.Background(), m, nil)
-			if err != nil {
-				return nil, err
-			}
-			c, err := sh.Scan(context.Background(), scan.Request{Measurement: m, Series: set, Fields: fields, Range: model.AllTime})
-			if err != nil {
-				return nil, err
-			}
-			for {
-				id, ok := c.NextSeries()
-				if !ok {
-					break
-				}
-				key, err := v.SeriesKey(id)
-				if err != nil {
-					return nil, err
-				}
-				for ch := c.NextChunk(); ch != nil; ch = c.NextChunk() {
-					times, err := ch.Times()
-					if err != nil {
-						return nil, err
-					}
-					for i, f := range fields {
-						column, err := ch.Column(i)
-						if err != nil {
-							return nil, err
-						}
-						for row, t := range times {
-							if column.IsValid(row) {
-								out[fmt.Sprintf("%s %d %s", key, t, f)] = value(column, row)
-							}
-						}
-					}
-				}
-			}
-			err = c.Err()
-			c.Close()
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
-}
-
-func value(v *column.Vector, i int) string {
-	if v.Type == model.Float {
-		return fmt.Sprint(v.Floats[i])
-	}
-	return fmt.Sprintf("%di", v.Ints[i])
+	return points.Read(v, false)
 }
 
 // settle waits until all nodes have applied the same, compares everything they have,

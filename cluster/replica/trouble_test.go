@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,9 +123,18 @@ func TestCloseBesideHungNode(t *testing.T) {
 	}
 }
 
-// TestFullAfterTruncation fills the disk of an old leader when it has removed the end of
+// TestFullAtTruncation fills the disk of an old leader before or after it removes the end of
 // its log that nobody else has. It goes on when there is room.
-func TestFullAfterTruncation(t *testing.T) {
+func TestFullAtTruncation(t *testing.T) {
+	for name, fill := range map[string]func(*memory){
+		"before": func(m *memory) { m.cut, m.err = syscall.ENOSPC, syscall.ENOSPC },
+		"after":  func(m *memory) { m.full = true },
+	} {
+		t.Run(name, func(t *testing.T) { testFullAtTruncation(t, fill) })
+	}
+}
+
+func testFullAtTruncation(t *testing.T, fill func(*memory)) {
 	c := newCluster(t, 3, Options{})
 	c.must(func() *entry.Entry { return row(1, 1) })
 	var old *member
@@ -142,12 +152,12 @@ func TestFullAfterTruncation(t *testing.T) {
 	c.leader(old)
 	c.must(func() *entry.Entry { return row(1, 3) })
 	old.log.mu.Lock()
-	old.log.full = true
+	fill(old.log)
 	old.log.mu.Unlock()
 	c.connect()
 	eventually(t, "several attempts", func() bool { return old.log.refused.Load() > 3 })
 	old.log.mu.Lock()
-	old.log.full, old.log.err = false, nil
+	old.log.full, old.log.cut, old.log.err = false, nil, nil
 	old.log.mu.Unlock()
 	if got := strings.Join(c.equal(), ""); got != "m,host=1=1@1 m,host=1=3@1 " {
 		t.Error(got)

@@ -1,10 +1,11 @@
-// Package rows is the form in which a node sends the rows of a write to the leader of its
-// cluster: parsed, so that the leader need not parse them again. Integers are
+// Package rows is the form in which a node sends the rows and the exemplars of a write to
+// the leader of its cluster: parsed, so that the leader need not parse them again. Integers are
 // little-endian or varints; a text is its length and its bytes.
 //
-//	version     byte, 1
+//	version     byte, 2 if the unit is point.FromNow, else 1
 //	database    uvarint, its id
-//	unit        uvarint, ns: rows without a time get that of the leader, rounded down to it
+//	unit        uvarint, ns: rows without a time get that of the leader, rounded down to
+//	            it. point.FromNow: the times of all rows count from that of the leader
 //	rows        uvarint, their number
 //	values      uvarint, their number
 //	for each row:
@@ -30,6 +31,10 @@ import (
 	"tsdbd/model/point"
 )
 
+// Newest is the newest version of messages that this program reads. It sends an older one
+// where that says all.
+const Newest = 2
+
 const (
 	version       = 1
 	checksumBytes = 4
@@ -42,8 +47,8 @@ var (
 	ErrDatabase = errors.New("rows are of a database that was dropped")
 )
 
-// errDamaged is the error of a message that was not sent so.
-var errDamaged = errors.New("rows are damaged")
+// ErrDamaged is the error of a message that was not sent so.
+var ErrDamaged = errors.New("rows are damaged")
 
 // Encoder encodes messages, one at a time.
 type Encoder struct {
@@ -52,19 +57,59 @@ type Encoder struct {
 	layout  []byte
 }
 
+// headBytes bounds what stands before and behind the rows.
+const headBytes = 1 + 4*binary.MaxVarintLen64 + checksumBytes
+
+// rowBytes bounds what a row takes beside texts and values: the numbers of its series and
+// of its layout, its time, and the length of its key.
+const rowBytes = 2*binary.MaxVarintLen32 + binary.MaxVarintLen64 + binary.MaxVarintLen32
+
+// Part returns how many of some rows of a batch go together in a message of about most
+// bytes, and what bounds its size. A row can take more than most only once.
+func Part(b *point.Batch, list []point.Row, most int) (n, bytes int) {
+	var before point.Row
+	for bytes = headBytes; n < len(list) && (n == 0 || bytes < most); n++ {
+		r := &list[n]
+		bytes += rowBytes
+		if r.Series != before.Series {
+			bytes += r.Series.KeyLength()
+		}
+		if r.Layout != before.Layout {
+			bytes += binary.MaxVarintLen64 + len(r.Layout.Measurement)
+			for i := range r.Layout.Fields {
+				bytes += 1 + binary.MaxVarintLen32 + len(r.Layout.Fields[i].Key)
+			}
+		}
+		bytes += 8 * len(r.Layout.Fields)
+		if len(b.Strings) > 0 {
+			for i := range r.Layout.Fields {
+				if r.Layout.Fields[i].Type == model.String {
+					bytes += len(column.StringAt(b.Values[int(r.First)+i], b.Strings))
+				}
+			}
+		}
+		before = *r
+	}
+	return n, bytes
+}
+
 // Append appends a message with some rows of a batch.
 func (e *Encoder) Append(dst []byte, b *point.Batch, list []point.Row) []byte {
 	if e.series == nil {
 		e.series, e.layouts = map[*point.Series]uint64{}, map[*point.Layout]uint64{}
 	}
-	clear(e.series)
-	clear(e.layouts)
+	defer clear(e.series) // the table may drop them
+	defer clear(e.layouts)
 	values := 0
 	for i := range list {
 		values += len(list[i].Layout.Fields)
 	}
 	start := len(dst)
-	dst = append(dst, version)
+	v := byte(version)
+	if b.Untimed == point.FromNow {
+		v = Newest
+	}
+	dst = append(dst, v)
 	dst = binary.AppendUvarint(dst, uint64(b.Database))
 	dst = binary.AppendUvarint(dst, uint64(b.Untimed))
 	dst = binary.AppendUvarint(dst, uint64(len(list)))
@@ -131,29 +176,40 @@ type Message struct {
 	d        binio.Decoder
 }
 
-// Open checks a message and decodes its beginning.
-func Open(b []byte) (*Message, error) {
-	if len(b) > 0 && b[0] != version {
-		return nil, ErrVersion
+// open checks a message and returns a decoder of what follows its version.
+func open(b []byte, newest byte) (d binio.Decoder, err error) {
+	if len(b) > 0 && (b[0] < version || b[0] > newest) {
+		return d, ErrVersion
 	}
 	end := len(b) - checksumBytes
 	if end < 1 || binary.LittleEndian.Uint32(b[end:]) != binio.Checksum(b[:end]) {
-		return nil, fmt.Errorf("%w: the checksum is another", errDamaged)
+		return d, fmt.Errorf("%w: the checksum is another", ErrDamaged)
 	}
-	m := &Message{d: binio.NewDecoder(b[:end])}
-	m.d.Byte()
+	d = binio.NewDecoder(b[:end])
+	d.Byte()
+	return d, nil
+}
+
+// Open checks a message and decodes its beginning.
+func Open(b []byte) (*Message, error) {
+	d, err := open(b, Newest)
+	if err != nil {
+		return nil, err
+	}
+	m := &Message{d: d}
 	database, unit := m.d.Uvarint(), m.d.Uvarint()
 	m.rows, m.values = m.d.Count(minRowBytes), m.d.Count(1)
 	m.Database, m.unit = uint32(database), int64(unit)
 	if uint64(m.Database) != database || m.unit < 0 {
 		m.d.Fail("a number is too large")
 	}
-	return m, m.err()
+	return m, damage(&m.d)
 }
 
-func (m *Message) err() error {
-	if err := m.d.Err(); err != nil {
-		return fmt.Errorf("%w at byte %d: %v", errDamaged, m.d.Offset(), err)
+// damage returns why a message cannot be decoded, nil if it can.
+func damage(d *binio.Decoder) error {
+	if err := d.Err(); err != nil {
+		return fmt.Errorf("%w at byte %d: %v", ErrDamaged, d.Offset(), err)
 	}
 	return nil
 }
@@ -217,7 +273,7 @@ func (m *Message) Decode(table *point.Table, b *point.Batch) error {
 	if m.d.Err() == nil && (m.d.Len() > 0 || len(b.Values) < m.values) {
 		m.d.Fail("bytes behind the last row")
 	}
-	return m.err()
+	return damage(&m.d)
 }
 
 func (m *Message) newSeries(table *point.Table) *point.Series {

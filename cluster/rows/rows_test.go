@@ -12,12 +12,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/golang/snappy"
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"tsdbd/internal/binio"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/lineproto"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/point"
+	"tsdbd/prom"
+	"tsdbd/prom/remote"
 )
 
 var update = flag.Bool("update", false, "write the golden file")
@@ -98,6 +103,30 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestGoldenFromNow: a leader that does not know times which count from its own refuses them.
+func TestGoldenFromNow(t *testing.T) {
+	b := parse(t, point.NewTable(7), "m,a=b s=\"x\" 0\nm,a=c s=\"y\" 1\n")
+	b.Untimed = point.FromNow
+	got := new(Encoder).Append(nil, b, b.Rows)
+	const name = "testdata/rows-v2.golden"
+	if *update {
+		if err := os.WriteFile(name, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) || got[0] != 2 {
+		t.Errorf("the bytes have changed: give the form a new version\n%x", got)
+	}
+	again, err := decode(want, point.NewTable(7))
+	if err != nil || again.Untimed != point.FromNow {
+		t.Errorf("%v, unit %d", err, again.Untimed)
+	}
+}
+
 // random makes a batch of random rows.
 func random(rnd *rand.Rand, table *point.Table) *point.Batch {
 	b := new(point.Batch)
@@ -142,7 +171,16 @@ func TestRandom(t *testing.T) {
 		b := random(rnd, from)
 		part := b.Rows[:rnd.IntN(len(b.Rows)+1)]
 		part = part[rnd.IntN(len(part)+1):]
+		most := rnd.IntN(1 << 14)
+		n, size := Part(b, part, most)
+		if without, _ := Part(b, part[:max(n-1, 0)], most); without < n-1 || n == 0 && len(part) > 0 {
+			t.Fatalf("%d of %d rows go together, or %d", n, len(part), without)
+		}
+		part = part[:n]
 		message := e.Append([]byte("before"), b, part)[len("before"):]
+		if len(message) > size || len(e.series)+len(e.layouts) > 0 {
+			t.Fatalf("%d bytes, Part said %d; %d series and %d layouts are kept", len(message), size, len(e.series), len(e.layouts))
+		}
 		m, err := Open(message)
 		if err == nil {
 			err = m.Decode(to, &out)
@@ -172,7 +210,7 @@ func TestDamage(t *testing.T) {
 	if _, err := decode(message, point.NewTable(8)); !errors.Is(err, ErrDatabase) {
 		t.Errorf("another database: %v", err)
 	}
-	message[0]++
+	message[0] = Newest + 1
 	if _, err := decode(message, point.NewTable(7)); !errors.Is(err, ErrVersion) {
 		t.Errorf("another version: %v", err)
 	}
@@ -264,4 +302,67 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*5000), "ns/row")
+}
+
+// benchmarkSamples has a request of remote write, as Prometheus sends it: 2,000 series of
+// ten labels, with a sample each.
+func benchmarkSamples(b *testing.B) (request []byte) {
+	label := func(dst []byte, name, value string) []byte {
+		l := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), name)
+		l = protowire.AppendString(protowire.AppendTag(l, 2, protowire.BytesType), value)
+		return protowire.AppendBytes(protowire.AppendTag(dst, 1, protowire.BytesType), l)
+	}
+	var message []byte
+	for i := range 2000 {
+		series := label(nil, "__name__", fmt.Sprintf("http_requests_%d_total", i%50))
+		for l := range 9 {
+			series = label(series, fmt.Sprintf("label_%d", l), fmt.Sprintf("value-%d-%d", l, i>>l))
+		}
+		sample := protowire.AppendFixed64(protowire.AppendTag(nil, 1, protowire.Fixed64Type), math.Float64bits(float64(i)))
+		sample = protowire.AppendVarint(protowire.AppendTag(sample, 2, protowire.VarintType), uint64(1_700_000_000_000+i))
+		series = protowire.AppendBytes(protowire.AppendTag(series, 2, protowire.BytesType), sample)
+		message = protowire.AppendBytes(protowire.AppendTag(message, 1, protowire.BytesType), series)
+	}
+	return snappy.Encode(nil, message)
+}
+
+func readSamples(b *testing.B, request []byte, table *point.Table, out *point.Batch) {
+	message, err := snappy.Decode(nil, request)
+	if err == nil {
+		out.Reset()
+		_, err = remote.Write(message, &prom.Rows{Builder: point.NewBuilder(table, out)})
+	}
+	if err != nil || len(out.Rows) != 2000 {
+		b.Fatal(err, len(out.Rows))
+	}
+}
+
+// BenchmarkReadSamples is what a leader spends on a request of remote write that it gets as
+// it came, BenchmarkDecodeSamples on its rows.
+func BenchmarkReadSamples(b *testing.B) {
+	request, table := benchmarkSamples(b), point.NewTable(1)
+	var out point.Batch
+	for b.Loop() {
+		readSamples(b, request, table, &out)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*2000), "ns/sample")
+	b.ReportMetric(float64(len(request))/2000, "bytes/sample")
+}
+
+func BenchmarkDecodeSamples(b *testing.B) {
+	var batch, out point.Batch
+	readSamples(b, benchmarkSamples(b), point.NewTable(1), &batch)
+	message := new(Encoder).Append(nil, &batch, batch.Rows)
+	table := point.NewTable(1)
+	for b.Loop() {
+		m, err := Open(message)
+		if err == nil {
+			err = m.Decode(table, &out)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*2000), "ns/sample")
+	b.ReportMetric(float64(len(message))/2000, "bytes/sample")
 }

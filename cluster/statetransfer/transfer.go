@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"tsdbd/backup"
+	"tsdbd/exchange"
 	"tsdbd/internal/vfs"
 	"tsdbd/shard/repair"
 	"tsdbd/store/layout"
-	"tsdbd/transfer"
 )
 
 // Options say where a state goes.
@@ -36,7 +36,7 @@ func (o *Options) old() string      { return o.cluster("old") }
 
 // Fetch brings the state of a node into the incoming directory. The backup handler of
 // the node answers below the URL of peer.
-func Fetch(ctx context.Context, peer *transfer.Client, opt Options) (*backup.Result, error) {
+func Fetch(ctx context.Context, peer *exchange.Client, opt Options) (*backup.Result, error) {
 	begin := time.Now()
 	if err := opt.FS.RemoveAll(opt.incoming()); err != nil {
 		return nil, fmt.Errorf("remove an interrupted transfer: %w", err)

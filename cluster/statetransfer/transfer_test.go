@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tsdbd/backup"
+	"tsdbd/exchange"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
@@ -27,7 +28,6 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/shard/repair"
 	"tsdbd/store"
-	"tsdbd/transfer"
 )
 
 const week int64 = 7 * 24 * 3600 * 1_000_000_000
@@ -36,7 +36,7 @@ const week int64 = 7 * 24 * 3600 * 1_000_000_000
 type peer struct {
 	*store.Store
 	dir    string
-	client *transfer.Client
+	client *exchange.Client
 	hook   atomic.Pointer[func(r *http.Request)]
 }
 
@@ -54,7 +54,7 @@ func newPeer(t testing.TB) *peer {
 		}
 		h.ServeHTTP(w, r)
 	}))
-	p.client = &transfer.Client{URL: s.URL}
+	p.client = &exchange.Client{URL: s.URL}
 	t.Cleanup(func() {
 		s.Close()
 		h.Close()
@@ -108,10 +108,10 @@ func (p *peer) fill(t testing.TB, weeks ...int64) {
 }
 
 // dump returns the points of a store, sorted.
-func dump(t testing.TB, src transfer.Source) []string {
+func dump(t testing.TB, src exchange.Source) []string {
 	t.Helper()
 	var b bytes.Buffer
-	if _, err := transfer.Export(context.Background(), src, &b, transfer.ExportOptions{LinesOnly: true}); err != nil {
+	if _, err := exchange.Export(context.Background(), src, &b, exchange.ExportOptions{LinesOnly: true}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(b.String(), "\n")

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -159,22 +158,6 @@ func (t *Transport) abortAll(which func(*Conn) bool) {
 	for _, c := range conns {
 		c.abort()
 	}
-}
-
-type peerKey struct{}
-
-// ConnContext is for http.Server.ConnContext: requests then carry the peer.
-func ConnContext(ctx context.Context, c net.Conn) context.Context {
-	if c, ok := c.(*Conn); ok {
-		return context.WithValue(ctx, peerKey{}, c.peer)
-	}
-	return ctx
-}
-
-// PeerOf returns the peer that sent a request to a server with ConnContext.
-func PeerOf(ctx context.Context) (Hello, bool) {
-	h, ok := ctx.Value(peerKey{}).(Hello)
-	return h, ok
 }
 
 // firstByte is a connection whose first byte was looked at.

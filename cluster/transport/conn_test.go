@@ -328,7 +328,7 @@ func TestResolve(t *testing.T) {
 			return address
 		}
 	})
-	if got, err := get(n1, "127.0.0.1:1"); err != nil || got != "n2 answers n1: /x" {
+	if got, err := get(n1, "127.0.0.1:1"); err != nil || got != "n2 answers /x" {
 		t.Fatal(got, err)
 	}
 	if _, err := get(n1, "localhost:1"); err == nil || !strings.Contains(err.Error(), "the certificate of localhost:1 is not valid here") {

@@ -124,8 +124,8 @@ func (s streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 // With a peer that hangs, raft would otherwise wait for its own timeout.
 func (t *Transport) Streams() raft.StreamLayer { return streams{t.serving(Raft), t} }
 
-// HTTP returns the connections of peers that speak HTTP, for an http.Server with
-// ConnContext. From now on the node accepts them, until they are closed.
+// HTTP returns the connections of peers that speak HTTP, for an http.Server.
+// From now on the node accepts them, until they are closed.
 func (t *Transport) HTTP() net.Listener { return t.serving(HTTP) }
 
 // serving returns the listener of a kind.

@@ -8,11 +8,11 @@ import (
 	"os/user"
 	"strings"
 
+	"tsdbd/exchange"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/server"
-	"tsdbd/transfer"
 )
 
 // advice returns what can be done about an error that ends the program, "" where
@@ -20,7 +20,7 @@ import (
 func advice(err error) string {
 	var network *net.OpError
 	var name *net.DNSError
-	var answer *transfer.WriteError
+	var answer *exchange.WriteError
 	var old *oldServerError
 	var broken *brokenOff
 	var certificate x509.UnknownAuthorityError

@@ -12,11 +12,11 @@ import (
 	"syscall"
 	"testing"
 
+	"tsdbd/exchange"
 	"tsdbd/inspect"
 	"tsdbd/internal/testkit/apptest"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
-	"tsdbd/transfer"
 )
 
 func TestAdvice(t *testing.T) {
@@ -61,10 +61,10 @@ func TestAdvice(t *testing.T) {
 	f(&fs.PathError{Op: "open", Path: "x", Err: syscall.EROFS}, "read-only")
 	f(meta.ErrUnsupportedFormat, "a newer tsdbd")
 
-	f(&transfer.WriteError{Status: 401, Message: "authorization failed"}, "TSDBD_PASSWORD")
-	f(&transfer.WriteError{Status: 404, Message: `database not found: "x"`}, "CREATE DATABASE")
-	f(&transfer.WriteError{Status: 400, Message: "Client sent an HTTP request to an HTTPS server."}, "https://")
-	f(&transfer.WriteError{Status: 500, Message: "internal error"}, "")
+	f(&exchange.WriteError{Status: 401, Message: "authorization failed"}, "TSDBD_PASSWORD")
+	f(&exchange.WriteError{Status: 404, Message: `database not found: "x"`}, "CREATE DATABASE")
+	f(&exchange.WriteError{Status: 400, Message: "Client sent an HTTP request to an HTTPS server."}, "https://")
+	f(&exchange.WriteError{Status: 500, Message: "internal error"}, "")
 	f(os.ErrNotExist, "")
 }
 

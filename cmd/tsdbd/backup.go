@@ -12,13 +12,13 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
+	"tsdbd/exchange"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
-	"tsdbd/transfer"
 )
 
 func backupCommand() *cli.Command {
-	var client transfer.Client
+	var client exchange.Client
 	var opt backup.TakeOptions
 	var list, asJSON bool
 	var prune int
@@ -101,7 +101,7 @@ type listed struct {
 	Shards    int             `json:"shards"`
 	Bytes     int64           `json:"bytes"`
 	Databases []string        `json:"databases"`
-	Filter    transfer.Filter `json:"filter"`
+	Filter    exchange.Filter `json:"filter"`
 	Damaged   int             `json:"damaged,omitempty"` // files left out
 }
 

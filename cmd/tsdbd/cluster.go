@@ -14,8 +14,8 @@ import (
 
 	"tsdbd/cluster"
 	"tsdbd/cluster/admin"
+	"tsdbd/exchange"
 	"tsdbd/internal/vfs"
-	"tsdbd/transfer"
 )
 
 // clusterTimeout is how long a node may take to say how it is. A node that is
@@ -24,7 +24,7 @@ const clusterTimeout = 3 * time.Second
 
 // clusterAsk is what the flags of the command say.
 type clusterAsk struct {
-	login         transfer.Client
+	login         exchange.Client
 	asJSON, watch bool
 	wait          time.Duration
 	voters        int
@@ -45,6 +45,9 @@ func clusterCommand() *cli.Command {
                          reachable
   verify                 compare the data of all nodes, by sums of its content
                          at one moment
+  scrub                  read every file of the nodes that -host names, one
+                         node after the other, and wait until what is found
+                         is healed; also of a server that is alone
   transfer-leader [NAME] have the node NAME lead, or any other
   remove NAME            remove a node for good; its data stays where it is
   add NAME               give a node a vote that holds a copy without one, or
@@ -56,7 +59,7 @@ func clusterCommand() *cli.Command {
                          a server that is alone, with all that its log has, or
                          with what it has up to -until
 
-The exit code of status is 1 if a node is missing or something is wrong, that of verify is 1 if the nodes differ.
+The exit code of status is 1 if a node is missing or something is wrong, that of verify is 1 if the nodes differ, that of scrub is 1 if there is damage that is not healed.
 
 Examples:
   tsdbd cluster status -host db1:8086,db2:8086,db3:8086
@@ -65,26 +68,28 @@ Examples:
   tsdbd cluster status -wait 5m -voters 3
                                       # wait until three nodes are well
   tsdbd cluster verify && echo equal  # compare the data of all nodes
+  tsdbd cluster scrub -host db1:8086,db2:8086,db3:8086
+                                      # look for damage on all of them
   tsdbd cluster transfer-leader n2    # before n1 is stopped
   tsdbd cluster remove n3             # its machine is lost`,
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "json", Destination: &ask.asJSON, Usage: "write JSON"},
 			&cli.BoolFlag{Name: "watch", Destination: &ask.watch, Usage: "show the status again every second, until Ctrl-C"},
-			&cli.DurationFlag{Name: "wait", Destination: &ask.wait, Usage: "of status: wait until the cluster is healthy, `TIME` such as 5m at most"},
+			&cli.DurationFlag{Name: "wait", Destination: &ask.wait, Usage: "of status and scrub: wait until the cluster is healthy, or damage healed, `TIME` such as 5m at most (scrub: 5m by default)"},
 			&cli.IntFlag{Name: "voters", Destination: &ask.voters, Usage: "of status: `N` nodes with a vote are meant to be there, fewer are a problem"},
 			&cli.StringFlag{Name: "data", Destination: &ask.dir, Usage: "of leave: the data `DIR` of the node"},
 			&cli.Uint64Flag{Name: "until", Destination: &ask.until, Usage: "of leave: leave out the entries of the log behind `SEQUENCE`, which cannot be applied"},
 			&cli.BoolFlag{Name: "voter", Destination: &ask.voter, Value: true, Usage: "of add: with a vote, or without one (-voter=false)"},
 		}, clientFlags(&ask.login, defaultHost)...),
-		ShellComplete: complete("status", "verify", "transfer-leader", "remove", "add", "finish-upgrade", "leave"),
-		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, _ io.Writer) error {
+		ShellComplete: complete("status", "verify", "scrub", "transfer-leader", "remove", "add", "finish-upgrade", "leave"),
+		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
 			if len(rest) == 0 {
-				return usageError(c, "cluster takes what to do: status, verify, transfer-leader, remove, add, finish-upgrade or leave")
+				return usageError(c, "cluster takes what to do: status, verify, scrub, transfer-leader, remove, add, finish-upgrade or leave")
 			}
 			what, names := rest[0], rest[1:]
 			switch {
-			case what != "status" && (ask.watch || c.IsSet("wait") || c.IsSet("voters")), what != "add" && c.IsSet("voter"), what != "leave" && (ask.dir != "" || c.IsSet("until")), what != "status" && what != "verify" && ask.asJSON:
-				return usageError(c, "-watch, -wait and -voters are for status, -json for status and verify, -voter for add, -data and -until for leave")
+			case what != "status" && (ask.watch || c.IsSet("voters")), what != "status" && what != "scrub" && c.IsSet("wait"), what != "add" && c.IsSet("voter"), what != "leave" && (ask.dir != "" || c.IsSet("until")), what != "status" && what != "verify" && what != "scrub" && ask.asJSON:
+				return usageError(c, "-watch and -voters are for status, -wait for status and scrub, -json for status, verify and scrub, -voter for add, -data and -until for leave")
 			case ask.watch && (ask.asJSON || c.IsSet("wait") || c.IsSet("voters")):
 				return usageError(c, "-watch takes no other flag of status")
 			}
@@ -96,6 +101,11 @@ Examples:
 				return ask.status(ctx, client, stdout)
 			case what == "verify" && len(names) == 0:
 				return ask.verify(ctx, client, stdout)
+			case what == "scrub" && len(names) == 0:
+				if !c.IsSet("wait") {
+					ask.wait = healWait
+				}
+				return ask.scrub(ctx, client.Nodes, stdout, newProgress(stderr))
 			case what == "transfer-leader" && len(names) < 2:
 				if name, err = client.TransferLeader(ctx, name); err == nil {
 					_, err = fmt.Fprintln(stdout, name, "leads")
@@ -120,7 +130,7 @@ Examples:
 				return usageError(c, "cluster leave takes -data, the directory of a node that does not run")
 			case what == "remove" || what == "add":
 				return usageError(c, "cluster %s takes the name of one node", what)
-			case what == "status" || what == "verify" || what == "transfer-leader" || what == "finish-upgrade":
+			case what == "status" || what == "verify" || what == "scrub" || what == "transfer-leader" || what == "finish-upgrade":
 				return usageError(c, "unexpected argument %q", name)
 			default:
 				return usageError(c, "cluster does not know %q", what)

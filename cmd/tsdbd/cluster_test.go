@@ -332,12 +332,12 @@ func TestClusterChanges(t *testing.T) {
 	f("n3 has a vote", "add?name=n3&voter=true", "add", "n3")
 	f("n3 holds a copy without a vote", "add?name=n3&voter=false", "add", "-voter=false", "n3")
 
-	const others = "-watch, -wait and -voters are for status, -json for status and verify, -voter for add, -data and -until for leave"
+	const others = "-watch and -voters are for status, -wait for status and scrub, -json for status, verify and scrub, -voter for add, -data and -until for leave"
 	for _, c := range []struct {
 		want string
 		args []string
 	}{
-		{"cluster takes what to do: status, verify, transfer-leader, remove, add, finish-upgrade or leave", nil},
+		{"cluster takes what to do: status, verify, scrub, transfer-leader, remove, add, finish-upgrade or leave", nil},
 		{`cluster does not know "list"`, []string{"list"}},
 		{`unexpected argument "n1"`, []string{"status", "n1"}},
 		{`unexpected argument "n1 n2"`, []string{"transfer-leader", "n1", "n2"}},

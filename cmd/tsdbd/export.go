@@ -14,20 +14,20 @@ import (
 
 	"tsdbd/backup"
 	"tsdbd/cluster"
+	"tsdbd/exchange"
+	"tsdbd/exchange/rows"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
-	"tsdbd/transfer"
 	"tsdbd/transfer/csv"
 	"tsdbd/transfer/parquet"
-	"tsdbd/transfer/rows"
 	"tsdbd/transfer/samples"
 )
 
 func exportCommand() *cli.Command {
-	var client transfer.Client
+	var client exchange.Client
 	var from exportSource
 	var out, format string
-	var opt transfer.ExportOptions
+	var opt exchange.ExportOptions
 	return &cli.Command{
 		Name:      "export",
 		Usage:     "write points as line protocol, CSV, Parquet, or samples of Prometheus",
@@ -131,14 +131,14 @@ func toFile(name string, stdout io.Writer, f func(io.Writer) error) (err error) 
 
 // exportSource is where an export comes from: a server, a data directory, or a backup.
 type exportSource struct {
-	client                *transfer.Client
+	client                *exchange.Client
 	data, backups, backup string
 	until                 uint64
 	node                  cluster.Left // whose directory data is, if it is one's
 }
 
 // write exports a format to the file or directory out. The note is for the user.
-func (s *exportSource) write(ctx context.Context, out string, stdout io.Writer, format string, opt transfer.ExportOptions) (points int64, note string, err error) {
+func (s *exportSource) write(ctx context.Context, out string, stdout io.Writer, format string, opt exchange.ExportOptions) (points int64, note string, err error) {
 	switch format {
 	case "line":
 		err = toFile(out, stdout, func(w io.Writer) (err error) {
@@ -163,31 +163,31 @@ func (s *exportSource) write(ctx context.Context, out string, stdout io.Writer, 
 }
 
 // lines exports line protocol.
-func (s *exportSource) lines(ctx context.Context, w io.Writer, opt transfer.ExportOptions) (n int64, err error) {
+func (s *exportSource) lines(ctx context.Context, w io.Writer, opt exchange.ExportOptions) (n int64, err error) {
 	if s.client.URL != "" {
 		return s.client.Export(ctx, w, opt)
 	}
-	err = s.open(func(src transfer.Source) (err error) {
-		n, err = transfer.Export(ctx, src, w, opt)
+	err = s.open(func(src exchange.Source) (err error) {
+		n, err = exchange.Export(ctx, src, w, opt)
 		return err
 	})
 	return n, err
 }
 
 // rows exports rows to w.
-func (s *exportSource) rows(ctx context.Context, w rows.Writer, opt transfer.ExportOptions) (n int64, err error) {
+func (s *exportSource) rows(ctx context.Context, w rows.Writer, opt exchange.ExportOptions) (n int64, err error) {
 	if s.client.URL != "" {
 		return s.client.ExportRows(ctx, w, opt.Filter, opt.Progress)
 	}
-	err = s.open(func(src transfer.Source) (err error) {
-		n, err = transfer.ExportRows(ctx, src, w, opt.Filter, opt.Progress)
+	err = s.open(func(src exchange.Source) (err error) {
+		n, err = exchange.ExportRows(ctx, src, w, opt.Filter, opt.Progress)
 		return err
 	})
 	return n, err
 }
 
 // stream exports a format that is one stream. The note says what is left out.
-func (s *exportSource) stream(ctx context.Context, w io.Writer, format string, opt transfer.ExportOptions) (n int64, note string, err error) {
+func (s *exportSource) stream(ctx context.Context, w io.Writer, format string, opt exchange.ExportOptions) (n int64, note string, err error) {
 	var zipped *gzip.Writer
 	if opt.Gzip {
 		zipped, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
@@ -213,7 +213,7 @@ func (s *exportSource) stream(ctx context.Context, w io.Writer, format string, o
 }
 
 // open calls f with the directory or the backup.
-func (s *exportSource) open(f func(transfer.Source) error) (err error) {
+func (s *exportSource) open(f func(exchange.Source) error) (err error) {
 	if s.data != "" {
 		dir, err := absolute(s.data)
 		if err != nil {

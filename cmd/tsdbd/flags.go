@@ -12,9 +12,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/config"
+	"tsdbd/exchange"
 	"tsdbd/model"
 	"tsdbd/server/memory"
-	"tsdbd/transfer"
 )
 
 // timeFlag takes a time as RFC 3339 or as nanoseconds.
@@ -37,7 +37,7 @@ func (t timeFlag) Set(s string) error {
 }
 
 // filterFlags are the flags that choose data.
-func filterFlags(to *transfer.Filter) []cli.Flag {
+func filterFlags(to *exchange.Filter) []cli.Flag {
 	to.Range = model.AllTime
 	return []cli.Flag{
 		&cli.StringFlag{Name: "db", Destination: &to.Database, Usage: "only this database, `NAME`"},
@@ -59,7 +59,7 @@ func (f textsFlag) Set(s string) error {
 }
 
 // measurementFlag chooses measurements. Its texts may have commas.
-func measurementFlag(to *transfer.Filter) cli.Flag {
+func measurementFlag(to *exchange.Filter) cli.Flag {
 	return &cli.GenericFlag{Name: "measurement", Value: textsFlag{&to.Measurements}, Usage: "only the measurement `NAME`, where * and ? match any text and any character, or those that the regular expression /NAME/ matches; may be given several times"}
 }
 
@@ -117,7 +117,7 @@ const defaultHost = "http://127.0.0.1:8086"
 
 // clientFlags are the flags that say where the server is. Commands that can do
 // without a server have no default host.
-func clientFlags(c *transfer.Client, host string) []cli.Flag {
+func clientFlags(c *exchange.Client, host string) []cli.Flag {
 	url := &cli.StringFlag{Name: "host", Destination: &c.URL, Value: host, Usage: "the running server at `URL`"}
 	if host != "" {
 		url.Sources = cli.EnvVars("TSDBD_HOST")
@@ -130,7 +130,7 @@ func clientFlags(c *transfer.Client, host string) []cli.Flag {
 }
 
 // withScheme completes a client's URL, such as HOST:PORT.
-func withScheme(c *transfer.Client) {
+func withScheme(c *exchange.Client) {
 	if c.URL != "" && !strings.Contains(c.URL, "://") {
 		c.URL = "http://" + c.URL
 	}

@@ -51,7 +51,7 @@ func TestForeignDirectories(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "passwd"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text := apptest.Refusal(t, "-data", dir); !strings.Contains(text, "not empty and holds no data of tsdbd") || !strings.Contains(text, "hint: name a new or empty directory") {
+	if text := apptest.Refusal(t, "-data", dir); !strings.Contains(text, "not empty and is not a tsdbd data directory") || !strings.Contains(text, "hint: name a new or empty directory") {
 		t.Errorf("said %s", text)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {

@@ -11,14 +11,14 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"tsdbd/transfer"
+	"tsdbd/exchange"
 )
 
 // healthTimeout is how long a server may take to answer.
 const healthTimeout = 10 * time.Second
 
 func healthCommand() *cli.Command {
-	var client transfer.Client
+	var client exchange.Client
 	return &cli.Command{
 		Name:  "health",
 		Usage: "ask a running server whether it is well",

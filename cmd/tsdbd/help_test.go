@@ -219,7 +219,7 @@ func TestCompletion(t *testing.T) {
 	f("tsdbd import -precision", "ns us ms s m h")
 	f("tsdbd inspect", "wal tsm tsi series manifest shard encodings report")
 	f("tsdbd inspect tsm", "")
-	f("tsdbd cluster", "status verify transfer-leader remove add finish-upgrade leave")
+	f("tsdbd cluster", "status verify scrub transfer-leader remove add finish-upgrade leave")
 	f("tsdbd cluster remove", "") // the program does not know the names
 	f("tsdbd -cluster-no", "--cluster-node")
 	f("tsdbd restore -data", "")

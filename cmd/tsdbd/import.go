@@ -25,9 +25,8 @@ import (
 
 // fileImport is an import of files into a running server.
 type fileImport struct {
-	client    transfer.Client
+	move
 	opt       transfer.ImportOptions
-	failed    string
 	format    string
 	tables    csv.Options
 	documents mongo.Options
@@ -36,28 +35,35 @@ type fileImport struct {
 
 func importCommand() *cli.Command {
 	m := new(fileImport)
+	m.from.move = &m.move
+	own := m.from.flags()
 	return &cli.Command{
 		Name:        "import",
 		Usage:       "send line protocol, CSV or documents of MongoDB, or everything of another server, to a running server",
 		UsageText:   "tsdbd import [flags] [FILE...]\ntsdbd import -from URL [flags]",
 		Commands:    []*cli.Command{importInfluxCommand(), importPrometheusCommand()},
 		Description: importDescription,
-		Flags:       local(slices.Concat(clientFlags(&m.client, defaultHost), m.flags(), m.from.flags())),
+		Flags:       local(slices.Concat(m.move.flags("from a server: note in `FILE` what is done; the same command then continues where it stopped"), m.flags(), own)),
 		Before:      noFlagsBefore,
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
 			if err := m.check(c); err != nil {
 				return err
 			}
 			withScheme(&m.client)
+			m.start(stdout, stderr)
 			if m.from.from.URL != "" {
-				return m.fromServer(ctx, c, rest, stdout, stderr)
+				return m.fromServer(ctx, c, rest)
 			}
-			for _, f := range m.from.flags() {
-				if name := f.Names()[0]; c.IsSet(name) {
+			names := []string{"journal", "dry-run"}
+			for _, f := range own {
+				names = append(names, f.Names()[0])
+			}
+			for _, name := range names {
+				if c.IsSet(name) {
 					return usageError(c, "-%s needs -from", name)
 				}
 			}
-			return m.run(ctx, c, rest, stdout, stderr)
+			return m.run(ctx, c, rest)
 		}),
 	}
 }
@@ -106,7 +112,6 @@ func (m *fileImport) flags() []cli.Flag {
 		&cli.StringFlag{Name: "timezone", Destination: &m.tables.Timezone, Usage: "dates of CSV without a zone are in the zone `NAME`; the default is UTC"},
 		&cli.StringFlag{Name: "separator", Destination: &m.tables.Separator, Usage: "cells of CSV end with `CHARACTER`, or tab; the default goes by the first line"},
 		&cli.BoolFlag{Name: "decimal-comma", Destination: &m.tables.DecimalComma, Usage: "numbers of CSV have a comma before their fraction: 3,5"},
-		&cli.StringFlag{Name: "failed", Destination: &m.failed, Usage: "write the lines that were refused to `FILE`"},
 	}
 }
 
@@ -146,11 +151,10 @@ func (m *fileImport) check(c *cli.Command) (err error) {
 }
 
 // fromServer imports from a server.
-func (m *fileImport) fromServer(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
+func (m *fileImport) fromServer(ctx context.Context, c *cli.Command, rest []string) error {
 	if len(rest) > 0 {
 		return usageError(c, "-from takes no files, such as %q", rest[0])
 	}
-	m.from.failed = m.failed
 	m.from.opt.Workers, m.from.opt.BatchBytes = m.opt.Workers, m.opt.BatchBytes
 	f := &m.from.opt.Filter
 	f.Database, f.RetentionPolicy = m.opt.Database, m.opt.RetentionPolicy
@@ -160,12 +164,12 @@ func (m *fileImport) fromServer(ctx context.Context, c *cli.Command, rest []stri
 			return usageError(c, "%v", err)
 		}
 	}
-	return m.from.run(ctx, c, &m.client, stdout, stderr)
+	return m.from.run(ctx, c)
 }
 
 // run imports files.
-func (m *fileImport) run(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) (err error) {
-	in, err := openImport(ctx, rest, m.format, stderr)
+func (m *fileImport) run(ctx context.Context, c *cli.Command, rest []string) (err error) {
+	in, err := openImport(ctx, rest, m.format, m.stderr)
 	if err != nil {
 		return err
 	}
@@ -187,20 +191,16 @@ func (m *fileImport) run(ctx context.Context, c *cli.Command, rest []string, std
 		return err
 	}
 	var all transfer.ImportStats
-	p, begin := newProgress(stderr), time.Now()
 	m.opt.Progress = func(s transfer.ImportStats) {
 		written, refused := all.Written+s.Written, all.Failed+s.Failed
-		p.show("%s%d points written, %d refused", pace(in.read.Load(), in.size, written+refused, time.Since(begin)), written, refused)
+		m.p.show("%s%d points written, %d refused", pace(in.read.Load(), in.size, written+refused, time.Since(m.begin)), written, refused)
 	}
 	if m.failed != "" && in.tables() > 0 && in.tables() < len(in.files) {
 		return usageError(c, "-failed takes lines, rows of CSV or documents: import files of several kinds one after the other")
 	}
 	for _, f := range in.files {
 		m.opt.Name, m.opt.CSV, m.opt.Mongo = f.name, nil, nil
-		report := func(text string) {
-			p.clear()
-			fmt.Fprintln(stderr, printable(f.name+": "+text))
-		}
+		report := func(text string) { m.note("%s: %s", f.name, text) }
 		switch f.format {
 		case "csv":
 			tables := m.tables
@@ -215,16 +215,16 @@ func (m *fileImport) run(ctx context.Context, c *cli.Command, rest []string, std
 		stats, err := transfer.Import(ctx, &m.client, f, m.opt)
 		all.Add(stats)
 		if err != nil {
-			p.clear()
-			fmt.Fprintf(stderr, "the import broke off after %d points\n", all.Lines)
+			m.p.clear()
+			fmt.Fprintf(m.stderr, "the import broke off after %d points\n", all.Lines)
 			return err
 		}
 	}
-	p.clear()
+	m.p.clear()
 	if m.opt.Series {
-		return importResult(all, "lines", stdout, stderr)
+		return importResult(all, "lines", m.stdout, m.stderr)
 	}
-	return importResult(all, "points", stdout, stderr)
+	return importResult(all, "points", m.stdout, m.stderr)
 }
 
 // importInput is what an import reads.

@@ -18,32 +18,27 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"tsdbd/exchange"
 	"tsdbd/internal/vfs"
 	"tsdbd/server"
 	"tsdbd/store"
 	"tsdbd/transfer"
-	"tsdbd/transfer/compare"
-	"tsdbd/transfer/journal"
-	"tsdbd/transfer/load"
+	"tsdbd/transfer/mover"
+	"tsdbd/transfer/sink/files"
+	sinkserver "tsdbd/transfer/sink/server"
+	"tsdbd/transfer/source/influxfiles"
 	"tsdbd/transfer/tsm1"
 )
 
 // influxImport is an import of InfluxDB's files.
 type influxImport struct {
-	client          transfer.Client
-	from, data      string
-	journal, failed string
-	buckets         []string
-	dry             bool
-	source          tsm1.Options
-	opt             load.Options
-	stdout, stderr  io.Writer
-	p               *progress
-	begin           time.Time
-	refusals        *load.Refusals
-	damaged         map[string]bool
-	wrong           []string   // what is missing before anything is loaded
-	mu              sync.Mutex // for damaged
+	move
+	from, data string
+	buckets    []string
+	source     tsm1.Options
+	damaged    map[string]bool
+	wrong      []string   // what is missing before anything is moved
+	mu         sync.Mutex // for damaged
 }
 
 const (
@@ -51,6 +46,10 @@ const (
 	// finished shards, and into a server on the same machine.
 	filesPerSecond = 10_000_000
 	linesPerSecond = 2_000_000
+	// shardsAtOnce is how many shards are loaded into a directory at a time.
+	shardsAtOnce = 2
+	// longTable is how many measurements the table at the end names if all are equal.
+	longTable = 100
 	// loadMemory is the heap of a load, above which the collector works harder.
 	loadMemory = 320 << 20
 )
@@ -74,7 +73,7 @@ Examples:
   tsdbd import influxdb -host http://127.0.0.1:8086 -db telegraf -newdb old /backup/influxdb
   tsdbd import influxdb -data /var/lib/tsdbd -bucket 0a1b2c3d4e5f6071=telegraf/autogen ~/.influxdbv2
   tsdbd import influxdb -data /var/lib/tsdbd -bucket "my bucket"=telegraf /backup/influxdb2`,
-		Flags: slices.Concat(clientFlags(&m.client, defaultHost), []cli.Flag{
+		Flags: slices.Concat(m.flags("note finished shards in `FILE`, and skip those that it has; with -data the default is import.journal in the data directory"), []cli.Flag{
 			&cli.StringFlag{Name: "data", Destination: &m.data, Usage: "load into the data directory `DATADIR` of a stopped tsdbd"},
 		}, filterFlags(&m.opt.Filter), []cli.Flag{
 			measurementFlag(&m.opt.Filter),
@@ -83,9 +82,6 @@ Examples:
 			&cli.StringFlag{Name: "metadir", Destination: &m.source.MetaDir, Usage: "meta.db of InfluxDB is in `DIR`, not in DIR/meta"},
 			&cli.StringSliceFlag{Name: "bucket", Destination: &m.buckets, Usage: "of InfluxDB 2.x: a bucket, by its id or its name, as `BUCKET=DATABASE[/POLICY]`; may be given several times"},
 			&cli.StringFlag{Name: "tmp", Destination: &m.source.TempDir, Usage: "unpack the compressed shards of a backup in `DIR`, one for each core; the default is the disk of -data, or the directory of the system for temporary files"},
-			&cli.StringFlag{Name: "journal", Destination: &m.journal, Usage: "note finished shards in `FILE`, and skip those that it has; with -data the default is import.journal in the data directory"},
-			&cli.StringFlag{Name: "failed", Destination: &m.failed, Usage: "write the values that were refused to `FILE`, as line protocol"},
-			&cli.BoolFlag{Name: "dry-run", Destination: &m.dry, Usage: "list what is there, and load nothing"},
 		}),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
 			switch {
@@ -118,7 +114,7 @@ Examples:
 				}
 				m.source.Buckets[b[:at]] = b[at+1:]
 			}
-			m.stdout, m.stderr, m.p = stdout, stderr, newProgress(stderr)
+			m.start(stdout, stderr)
 			var err error
 			if m.from, err = filepath.Abs(rest[0]); err != nil {
 				return err
@@ -126,12 +122,6 @@ Examples:
 			return m.run(ctx)
 		}),
 	}
-}
-
-// note prints a line above the progress.
-func (m *influxImport) note(format string, args ...any) {
-	m.p.clear()
-	fmt.Fprintln(m.stderr, printable(fmt.Sprintf(format, args...)))
 }
 
 // damage prints damage of the source, once for each place.
@@ -195,49 +185,43 @@ func (m *influxImport) run(ctx context.Context) (err error) {
 		m.note("%s", text)
 	}
 	m.doubt(opened)
-	src := load.InfluxDB(opened)
+	src := influxfiles.New(opened)
 	for _, name := range src.LeftOut(&m.opt.Filter) {
 		m.note("database %s is left out, because the server keeps it about itself: -db %s imports it", name, name)
 	}
+	amounts, err := src.Survey(ctx, &m.opt.Filter)
+	if err != nil {
+		return err
+	}
 	if m.dry {
-		return m.survey(src, unpacked(opened.Shards()))
+		return m.survey(&src.All, amounts, unpacked(opened.Shards()))
 	}
-	var failed io.Writer
-	if m.failed != "" {
-		refused, rerr := transfer.OpenRefused(m.failed, true)
-		if rerr != nil {
-			return rerr
-		}
-		defer func() { err = errors.Join(err, refused.Close()) }()
-		failed = refused
+	shards := 0
+	for _, a := range amounts {
+		m.expected, shards = m.expected+a.Values, shards+a.Shards
 	}
-	m.refusals = load.NewRefusals(failed)
-	m.opt.Refusals = m.refusals
-	m.opt.Note = func(text string) { m.note("%s", text) }
 	m.opt.Damaged = func() bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return len(m.damaged) > 0
 	}
-	m.begin = time.Now()
-	m.opt.Progress = func(x load.Progress) {
-		m.p.show("%s%d of %d shards", pace(min(x.Values, x.Expected), x.Expected, x.Values, time.Since(m.begin)), x.Done, x.Shards)
+	m.opt.Progress = func(s mover.Stats) {
+		m.p.show("%s%d of about %d shards", pace(min(s.Values+s.Passed, m.expected), m.expected, s.Values, time.Since(m.begin)), s.Parts+s.Earlier, shards)
 	}
-	var r *load.Result
+	var s *mover.Stats
 	if m.data != "" {
-		r, err = m.intoDirectory(ctx, src)
+		s, err = m.intoDirectory(ctx, src)
 	} else {
-		r, err = m.intoServer(ctx, src)
+		s, err = m.intoServer(ctx, src)
 	}
-	m.p.clear()
 	if err != nil {
 		return err
 	}
-	return m.report(r)
+	return m.report(s)
 }
 
 // intoDirectory loads into a data directory.
-func (m *influxImport) intoDirectory(ctx context.Context, src *load.Source) (_ *load.Result, err error) {
+func (m *influxImport) intoDirectory(ctx context.Context, src mover.Source) (_ *mover.Stats, err error) {
 	to, err := absolute(m.data)
 	if err != nil {
 		return nil, err
@@ -262,43 +246,26 @@ func (m *influxImport) intoDirectory(ctx context.Context, src *load.Source) (_ *
 	if m.journal == "" {
 		m.journal = filepath.Join(m.data, "import.journal")
 	}
-	return m.journaled(to, func() (*load.Result, error) { return load.Into(ctx, src, st, m.opt) })
+	m.opt.Workers = shardsAtOnce
+	return m.move.run(ctx, m.what(to), src, files.New(st))
 }
 
-// intoServer loads into a running server.
-func (m *influxImport) intoServer(ctx context.Context, src *load.Source) (*load.Result, error) {
+// intoServer sends to a running server.
+func (m *influxImport) intoServer(ctx context.Context, src mover.Source) (*mover.Stats, error) {
 	withScheme(&m.client)
 	if err := m.client.Ping(ctx); err != nil {
 		return nil, err
 	}
-	return m.journaled(m.client.URL, func() (*load.Result, error) { return load.Send(ctx, src, &m.client, m.opt) })
+	return m.move.run(ctx, m.what(m.client.URL), src, sinkserver.New(&m.client, transfer.ImportOptions{}))
 }
 
-// journaled runs a load with the journal, which is removed when all is done.
-func (m *influxImport) journaled(to string, run func() (*load.Result, error)) (*load.Result, error) {
-	if m.journal == "" {
-		return run()
-	}
+// what names the import for the journal.
+func (m *influxImport) what(to string) string {
 	what := fmt.Sprintf("from %s to %s", m.from, to)
-	if p := m.opt.Filter.Params().Encode(); p != (&transfer.Filter{}).Params().Encode() || m.opt.NewDatabase != "" {
+	if p := m.opt.Filter.Params().Encode(); p != (&exchange.Filter{}).Params().Encode() || m.opt.NewDatabase != "" {
 		what += fmt.Sprintf(" of %s as %q", p, m.opt.NewDatabase)
 	}
-	j, err := journal.Open(m.journal, what)
-	if err != nil {
-		return nil, err
-	}
-	m.opt.Journal = j
-	r, err := run()
-	if errors.Is(err, load.ErrLost) {
-		return r, errors.Join(fmt.Errorf("%w; the same command begins again", err), j.Remove())
-	}
-	if err != nil && j.Len() == 0 {
-		return r, errors.Join(err, j.Remove())
-	}
-	if err != nil {
-		return r, errors.Join(fmt.Errorf("%w; repeat the same command to continue after the finished shards", err), j.Close())
-	}
-	return r, j.Remove()
+	return what
 }
 
 // unpacked returns the space that the largest shards need that are unpacked at a time.
@@ -308,18 +275,14 @@ func unpacked(shards []*tsm1.Shard) (bytes int64) {
 		sizes = append(sizes, sh.Unpacked)
 	}
 	slices.Sort(sizes)
-	for _, n := range sizes[max(len(sizes)-load.DefaultWorkers, 0):] {
+	for _, n := range sizes[max(len(sizes)-shardsAtOnce, 0):] {
 		bytes += n
 	}
 	return bytes
 }
 
 // survey prints what the source has. Compressed shards take temporary space meanwhile.
-func (m *influxImport) survey(src *load.Source, temporary int64) error {
-	amounts, err := src.Survey(&m.opt.Filter)
-	if err != nil {
-		return err
-	}
+func (m *influxImport) survey(c *mover.Catalog, amounts []mover.Amount, temporary int64) error {
 	t := tabwriter.NewWriter(m.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "policy\tshards\tfrom\tto\tfiles\tvalues, about")
 	var bytes, values int64
@@ -336,7 +299,7 @@ func (m *influxImport) survey(src *load.Source, temporary int64) error {
 		return err
 	}
 	queries, subscriptions := 0, 0
-	for _, d := range src.Databases {
+	for _, d := range c.Databases {
 		queries += len(d.ContinuousQueries)
 		for _, rp := range d.RetentionPolicies {
 			subscriptions += len(rp.Subscriptions)
@@ -347,8 +310,8 @@ func (m *influxImport) survey(src *load.Source, temporary int64) error {
 	if m.source.Wanted != nil {
 		of = "values, those of other measurements included"
 	}
-	_, err = fmt.Fprintf(m.stdout, "%d users, %d continuous queries, %d subscriptions\n%d shards with about %d %s: %s with -data, %s with -host, on two cores; about %s of disk\n",
-		len(src.Users), queries, subscriptions, shards, values, of, took(filesPerSecond), took(linesPerSecond), mib(bytes))
+	_, err := fmt.Fprintf(m.stdout, "%d users, %d continuous queries, %d subscriptions\n%d shards with about %d %s: %s with -data, %s with -host, on two cores; about %s of disk\n",
+		len(c.Users), queries, subscriptions, shards, values, of, took(filesPerSecond), took(linesPerSecond), mib(bytes))
 	if temporary > 0 {
 		fmt.Fprintf(m.stdout, "compressed shards are unpacked in %s, up to about %s at a time\n", cmp.Or(m.source.TempDir, os.TempDir()), mib(temporary))
 	}
@@ -373,78 +336,48 @@ func (m *influxImport) dataOrHere() string {
 func day(t int64) string { return time.Unix(0, t).UTC().Format(time.DateOnly) }
 
 // report prints the outcome.
-func (m *influxImport) report(r *load.Result) error {
+func (m *influxImport) report(s *mover.Stats) error {
 	took := time.Since(m.begin)
 	if m.data != "" {
-		fmt.Fprintf(m.stdout, "%d databases, %d retention policies, ", r.Databases, r.Policies)
+		fmt.Fprintf(m.stdout, "%d databases, %d retention policies, ", s.Databases, s.Policies)
 	}
-	fmt.Fprintf(m.stdout, "%d users, %d continuous queries, %d subscriptions made\n", r.Defined.Users, r.Defined.Queries, r.Defined.Subscriptions)
+	fmt.Fprintf(m.stdout, "%d users, %d continuous queries, %d subscriptions made\n", s.Defined.Users, s.Defined.Queries, s.Defined.Subscriptions)
 	fmt.Fprintf(m.stdout, "%d values of %d shards loaded in %s, %.1f million a second\n",
-		r.Values, r.Shards, took.Round(10*time.Millisecond), float64(r.Values)/max(took.Seconds(), 1e-3)/1e6)
+		s.Values, s.Parts, took.Round(10*time.Millisecond), float64(s.Values)/max(took.Seconds(), 1e-3)/1e6)
 	for _, x := range []struct {
 		n    int
 		text string
 	}{
-		{r.Written, "of these shards had points, and got theirs by writes"},
-		{r.Earlier, "shards were finished by an earlier import, which has compared them"},
-		{r.Expired, "shards are left out: they are older than their retention policies keep points"},
+		{s.Joined, "of these shards had points, and got theirs by writes"},
+		{s.Earlier, "shards were finished by an earlier import, which has compared them"},
+		{s.Expired, "shards are left out: they are older than their retention policies keep points"},
 	} {
 		if x.n > 0 {
 			fmt.Fprintf(m.stdout, "%d %s\n", x.n, x.text)
 		}
 	}
-	if err := printLoaded(m.stdout, r); err != nil {
+	if err := m.compared(s, longTable, "measurements", "InfluxDB", "tsdbd"); err != nil {
 		return err
 	}
-	reasons, _ := m.refusals.Reasons()
-	for _, reason := range reasons {
-		m.note("refused, %d values: %s", reason.Values, reason.Text)
-	}
-	for _, reason := range r.EarlierRefused.Reasons {
-		m.note("refused before the import was broken off: %s", reason)
-	}
 	wrong := m.wrong
-	if n := r.Refused + r.EarlierRefused.Count; n > 0 {
+	if n := s.Refused + s.EarlierRefused.Count; n > 0 {
 		text := fmt.Sprintf("%d values were refused", n)
-		if r.EarlierRefused.Count > 0 {
-			text += fmt.Sprintf(", %d of them before the import was broken off", r.EarlierRefused.Count)
+		if s.EarlierRefused.Count > 0 {
+			text += fmt.Sprintf(", %d of them before the import was broken off", s.EarlierRefused.Count)
 		}
 		wrong = append(wrong, text)
 	}
 	if n := len(m.damaged); n > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d places of the source are damaged", n))
 	}
-	if r.EarlierFlaws {
+	if s.EarlierFlaws {
 		wrong = append(wrong, "the import that was broken off had damaged or missing values, as it said")
 	}
-	if n := len(r.Missing()); n > 0 {
+	if n := len(s.Missing()); n > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d numbers of tsdbd are not those of InfluxDB", n))
 	}
 	if len(wrong) > 0 {
 		return errors.New(strings.Join(wrong, ", "))
 	}
 	return nil
-}
-
-// longTable is how many measurements the table of an import names if all are equal.
-const longTable = 100
-
-// printLoaded prints what both sides have. Of very many measurements it names those that
-// differ.
-func printLoaded(w io.Writer, r *load.Result) error {
-	source, target := r.Source, r.Target
-	if len(source) > longTable {
-		source, target = compare.Totals{}, compare.Totals{}
-		for _, d := range compare.Differences(r.Source, r.Target) {
-			for from, to := range map[*compare.Totals]compare.Totals{&r.Source: source, &r.Target: target} {
-				if m := (*from)[d.Name]; m != nil {
-					to[d.Name] = m
-				}
-			}
-		}
-		if _, err := fmt.Fprintf(w, "%d measurements with %d values are equal in InfluxDB and tsdbd\n", len(r.Source)-len(source), r.Source.Values()-source.Values()); err != nil || len(source) == 0 {
-			return err
-		}
-	}
-	return compare.Table(w, "InfluxDB", "tsdbd", source, target)
 }

@@ -306,7 +306,7 @@ func TestImportInfluxBad(t *testing.T) {
 		{[]string{"-data", data, "-rp", "long", influxFiles}, "only together with its database"},
 		{[]string{"-data", data, "-measurement", "/(/", influxFiles}, "missing closing )"},
 		{[]string{"-data", data, "-shard", "77", influxFiles}, "the source has no shard 77"},
-		{[]string{"-data", foreign, influxFiles}, "holds no data of tsdbd"},
+		{[]string{"-data", foreign, influxFiles}, "is not a tsdbd data directory"},
 		{[]string{"-data", influxFiles, influxFiles}, "InfluxDB"},
 		{[]string{"-data", data, "-journal", journal, influxFiles}, "journal"},
 		{[]string{"-host", "http://127.0.0.1:1", influxFiles}, "refused"},

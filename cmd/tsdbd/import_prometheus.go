@@ -13,47 +13,48 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"tsdbd/exchange"
 	"tsdbd/model"
 	"tsdbd/prom/block"
 	"tsdbd/transfer"
 	"tsdbd/transfer/compare"
+	"tsdbd/transfer/mover"
 	"tsdbd/transfer/prometheus"
+	sinkserver "tsdbd/transfer/sink/server"
 )
 
 // prometheusImport is an import of the past of Prometheus.
 type prometheusImport struct {
-	client, from transfer.Client
-	opt          prometheus.Options
-	match        []string
-	failed       string
-	dry          bool
+	move
+	from    exchange.Client
+	past    prometheus.Options
+	match   []string
+	workers int
 }
 
 func importPrometheusCommand() *cli.Command {
-	m := &prometheusImport{opt: prometheus.Options{Range: model.AllTime}}
+	m := &prometheusImport{past: prometheus.Options{Range: model.AllTime}}
 	return &cli.Command{
 		Name:        "prometheus",
 		Usage:       "send the past of Prometheus to a running server",
 		UsageText:   "tsdbd import prometheus [flags] DIR\ntsdbd import prometheus [flags] -start TIME URL",
 		Description: importPrometheusDescription,
-		Flags: slices.Concat(clientFlags(&m.client, defaultHost), []cli.Flag{
-			&cli.StringFlag{Name: "db", Destination: &m.opt.Database, Value: "prometheus", Usage: "into the database `NAME`, which is made if it is not there"},
-			&cli.StringFlag{Name: "rp", Destination: &m.opt.RetentionPolicy, Usage: "into its retention policy `NAME`"},
+		Flags: slices.Concat(m.flags("note finished parts in `FILE`, and skip those that it has"), []cli.Flag{
+			&cli.StringFlag{Name: "db", Destination: &m.past.Database, Value: "prometheus", Usage: "into the database `NAME`, which is made if it is not there"},
+			&cli.StringFlag{Name: "rp", Destination: &m.past.RetentionPolicy, Usage: "into its retention policy `NAME`"},
 			&cli.StringSliceFlag{Name: "match", Destination: &m.match, Usage: "only series that a `SELECTOR` of PromQL chooses; may be given several times"},
-			&cli.GenericFlag{Name: "start", Value: timeFlag{&m.opt.Range.Min}, Usage: "only from `TIME` on: RFC 3339, a date, or nanoseconds"},
-			&cli.GenericFlag{Name: "end", Value: timeFlag{&m.opt.Range.Max}, Usage: "only up to `TIME`, which is included"},
-			&cli.StringFlag{Name: "journal", Destination: &m.opt.Journal, Usage: "note finished parts in `FILE`, and skip those that it has"},
-			&cli.IntFlag{Name: "workers", Destination: &m.opt.Import.Workers, Value: 2, Usage: "send `N` requests at a time"},
-			&cli.StringFlag{Name: "failed", Destination: &m.failed, Usage: "write the points that the server refused to `FILE`"},
+			&cli.GenericFlag{Name: "start", Value: timeFlag{&m.past.Range.Min}, Usage: "only from `TIME` on: RFC 3339, a date, or nanoseconds"},
+			&cli.GenericFlag{Name: "end", Value: timeFlag{&m.past.Range.Max}, Usage: "only up to `TIME`, which is included"},
+			&cli.IntFlag{Name: "workers", Destination: &m.workers, Value: 2, Usage: "send `N` requests at a time"},
 			&cli.StringFlag{Name: "from-user", Destination: &m.from.Username, Usage: "log in to the Prometheus of the URL as `NAME`"},
 			&cli.StringFlag{Name: "from-password", Destination: &m.from.Password, Sources: cli.EnvVars("TSDBD_FROM_PASSWORD"), Usage: "with this `PASSWORD`; the variable shows in no list of processes"},
-			&cli.BoolFlag{Name: "dry-run", Destination: &m.dry, Usage: "list the blocks of a directory, and send nothing"},
 		}),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
 			if len(rest) != 1 {
 				return usageError(c, "import prometheus takes one directory or URL")
 			}
-			return m.run(ctx, c, rest[0], stdout, stderr)
+			m.start(stdout, stderr)
+			return m.run(ctx, c, rest[0])
 		}),
 	}
 }
@@ -72,13 +73,13 @@ Examples:
   tsdbd import prometheus -db metrics -start 2026-01-01 -match '{job="node"}' /var/lib/prometheus`
 
 // run imports from a directory or a URL.
-func (m *prometheusImport) run(ctx context.Context, c *cli.Command, place string, stdout, stderr io.Writer) (err error) {
+func (m *prometheusImport) run(ctx context.Context, c *cli.Command, place string) (err error) {
 	for _, text := range m.match {
 		s, err := block.ParseSelector(text)
 		if err != nil {
 			return usageError(c, "-match %s: %v", text, err)
 		}
-		m.opt.Match = append(m.opt.Match, s)
+		m.past.Match = append(m.past.Match, s)
 	}
 	var blocks *block.Directory
 	if strings.Contains(place, "://") {
@@ -86,66 +87,79 @@ func (m *prometheusImport) run(ctx context.Context, c *cli.Command, place string
 		switch {
 		case m.dry:
 			return usageError(c, "-dry-run is for a directory")
-		case m.opt.Range.Min == model.MinTime:
+		case m.past.Range.Min == model.MinTime:
 			return usageError(c, "-start says where the past of %s begins", m.from.URL)
 		}
-		m.opt.Range.Max = min(m.opt.Range.Max, time.Now().UnixNano())
-	} else if blocks, err = findBlocks(place, m.opt.Range, stderr); err != nil {
+		m.past.Range.Max = min(m.past.Range.Max, time.Now().UnixNano())
+	} else if blocks, err = findBlocks(place, m.past.Range, m.stderr); err != nil {
 		return err
 	} else if m.dry {
-		return listBlocks(stdout, blocks)
+		return listBlocks(m.stdout, blocks)
 	}
 	withScheme(&m.client)
 	if err := m.client.Ping(ctx); err != nil {
 		return err
 	}
-	if m.failed != "" {
-		refused, rerr := transfer.OpenRefused(m.failed, true)
-		if rerr != nil {
-			return rerr
+	if m.past.RetentionPolicy == "" {
+		if m.past.RetentionPolicy, err = sinkserver.DefaultPolicy(ctx, &m.client, m.past.Database); err != nil {
+			return err
 		}
-		defer func() { err = errors.Join(err, refused.Close()) }()
-		m.opt.Import.Failed = refused
+	} else if err := m.client.Query(ctx, "CREATE DATABASE "+exchange.QuoteIdent(m.past.Database)); err != nil {
+		return fmt.Errorf("create database: %w", err)
 	}
-	p, begin := newProgress(stderr), time.Now()
-	total := int64(0) // not known of a server
+	m.past.Note, m.opt.Filter.Range = m.opt.Note, m.past.Range
+	var from interface {
+		mover.Source
+		Lost() prometheus.Lost
+	}
+	source := "Prometheus at " + m.from.URL
 	if blocks != nil {
-		total = samplesOf(blocks)
-	}
-	m.opt.Note = func(text string) {
-		p.clear()
-		fmt.Fprintln(stderr, printable(text))
-	}
-	m.opt.Progress = func(r prometheus.Result) {
-		p.show("%s%d samples written, %d refused", pace(r.Samples, total, r.Stats.Written, time.Since(begin)), r.Stats.Written, r.Refused+r.Stats.Failed)
-	}
-	var result prometheus.Result
-	if blocks != nil {
-		result, err = prometheus.Blocks(ctx, &m.client, blocks, m.opt)
+		from, source, m.expected = prometheus.NewBlocks(blocks, m.past), "blocks of "+blocks.Path, samplesOf(blocks)
 	} else {
-		result, err = prometheus.Server(ctx, &m.client, &m.from, m.opt)
+		from = prometheus.NewServer(&m.from, m.past)
 	}
-	p.clear()
-	for _, e := range result.Stats.Errors {
-		fmt.Fprintln(stderr, printable(e))
+	var match []string
+	for _, s := range m.past.Match {
+		match = append(match, s.String())
 	}
+	what := fmt.Sprintf("%s to %s, %s.%s, from %d to %d, %s", source, m.client.URL, m.past.Database, m.past.RetentionPolicy, m.past.Range.Min, m.past.Range.Max, strings.Join(match, " or "))
+	m.opt.Progress = func(s mover.Stats) {
+		m.p.show("%s%d samples written, %d refused", pace(s.Rows, m.expected, s.Written, time.Since(m.begin)), s.Written, s.Refused+s.EarlierRefused.Count+from.Lost().Refused)
+	}
+	s, err := m.move.run(ctx, what, from, sinkserver.New(&m.client, transfer.ImportOptions{Workers: m.workers}))
 	if err != nil {
-		if m.opt.Journal != "" {
-			err = fmt.Errorf("%w; repeat the same command to continue after the finished parts", err)
+		return err
+	}
+	lost := from.Lost()
+	refused := s.Refused + s.EarlierRefused.Count + lost.Refused
+	if _, err := fmt.Fprintf(m.stdout, "%d samples read, %d written, %d refused, %d written before\n", s.Rows, s.Written, refused, s.Known); err != nil {
+		return err
+	}
+	if err := m.compared(s, 0, "metrics", "source", "server"); err != nil {
+		return err
+	}
+	if len(compare.Differences(s.Source, s.Target)) > 0 {
+		fmt.Fprintln(m.stdout, "Blocks that overlap have samples twice, and the server may have had samples before.")
+	}
+	if refused > 0 || lost.Damaged > 0 || lost.Blocks > 0 {
+		err = fmt.Errorf("%d samples were refused, %d chunks are damaged, and %d blocks are left out", refused, lost.Damaged, lost.Blocks)
+	}
+	return errors.Join(err, fewer(s))
+}
+
+// fewer returns an error if the server has fewer values of a metric than were read: what an
+// earlier run has lost shows here only.
+func fewer(s *mover.Stats) error {
+	n := 0
+	for name, m := range s.Source {
+		if now := s.Target[name]; m.Values() > 0 && (now == nil || now.Values() < m.Values()) {
+			n++
 		}
-		return err
 	}
-	if _, err := fmt.Fprintf(stdout, "%d samples read, %d written, %d refused, %d written before\n", result.Samples, result.Stats.Written, result.Refused+result.Stats.Failed, result.Known); err != nil {
-		return err
+	if n > 0 {
+		return fmt.Errorf("the server has fewer values of %d metrics than were read", n)
 	}
-	there, err := result.Compare(ctx, &m.client, m.opt.Range)
-	if err != nil {
-		return fmt.Errorf("compare with the server: %w", err)
-	}
-	if err := printCompared(stdout, &result, there); err != nil {
-		return err
-	}
-	return errors.Join(result.Incomplete(), result.Fewer(there))
+	return nil
 }
 
 // findBlocks returns the blocks of a directory with samples within times.
@@ -166,28 +180,6 @@ func findBlocks(dir string, times model.TimeRange, stderr io.Writer) (*block.Dir
 		return nil, errors.New("no block has samples between -start and -end")
 	}
 	return blocks, nil
-}
-
-// printCompared prints which metrics differ. A list of all of them would be long.
-func printCompared(w io.Writer, r *prometheus.Result, there compare.Totals) error {
-	differ := compare.Totals{}
-	for _, d := range compare.Differences(r.Totals, there) {
-		differ[d.Name] = r.Totals[d.Name]
-	}
-	if _, err := fmt.Fprintf(w, "%d metrics with %d values are equal at the source and at the server\n", len(r.Totals)-len(differ), r.Totals.Values()-differ.Values()); err != nil {
-		return err
-	}
-	if len(differ) == 0 {
-		return nil
-	}
-	now := compare.Totals{}
-	for name := range differ {
-		if m := there[name]; m != nil {
-			now[name] = m
-		}
-	}
-	fmt.Fprintln(w, "These differ. Blocks that overlap have samples twice, and the server may have had samples before.")
-	return compare.Table(w, "source", "server", differ, now)
 }
 
 // listBlocks prints what a directory has.

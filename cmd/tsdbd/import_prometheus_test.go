@@ -19,7 +19,7 @@ func TestImportPrometheus(t *testing.T) {
 	}
 	for range 2 {
 		out = must(t, "import", "prometheus", "-host", s.URL, dir)
-		if out != "8 samples read, 8 written, 0 refused, 0 written before\n2 metrics with 7 values are equal at the source and at the server\n" {
+		if out != "8 samples read, 8 written, 0 refused, 0 written before\n2 metrics with 7 values are equal in source and server\n" {
 			t.Errorf("import says\n%s", out)
 		}
 	}
@@ -31,7 +31,7 @@ func TestImportPrometheus(t *testing.T) {
 	// tsdbd answers remote read as Prometheus does, over more than one day.
 	s.Query("", "CREATE DATABASE copy")
 	out = must(t, "import", "prometheus", "-host", s.URL, "-db", "copy", "-start", "2026-01-05", "-end", "2026-01-07", s.URL+"/prometheus/prometheus")
-	if out != "8 samples read, 8 written, 0 refused, 0 written before\n2 metrics with 7 values are equal at the source and at the server\n" {
+	if out != "8 samples read, 8 written, 0 refused, 0 written before\n2 metrics with 7 values are equal in source and server\n" {
 		t.Errorf("import from a server says\n%s", out)
 	}
 	out = must(t, "import", "prometheus", "-host", s.URL, "-db", "part", "-start", "2026-01-05", "-match", `up{instance="a:9100"}`, s.URL+"/prometheus/prometheus")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -12,10 +11,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"tsdbd/exchange"
 	"tsdbd/model"
 	"tsdbd/transfer"
 	"tsdbd/transfer/compare"
-	"tsdbd/transfer/journal"
 	"tsdbd/transfer/pull"
 
 	"github.com/urfave/cli/v3"
@@ -23,13 +22,11 @@ import (
 
 // serverImport is an import from a running server.
 type serverImport struct {
-	from    transfer.Client
-	opt     pull.Options
-	follow  bool
-	idle    time.Duration
-	journal string
-	dryRun  bool
-	failed  string
+	*move
+	from   exchange.Client
+	opt    pull.Options
+	follow bool
+	idle   time.Duration
 }
 
 // flags are the flags that only an import from a server has.
@@ -45,8 +42,6 @@ func (s *serverImport) flags() []cli.Flag {
 		&cli.DurationFlag{Name: "slice", Destination: &s.opt.Slice, Usage: "from a server: ask for at most `DURATION` at once; the default goes by what the server can"},
 		&cli.BoolFlag{Name: "follow", Destination: &s.follow, Usage: "from a server: continue with new rows until the writers have moved"},
 		&cli.DurationFlag{Name: "idle", Destination: &s.idle, Value: 5 * time.Minute, Usage: "the writers have moved when there was nothing new for `DURATION`; 0: follow until Ctrl-C"},
-		&cli.StringFlag{Name: "journal", Destination: &s.journal, Usage: "from a server: note in `FILE` what is done; the same command then continues where it stopped"},
-		&cli.BoolFlag{Name: "dry-run", Destination: &s.dryRun, Usage: "from a server: only list what there is, and how long it would take"},
 	}
 }
 
@@ -54,13 +49,14 @@ func (s *serverImport) flags() []cli.Flag {
 const maxSkew = 10 * time.Second
 
 // run imports from s.from to the server of a client.
-func (s *serverImport) run(ctx context.Context, c *cli.Command, to *transfer.Client, stdout, stderr io.Writer) (err error) {
+func (s *serverImport) run(ctx context.Context, c *cli.Command) (err error) {
+	to := &s.client
 	for _, name := range []string{"precision", "ordered", "format", "columns", "time-format", "timezone", "separator", "decimal-comma"} {
 		if c.IsSet(name) {
 			return usageError(c, "-%s is for files, not for -from", name)
 		}
 	}
-	if s.follow && s.dryRun {
+	if s.follow && s.dry {
 		return usageError(c, "-follow and -dry-run exclude each other")
 	}
 	if err := s.splitLogin(); err != nil {
@@ -80,49 +76,33 @@ func (s *serverImport) run(ctx context.Context, c *cli.Command, to *transfer.Cli
 	if err != nil {
 		return &oldServerError{err}
 	}
-	p := newProgress(stderr)
-	s.opt.Report = func(text string) {
-		p.clear()
-		fmt.Fprintln(stderr, printable(text))
-	}
+	s.opt.Report = func(text string) { s.note("%s", text) }
 	s.opt.Report(fmt.Sprintf("%s at %s: %d databases", source.Product, s.from.URL, len(catalog.Data.Databases)))
 	if skew := source.Skew(); skew.Abs() > maxSkew {
 		s.opt.Report(fmt.Sprintf("the clock of %s differs from the one here by %s; times go by the clock there", s.from.URL, skew))
 	}
-	began := time.Now()
 	s.opt.Progress = func(st pull.Stats) {
 		written := st.Written + st.Underway
 		if !st.UpTo.IsZero() {
-			p.show("following, %s behind  %d points written, %d refused", (time.Since(st.UpTo) + source.Skew()).Round(time.Second), written, st.Failed)
+			s.p.show("following, %s behind  %d points written, %d refused", (time.Since(st.UpTo) + source.Skew()).Round(time.Second), written, st.Failed)
 			return
 		}
-		p.show("%s%d points written, %d refused", pace(st.Done, st.Total, written, time.Since(began)), written, st.Failed)
+		s.p.show("%s%d points written, %d refused", pace(st.Done, st.Total, written, time.Since(s.begin)), written, st.Failed)
 	}
-	if s.dryRun {
-		return s.survey(ctx, pull.New(source, to, s.opt), catalog, p, stdout)
+	if s.dry {
+		return s.survey(ctx, pull.New(source, to, s.opt), catalog)
 	}
-	resumed := false
-	if s.journal != "" {
-		if s.opt.Journal, err = journal.Open(s.journal, s.from.URL+" to "+to.URL); err != nil {
-			return err
-		}
-		resumed = s.opt.Journal.Len() > 0
-	}
-	// What was refused before the import was killed stays.
-	if s.opt.Refused, err = transfer.OpenRefused(s.failed, resumed); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.opt.Refused.Close()) }()
-	err = s.transfer(ctx, pull.New(source, to, s.opt), catalog, p, stdout, stderr)
-	p.clear()
 	var broken *brokenOff
-	if s.opt.Journal != nil && errors.As(err, &broken) {
-		return errors.Join(err, s.opt.Journal.Close())
-	}
-	if s.opt.Journal != nil {
-		err = errors.Join(err, s.opt.Journal.Remove())
-	}
-	return err
+	return s.kept(s.from.URL+" to "+to.URL, false, func() (err error) {
+		s.opt.Journal, s.opt.Refused = s.move.opt.Journal, s.move.opt.Failed
+		if s.opt.Refused == nil { // they are counted all the same
+			if s.opt.Refused, err = transfer.OpenRefused("", false); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.opt.Refused.Close()) }()
+		}
+		return s.transfer(ctx, pull.New(source, to, s.opt), catalog)
+	}, func(err error) bool { return errors.As(err, &broken) })
 }
 
 // splitLogin takes a login out of the URL, which is printed.
@@ -152,7 +132,7 @@ func (e *oldServerError) Unwrap() error { return e.err }
 
 // advice returns what can be done about the error, or "".
 func (e *oldServerError) advice() string {
-	var answer *transfer.WriteError
+	var answer *exchange.WriteError
 	var name *net.DNSError
 	switch {
 	case errors.As(e.err, &answer) && answer.Status == http.StatusUnauthorized:
@@ -173,7 +153,7 @@ func (b *brokenOff) Error() string { return b.err.Error() }
 func (b *brokenOff) Unwrap() error { return b.err }
 
 // transfer takes databases, rows, and definitions.
-func (s *serverImport) transfer(ctx context.Context, p *pull.Pull, catalog *pull.Catalog, show *progress, stdout, stderr io.Writer) error {
+func (s *serverImport) transfer(ctx context.Context, p *pull.Pull, catalog *pull.Catalog) error {
 	err := p.Create(ctx, catalog)
 	if err == nil {
 		err = p.Rows(ctx, catalog)
@@ -184,23 +164,23 @@ func (s *serverImport) transfer(ctx context.Context, p *pull.Pull, catalog *pull
 			err, ctx = nil, context.WithoutCancel(ctx) // Ctrl-C ends it in order
 		}
 	}
-	show.clear()
+	s.p.clear()
 	stats := p.Stats()
 	if err != nil {
 		hint := "The same command begins again; with -journal FILE it would continue where it stopped."
 		if s.opt.Journal != nil {
 			hint = "The same command continues where this one stopped."
 		}
-		fmt.Fprintf(stderr, "The import broke off after %d points. %s\n", stats.Lines+stats.Underway, hint)
+		fmt.Fprintf(s.stderr, "The import broke off after %d points. %s\n", stats.Lines+stats.Underway, hint)
 		return &brokenOff{err}
 	}
 	if stats.Skipped > 0 {
-		fmt.Fprintf(stderr, "%d slices were done before\n", stats.Skipped)
+		fmt.Fprintf(s.stderr, "%d slices were done before\n", stats.Skipped)
 	}
-	refused := importResult(stats.ImportStats, "points", stdout, stderr)
+	refused := importResult(stats.ImportStats, "points", s.stdout, s.stderr)
 	made, err := p.Define(ctx, catalog)
 	if err != nil {
-		fmt.Fprintln(stderr, printable("the continuous queries, downsamples and write limits were not made: "+err.Error()))
+		fmt.Fprintln(s.stderr, printable("the continuous queries, downsamples and write limits were not made: "+err.Error()))
 		for _, q := range catalog.Queries {
 			catalog.Statements = append(catalog.Statements, q.Query)
 		}
@@ -208,40 +188,40 @@ func (s *serverImport) transfer(ctx context.Context, p *pull.Pull, catalog *pull
 			catalog.Statements = append(catalog.Statements, t.Statement())
 		}
 		for _, db := range catalog.Data.Databases {
-			for _, l := range transfer.Limits(db, db.Name) {
+			for _, l := range exchange.Limits(db, db.Name) {
 				catalog.Statements = append(catalog.Statements, l.Statement())
 			}
 		}
 	} else {
 		if made.Queries > 0 {
-			fmt.Fprintf(stdout, "%d continuous queries made\n", made.Queries)
+			fmt.Fprintf(s.stdout, "%d continuous queries made\n", made.Queries)
 		}
 		if made.Downsamples > 0 {
-			fmt.Fprintf(stdout, "%d downsamples made\n", made.Downsamples)
+			fmt.Fprintf(s.stdout, "%d downsamples made\n", made.Downsamples)
 		}
 	}
 	for _, n := range catalog.Notes {
-		fmt.Fprintln(stderr, printable(n))
+		fmt.Fprintln(s.stderr, printable(n))
 	}
 	if len(catalog.Statements) > 0 {
-		fmt.Fprintln(stdout, "To be run by hand, with passwords of your choice:")
+		fmt.Fprintln(s.stdout, "To be run by hand, with passwords of your choice:")
 		for _, q := range catalog.Statements {
-			fmt.Fprintln(stdout, " ", printable(q))
+			fmt.Fprintln(s.stdout, " ", printable(q))
 		}
 	}
-	return errors.Join(refused, s.compare(ctx, p, catalog, show, stdout, stderr))
+	return errors.Join(refused, s.compare(ctx, p, catalog))
 }
 
 // compare prints what both servers have.
-func (s *serverImport) compare(ctx context.Context, p *pull.Pull, catalog *pull.Catalog, show *progress, stdout, stderr io.Writer) error {
-	stop := show.during("comparing both servers, %s")
+func (s *serverImport) compare(ctx context.Context, p *pull.Pull, catalog *pull.Catalog) error {
+	stop := s.p.during("comparing both servers, %s")
 	old, now, err := p.Compare(ctx, catalog)
 	stop()
 	if err != nil {
-		fmt.Fprintln(stderr, printable("the servers could not be compared: "+err.Error()))
+		fmt.Fprintln(s.stderr, printable("the servers could not be compared: "+err.Error()))
 		return nil
 	}
-	if err := compare.Table(stdout, "old", "new", old, now); err != nil {
+	if err := compare.Table(s.stdout, "old", "new", old, now); err != nil {
 		return err
 	}
 	differences := compare.Differences(old, now)
@@ -250,7 +230,7 @@ func (s *serverImport) compare(ctx context.Context, p *pull.Pull, catalog *pull.
 		differences = slices.DeleteFunc(differences, func(d compare.Difference) bool { return d.More })
 	}
 	if more := n - len(differences); more > 0 {
-		fmt.Fprintf(stdout, "%d of the differences are what the writers have written to the new server\n", more)
+		fmt.Fprintf(s.stdout, "%d of the differences are what the writers have written to the new server\n", more)
 	}
 	if n := len(differences); n > 0 {
 		return fmt.Errorf("%d differences between the servers", n)
@@ -259,13 +239,13 @@ func (s *serverImport) compare(ctx context.Context, p *pull.Pull, catalog *pull.
 }
 
 // survey prints what there is.
-func (s *serverImport) survey(ctx context.Context, p *pull.Pull, catalog *pull.Catalog, show *progress, stdout io.Writer) error {
+func (s *serverImport) survey(ctx context.Context, p *pull.Pull, catalog *pull.Catalog) error {
 	found, took, err := p.Survey(ctx, catalog)
-	show.clear()
+	s.p.clear()
 	if err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "measurement\tfields\tvalues")
 	var total int64
 	for _, f := range found {
@@ -275,6 +255,6 @@ func (s *serverImport) survey(ctx context.Context, p *pull.Pull, catalog *pull.C
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%d values; reading them takes about %s\n", total, took.Round(time.Second))
+	_, err = fmt.Fprintf(s.stdout, "%d values; reading them takes about %s\n", total, took.Round(time.Second))
 	return err
 }

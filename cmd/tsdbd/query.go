@@ -13,12 +13,12 @@ import (
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
 
+	"tsdbd/exchange"
 	"tsdbd/shell"
-	"tsdbd/transfer"
 )
 
 func queryCommand() *cli.Command {
-	s := shell.Session{Client: &transfer.Client{}, Settings: shell.Settings{ChunkSize: 10_000}}
+	s := shell.Session{Client: &exchange.Client{}, Settings: shell.Settings{ChunkSize: 10_000}}
 	out := ""
 	return &cli.Command{
 		Name:      "query",
@@ -32,13 +32,12 @@ Examples:
   tsdbd query -db demo                # a prompt
   tsdbd query -db demo 'SELECT mean(usage) FROM cpu WHERE time > now() - 1h GROUP BY host'
   tsdbd query -db demo -plot 'SELECT usage FROM cpu WHERE time > now() - 1h'
-  tsdbd query -db demo -format csv 'SELECT * FROM cpu' > cpu.csv
-  tsdbd query -db demo -format parquet -out cpu.parquet 'SELECT * FROM cpu GROUP BY *'`,
+  tsdbd query -db demo -format csv 'SELECT * FROM cpu' > cpu.csv`,
 		Flags: slices.Concat(clientFlags(s.Client, defaultHost), []cli.Flag{
 			&cli.StringFlag{Name: "db", Destination: &s.Database, Usage: "ask the database `NAME`"},
 			&cli.StringFlag{Name: "rp", Destination: &s.RetentionPolicy, Usage: "and its retention policy `NAME`"},
 			&cli.StringFlag{Name: "precision", Destination: &s.Precision, Value: "rfc3339", Usage: "write times as `rfc3339|ns|u|ms|s|m|h`"},
-			&cli.StringFlag{Name: "format", Destination: &s.Format, Value: "table", Usage: "write answers as `table|column|json|csv|line|parquet`"},
+			&cli.StringFlag{Name: "format", Destination: &s.Format, Value: "table", Usage: "write answers as `table|column|json|csv|line`"},
 			&cli.StringFlag{Name: "out", Destination: &out, Usage: "write answers to `FILE`, not to standard output"},
 			&cli.BoolFlag{Name: "pretty", Destination: &s.Pretty, Usage: "indent json"},
 			&cli.BoolFlag{Name: "read-only", Destination: &s.ReadOnly, Usage: "have the server refuse what changes something"},
@@ -50,20 +49,12 @@ Examples:
 				return usageError(c, "%v", err)
 			}
 			withScheme(s.Client)
-			if s.Format == "parquet" && len(statements) != 1 {
-				return usageError(c, "-format parquet takes one statement")
-			}
 			if out != "" {
 				file, failed := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 				if failed != nil {
 					return failed
 				}
-				defer func() {
-					err = errors.Join(err, file.Close())
-					if err != nil && s.Format == "parquet" {
-						err = errors.Join(err, os.Remove(out)) // no reader takes a part of it
-					}
-				}()
+				defer func() { err = errors.Join(err, file.Close()) }()
 				stdout = file
 			}
 			s.Out = stdout

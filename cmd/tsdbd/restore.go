@@ -13,12 +13,13 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
+	"tsdbd/exchange"
 	"tsdbd/internal/vfs"
 	"tsdbd/transfer"
 )
 
 func restoreCommand() *cli.Command {
-	var client transfer.Client
+	var client exchange.Client
 	var data string
 	var opt backup.RestoreOptions
 	return &cli.Command{
@@ -81,7 +82,7 @@ Examples:
 				return err
 			}
 			opt.Imported = func(s transfer.ImportStats) { p.show("%d points written, %d refused", s.Written, s.Failed) }
-			opt.Defined = func(d transfer.Defined) {
+			opt.Defined = func(d exchange.Defined) {
 				p.clear()
 				fmt.Fprintf(stdout, "%d users, %d continuous queries, %d downsamples, %d subscriptions made\n", d.Users, d.Queries, d.Downsamples, d.Subscriptions)
 			}

@@ -10,10 +10,10 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
+	"tsdbd/exchange"
 	"tsdbd/inspect"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
-	"tsdbd/transfer"
 )
 
 var (
@@ -22,7 +22,7 @@ var (
 )
 
 func verifyCommand() *cli.Command {
-	var client transfer.Client
+	var client exchange.Client
 	var asJSON bool
 	var repository string
 	return &cli.Command{

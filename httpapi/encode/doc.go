@@ -1,5 +1,5 @@
 // Package encode renders the results of a query: JSON as InfluxDB 1.x answers
-// it, CSV, MessagePack, Parquet, and line protocol.
+// it, CSV, MessagePack, and line protocol.
 //
 // Negotiate chooses a media type by the Accept header. New returns the Encoder
 // of a Format, which renders typed vectors straight into an Output. The Output

@@ -21,10 +21,7 @@ type Format struct {
 // FormatOf returns the format that a request asks for by its Accept headers and parameters.
 func FormatOf(accept []string, chunked, pretty bool) Format {
 	f := Format{Media: Negotiate(accept), Chunked: chunked, Pretty: pretty}
-	switch {
-	case f.Media == MediaParquet:
-		f.Chunked = false // one table, which is sent in parts anyway
-	case chunked && f.Media == MediaMsgpack:
+	if chunked && f.Media == MediaMsgpack {
 		// Its clients read one document, and python3-influxdb, which always asks
 		// for it, reads chunks as lines of JSON.
 		f.Media = MediaJSON
@@ -36,12 +33,12 @@ func (f Format) isCSV() bool { return f.Media == MediaCSV || f.Media == mediaTex
 
 // HasMessages reports whether the format has a place for messages of single statements.
 func (f Format) HasMessages() bool {
-	return !f.isCSV() && f.Media != MediaParquet && f.Media != MediaLine
+	return !f.isCSV() && f.Media != MediaLine
 }
 
 // ErrorMedia returns the media type of Error.
 func (f Format) ErrorMedia() string {
-	if f.Media == MediaParquet || f.Media == MediaLine {
+	if f.Media == MediaLine {
 		return MediaJSON
 	}
 	return f.Media
@@ -56,8 +53,6 @@ func New(out *Output, f Format) Encoder {
 		return newCSVEncoder(out, max(f.Unit, 1)) // InfluxDB has no texts
 	case f.Media == MediaMsgpack:
 		return newMsgpackEncoder(out, f.Unit)
-	case f.Media == MediaParquet:
-		return newParquetEncoder(out)
 	case f.Media == MediaLine:
 		return &lineEncoder{out: out}
 	}

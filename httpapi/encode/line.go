@@ -11,6 +11,16 @@ import (
 	"tsdbd/query/result"
 )
 
+// A StatementError is the error of a statement as that of the whole answer, in formats that
+// have no place for it.
+type StatementError struct{ Err error }
+
+// Error returns the error of the statement.
+func (e *StatementError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of the statement.
+func (e *StatementError) Unwrap() error { return e.Err }
+
 // errNoLine says that rows have no form in line protocol.
 var errNoLine = errors.New("line protocol needs rows with a measurement and a time")
 

@@ -37,3 +37,19 @@ func TestLineProtocol(t *testing.T) {
 		}
 	}
 }
+
+func TestFormatOf(t *testing.T) {
+	f := func(accept string, chunked bool, want Format) {
+		t.Helper()
+		if got := FormatOf([]string{accept}, chunked, false); got != want {
+			t.Errorf("%s: %+v", accept, got)
+		}
+	}
+	f(MediaLine, true, Format{Media: MediaLine, Chunked: true})
+	f("application/*", true, Format{Media: MediaJSON, Chunked: true})
+	f(MediaMsgpack, true, Format{Media: MediaJSON, Chunked: true})
+	f("application/line-protocol; q=0.9, text/csv; q=0.5", false, Format{Media: MediaLine})
+	if f := (Format{Media: MediaLine}); f.ErrorMedia() != MediaJSON || f.HasMessages() {
+		t.Error("the properties of line protocol")
+	}
+}

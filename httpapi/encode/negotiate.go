@@ -12,12 +12,11 @@ const (
 	MediaCSV     = "application/csv"
 	mediaTextCSV = "text/csv"
 	MediaMsgpack = "application/x-msgpack"
-	MediaParquet = "application/vnd.apache.parquet"
 	MediaLine    = "application/line-protocol"
 )
 
 // offers are the media types in the order in which a wildcard chooses them.
-var offers = []string{MediaJSON, MediaCSV, mediaTextCSV, MediaMsgpack, MediaParquet, MediaLine}
+var offers = []string{MediaJSON, MediaCSV, mediaTextCSV, MediaMsgpack, MediaLine}
 
 // Negotiate chooses the media type of an answer by the Accept headers: the
 // entry with the highest q that matches an offer, the first of equals, JSON if

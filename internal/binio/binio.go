@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"syscall"
 )
 
 // ErrCorrupt is the class of all damage found by a checksum or a bound.
@@ -19,6 +20,20 @@ var ErrCorrupt = errors.New("corrupt")
 // file may be sound.
 func Damaged(err error) bool {
 	return errors.Is(err, ErrCorrupt) || errors.Is(err, fs.ErrNotExist)
+}
+
+// DamageOf returns the damage that an error of reading a file means for who can write the
+// file again: it is corrupt or gone, or the disk cannot read it. Any other error gives nil.
+func DamageOf(path string, err error) error {
+	switch {
+	case errors.Is(err, ErrCorrupt):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		return Corruptf(path, -1, "the file is gone")
+	case errors.Is(err, syscall.EIO):
+		return Corruptf(path, -1, "%v", err)
+	}
+	return nil
 }
 
 // CorruptError says where damage was found. It is an ErrCorrupt.

@@ -60,6 +60,9 @@ func (b *Budget) SetLimit(n int64) { b.limit.Store(n) }
 // Used returns what all bodies hold, in bytes.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
+// Share returns n, or less if that is much of what all bodies may hold.
+func (b *Budget) Share(n int) int { return int(min(int64(n), b.limit.Load()/8)) }
+
 // Body is a body in memory.
 type Body struct {
 	bytes.Buffer
@@ -72,6 +75,18 @@ func (b *Budget) open() *Body {
 	body.Reset()
 	body.budget = b
 	return body
+}
+
+// Empty returns an empty body with room for n bytes, which are charged. The caller must
+// call Release.
+func (b *Budget) Empty(n int) (*Body, error) {
+	body := b.open()
+	if err := body.Charge(n); err != nil {
+		body.Release()
+		return nil, err
+	}
+	body.Grow(n)
+	return body, nil
 }
 
 // Charge takes n bytes of the budget until Release, for what the caller makes of the
@@ -226,12 +241,10 @@ func (b *Body) Unsnappy(limit int64) (*Body, error) {
 		n/64 > b.Len(): // a lie that would cost memory: an element of three bytes makes 64 at most
 		return nil, ErrSnappy
 	}
-	out := b.budget.open()
-	if err := out.Charge(n); err != nil {
-		out.Release()
+	out, err := b.budget.Empty(n)
+	if err != nil {
 		return nil, err
 	}
-	out.Grow(n)
 	plain, err := snappy.Decode(out.AvailableBuffer()[:n], b.Bytes())
 	if err != nil {
 		out.Release()

@@ -87,7 +87,7 @@ func (s *Sketch) raiseAll(list []uint32) {
 	}
 }
 
-// Merge adds the values of o, which it does not change but for the order of its
+// Merge adds the values of o, which it does not change except for the order of its
 // entries.
 func (s *Sketch) Merge(o *Sketch) {
 	o.settle()

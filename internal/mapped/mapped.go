@@ -82,7 +82,7 @@ func (m *File) Checked(offset, size int64) ([]byte, error) {
 	if err != nil {
 		var c *binio.CorruptError // takes memory
 		if errors.As(err, &c) {
-			m.damage.CompareAndSwap(nil, c)
+			m.Blame(c)
 		}
 	}
 	return b, err
@@ -101,7 +101,14 @@ func (m *File) checked(offset, size int64) (_ []byte, err error) {
 	return b, nil
 }
 
-// Damage returns the first damage that Checked has found, or nil.
+// Blame has the file remember damage, if it is of this file.
+func (m *File) Blame(c *binio.CorruptError) {
+	if c.Path == m.path {
+		m.damage.CompareAndSwap(nil, c)
+	}
+}
+
+// Damage returns the first damage that Checked or another reader has found, or nil.
 func (m *File) Damage() *binio.CorruptError { return m.damage.Load() }
 
 // Verified remembers which pieces of a file were found sound since it was opened.

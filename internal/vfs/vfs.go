@@ -116,6 +116,13 @@ func Link(fs FS, from, to string) error {
 	return err
 }
 
+// Uncache says that what of a file is only in the system's cache will not be needed soon.
+func Uncache(f File) {
+	if u, ok := f.(interface{ uncache() }); ok {
+		u.uncache()
+	}
+}
+
 // zeroStep is how much Zero writes at a time. The kernel caches a file in pieces as large
 // as the writes that filled it, and writes a piece as a whole (measured for package wal).
 const zeroStep = 16 << 10

@@ -6,6 +6,10 @@ import "math"
 // with it may be stored, see Batch.GiveTime.
 const NoTime = math.MinInt64
 
+// FromNow is the Batch.Untimed of rows whose times all count from that of the node which
+// stores them.
+const FromNow = math.MaxInt64
+
 // Row is one point of a Batch.
 type Row struct {
 	Series *Series
@@ -23,7 +27,7 @@ type Batch struct {
 	Values   []uint64
 	Strings  []byte
 	// Untimed is above 0 if rows may have NoTime: they get a time in whole units of so many
-	// nanoseconds.
+	// nanoseconds. It may be FromNow.
 	Untimed int64
 }
 
@@ -38,10 +42,13 @@ func (b *Batch) GiveTime(now int64) {
 	if b.Untimed == 0 {
 		return
 	}
-	now -= now % b.Untimed
+	whole := now - now%b.Untimed
 	for i := range b.Rows {
-		if b.Rows[i].Time == NoTime {
-			b.Rows[i].Time = now
+		switch r := &b.Rows[i]; {
+		case b.Untimed == FromNow:
+			r.Time += now
+		case r.Time == NoTime:
+			r.Time = whole
 		}
 	}
 	b.Untimed = 0

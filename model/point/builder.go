@@ -166,6 +166,7 @@ func (b *Builder) check(time int64) error {
 		return b.refused
 	case b.row.err != nil:
 		return b.row.err
+	case time == NoTime && b.batch.Untimed > 0:
 	case time < model.MinTime || time > model.MaxTime:
 		return errTimeOutside
 	}
@@ -184,7 +185,7 @@ func (b *Builder) check(time int64) error {
 			return fmt.Errorf("field %q of %q %s", f.Key, b.measurement, reason)
 		}
 		if slices.ContainsFunc(b.row.fields[:i], func(g column.Field) bool { return g.Key == f.Key }) {
-			return fmt.Errorf("field %q of %q stands twice", f.Key, b.measurement)
+			return fmt.Errorf("field %q of %q occurs twice", f.Key, b.measurement)
 		}
 	}
 	b.layout = b.table.Layout(b.measurement, b.row.fields)

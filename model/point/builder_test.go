@@ -109,7 +109,7 @@ func TestBuilderRefuses(t *testing.T) {
 		{"max key length exceeded: 80003 > 65535", long, tags("a", long), nil},
 		{"max key length exceeded: 80004 > 65535", long, nil, func(b *Builder) error { b.Float(long, 1); return b.Row(1) }},
 		{"point without fields", "m", nil, func(b *Builder) error { return b.Row(1) }},
-		{`field "v" of "m" stands twice`, "m", nil, func(b *Builder) error { b.Float("v", 1); b.Integer("v", 1); return b.Row(1) }},
+		{`field "v" of "m" occurs twice`, "m", nil, func(b *Builder) error { b.Float("v", 1); b.Integer("v", 1); return b.Row(1) }},
 		{`field "v\\" of "m" ends in a backslash`, "m", nil, func(b *Builder) error { b.Float("w", 1); b.Float(`v\`, 1); return b.Row(1) }},
 		{`field "\tv" of "m" begins with a tab or a zero byte`, "m", nil, func(b *Builder) error { b.String("\tv", "x"); return b.Row(1) }},
 		{"not a number", "m", nil, func(b *Builder) error { b.String("s", "x"); b.Float("v", math.NaN()); return b.Row(1) }},

@@ -24,6 +24,8 @@ type Loss struct {
 	// Older says that the files are an older copy: points that came since are missing, and
 	// what Deletes says.
 	Older bool
+	// LeftOut says that the file is in its place, and the view does without it.
+	LeftOut bool
 	// Accepted says that an administrator has accepted the loss for good.
 	Accepted bool
 }
@@ -40,6 +42,9 @@ func (l *Loss) String() string {
 	}
 	if l.Older {
 		return fmt.Sprintf("points are missing and deleted points and old names of series may be back %s: its files are an older copy, see %s.reason", where, l.Path)
+	}
+	if l.LeftOut {
+		return fmt.Sprintf("%s %s: damaged file %s is left out", what, where, l.Path)
 	}
 	if l.Gone {
 		return fmt.Sprintf("%s %s: files are gone, see %s.reason", what, where, l.Path)

@@ -14,10 +14,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/model"
 	"tsdbd/prom"
 	"tsdbd/prom/chunk"
-	"tsdbd/transfer/rows"
 )
 
 // Options say what a Reader yields and what it calls for samples that it leaves out.

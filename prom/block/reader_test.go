@@ -23,10 +23,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/model"
 	"tsdbd/prom"
 	"tsdbd/prom/block"
-	"tsdbd/transfer/rows"
 )
 
 // sample is a value or a histogram at a time in milliseconds.

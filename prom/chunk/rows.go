@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/prom"
-	"tsdbd/transfer/rows"
 )
 
 // Options say which samples become rows, and what is called for the others.

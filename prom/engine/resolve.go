@@ -3,6 +3,8 @@ package engine
 import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"tsdbd/prom/window"
 )
 
 // resolve replaces what depends on the times of the whole query by its value: durations
@@ -30,23 +32,10 @@ func (r *resolver) compute(expr parser.Expr) parser.Expr {
 
 func (r *resolver) resolve(expr *parser.Expr) {
 	switch e := (*expr).(type) {
-	case *parser.ParenExpr:
-		r.resolve(&e.Expr)
-	case *parser.UnaryExpr:
-		r.resolve(&e.Expr)
-	case *parser.BinaryExpr:
-		r.resolve(&e.LHS)
-		r.resolve(&e.RHS)
-	case *parser.AggregateExpr:
-		r.resolve(&e.Expr)
-		r.resolve(&e.Param)
 	case *parser.Call:
 		switch e.Func.Name {
 		case "start", "end", "range", "step":
 			*expr = r.compute(e)
-		}
-		for i := range e.Args {
-			r.resolve(&e.Args[i])
 		}
 	case *parser.MatrixSelector:
 		if e.RangeExpr != nil {
@@ -54,7 +43,6 @@ func (r *resolver) resolve(expr *parser.Expr) {
 			r.compute(at)
 			e.Range, e.RangeExpr = at.Range, nil
 		}
-		r.resolve(&e.VectorSelector)
 	case *parser.VectorSelector:
 		if e.OriginalOffsetExpr != nil {
 			at := &parser.VectorSelector{OriginalOffsetExpr: e.OriginalOffsetExpr}
@@ -70,8 +58,8 @@ func (r *resolver) resolve(expr *parser.Expr) {
 			e.RangeExpr, e.StepExpr, e.OriginalOffsetExpr = nil, nil, nil
 		}
 		r.at(&e.StartOrEnd, &e.Timestamp)
-		r.resolve(&e.Expr)
 	}
+	window.Operands(*expr, r.resolve)
 }
 
 // at replaces a modifier @ start() or @ end() by its time.

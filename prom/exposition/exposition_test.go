@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"tsdbd/model"
 	"tsdbd/model/point"
@@ -124,14 +123,13 @@ func TestCharge(t *testing.T) {
 }
 
 func TestParseOptions(t *testing.T) {
-	now := time.UnixMilli(99)
 	f := func(path, query, contentType, want string) {
 		t.Helper()
 		q, err := url.ParseQuery(query)
 		if err != nil {
 			t.Fatal(err)
 		}
-		opt, err := ParseOptions(path, q, contentType, now)
+		opt, err := ParseOptions(path, q, contentType)
 		got := fmt.Sprint(err)
 		if err == nil {
 			got = fmt.Sprintf("%d %t %s", opt.Now, opt.Seconds, opt.Extra)
@@ -140,11 +138,13 @@ func TestParseOptions(t *testing.T) {
 			t.Errorf("%s %s %s:\n got %s\nwant %s", path, query, contentType, got, want)
 		}
 	}
-	f("", "", "", "99 false []")
+	none := fmt.Sprint(int64(math.MinInt64))
+	f("", "timestamp="+none, "", fmt.Sprintf("timestamp must be milliseconds since 1970, not %q", none))
+	f("", "", "", none+" false []")
 	f("/", "timestamp=-5", "text/plain; version=0.0.4", "-5 false []")
-	f("/metrics", "", "application/openmetrics-text; version=1.0.0; charset=utf-8", "99 true []")
-	f("/metrics/job/a/host/b", "", "", "99 false [{job a} {host b}]")
-	f("/metrics/job@base64/YS9i/empty@base64/=", "", "", "99 false [{job a/b} {empty }]")
+	f("/metrics", "", "application/openmetrics-text; version=1.0.0; charset=utf-8", none+" true []")
+	f("/metrics/job/a/host/b", "", "", none+" false [{job a} {host b}]")
+	f("/metrics/job@base64/YS9i/empty@base64/=", "", "", none+" false [{job a/b} {empty }]")
 	const wrong = "the path must be metrics/job/JOB and more pairs of a label and its value"
 	f("/job/a", "", "", wrong)
 	f("/metrics/job", "", "", wrong)

@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"tsdbd/model"
+	"tsdbd/prom"
 )
 
 // Options say what a text does not.
 type Options struct {
-	Now     int64      // ms, the time of samples without one
+	Now     int64      // ms, the time of samples without one; it may be prom.NoTime
 	Seconds bool       // times are seconds, as in OpenMetrics, and not milliseconds
 	Extra   model.Tags // labels of all series, in place of those with the same name
 }
@@ -26,12 +27,12 @@ const mediaOpenMetrics = "application/openmetrics-text"
 
 // ParseOptions returns the options of a request: of its path behind the route, which is
 // empty or that of a Pushgateway, of its parameter timestamp, and of its Content-Type.
-func ParseOptions(path string, q url.Values, contentType string, now time.Time) (*Options, error) {
+func ParseOptions(path string, q url.Values, contentType string) (*Options, error) {
 	media, _, _ := mime.ParseMediaType(contentType)
-	opt := &Options{Now: now.UnixMilli(), Seconds: media == mediaOpenMetrics}
+	opt := &Options{Now: prom.NoTime, Seconds: media == mediaOpenMetrics}
 	if text := q.Get("timestamp"); text != "" {
 		ms, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
+		if err != nil || ms == prom.NoTime {
 			return nil, fmt.Errorf("timestamp must be milliseconds since 1970, not %q", text)
 		}
 		opt.Now = ms
@@ -77,7 +78,7 @@ func (o *Options) time(word []byte) (ms int64, err error) {
 		return o.Now, nil
 	}
 	if !o.Seconds {
-		if ms, err = strconv.ParseInt(string(word), 10, 64); err != nil {
+		if ms, err = strconv.ParseInt(string(word), 10, 64); err != nil || ms == prom.NoTime {
 			return 0, fmt.Errorf("%.50q is no time in milliseconds", word)
 		}
 		return ms, nil

@@ -19,11 +19,11 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/model"
 	"tsdbd/prom"
 	"tsdbd/prom/chunk"
 	"tsdbd/prom/proto"
-	"tsdbd/transfer/rows"
 )
 
 // value is a sample of a test series.

@@ -12,11 +12,11 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/model"
 	"tsdbd/prom"
 	"tsdbd/prom/chunk"
 	"tsdbd/prom/proto"
-	"tsdbd/transfer/rows"
 )
 
 // maxForeignFrame bounds a frame of another server, which has the chunks of one series:

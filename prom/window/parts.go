@@ -33,16 +33,6 @@ func (r *replacer) replace(expr *parser.Expr) {
 		return
 	}
 	switch e := (*expr).(type) {
-	case *parser.ParenExpr:
-		r.replace(&e.Expr)
-	case *parser.UnaryExpr:
-		r.replace(&e.Expr)
-	case *parser.BinaryExpr:
-		r.replace(&e.LHS)
-		r.replace(&e.RHS)
-	case *parser.AggregateExpr:
-		r.replace(&e.Expr)
-		r.replace(&e.Param)
 	case *parser.Call:
 		switch e.Func.Name {
 		case "absent", "info", "timestamp", "start_timestamp":
@@ -51,16 +41,41 @@ func (r *replacer) replace(expr *parser.Expr) {
 			r.absent(e)
 			return
 		}
-		for i := range e.Args {
-			r.replace(&e.Args[i])
-		}
+	case *parser.MatrixSelector:
+		return
 	case *parser.SubqueryExpr:
 		outer := r.query
-		if q, ok := outer.query(e); ok {
-			r.query = q
-			r.replace(&e.Expr)
+		q, ok := outer.query(e)
+		if !ok {
+			return
 		}
-		r.query = outer
+		r.query = q
+		defer func() { r.query = outer }()
+	}
+	Operands(*expr, r.replace)
+}
+
+// Operands calls visit for each expression that e is made of. visit may replace it.
+func Operands(e parser.Expr, visit func(*parser.Expr)) {
+	switch e := e.(type) {
+	case *parser.ParenExpr:
+		visit(&e.Expr)
+	case *parser.UnaryExpr:
+		visit(&e.Expr)
+	case *parser.BinaryExpr:
+		visit(&e.LHS)
+		visit(&e.RHS)
+	case *parser.AggregateExpr:
+		visit(&e.Expr)
+		visit(&e.Param)
+	case *parser.Call:
+		for i := range e.Args {
+			visit(&e.Args[i])
+		}
+	case *parser.MatrixSelector:
+		visit(&e.VectorSelector)
+	case *parser.SubqueryExpr:
+		visit(&e.Expr)
 	}
 }
 

@@ -6,9 +6,8 @@ import (
 	"sort"
 )
 
-// floats sorts as PromQL does: NaN comes first. Only sort.Sort on it gives equal
-// values that differ in bits, zeros of both signs, the order that PromQL gives
-// them.
+// floats sorts as PromQL does: NaN comes first. Use sort.Sort: only its
+// (unstable) order of +0 and -0 is that of Prometheus.
 type floats []float64
 
 func (f floats) Len() int           { return len(f) }

@@ -66,7 +66,7 @@ func TestParts(t *testing.T) {
 }
 
 // TestPartsAreBounded: the memory of a statement does not grow with the measurements that
-// a regular expression names, but for their names, if the client takes the answer as
+// a regular expression names, except for their names, if the client takes the answer as
 // it comes.
 func TestPartsAreBounded(t *testing.T) {
 	m := partsStore(t, 160)

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/query/expr"
@@ -24,7 +22,6 @@ const (
 	maxNames  = 4096 // compared with a name that does not exist
 	maxNear   = 8    // names that others are compared with
 	maxTexts  = 4
-	maxPlaces = 3 // named for a measurement that exists elsewhere
 )
 
 // errEnough ends the search for reasons when maxLooks look-ups were made.
@@ -33,10 +30,7 @@ var errEnough = errors.New("too many look-ups")
 // Asker finds reasons for one statement.
 type Asker struct {
 	Storage scan.Storage
-	Catalog *meta.Data
 	Now     time.Time
-	// MayName reports whether the user may read a database and know of it.
-	MayName func(database string) bool
 	// Keep accounts for bytes that are held.
 	Keep func(bytes int64) error
 
@@ -124,7 +118,7 @@ func (a *Asker) source(stmt *influxql.SelectStatement, cond expr.Condition, m *i
 		}
 		name = names[at]
 	}
-	k := &known{Asker: a, name: name, where: quoted(name), types: map[string][]model.FieldType{}, values: map[string]*values{}}
+	k := &known{Asker: a, name: name, where: quoted(name), types: map[string][]model.FieldType{}, values: map[string][]string{}}
 	for _, s := range shards {
 		if err := a.look(); err != nil {
 			return err
@@ -142,17 +136,15 @@ func (a *Asker) source(stmt *influxql.SelectStatement, cond expr.Condition, m *i
 	if err := k.readTagKeys(); err != nil {
 		return err
 	}
-	for _, reason := range []func() (string, error){
-		func() (string, error) { return k.selected(stmt.Fields), nil },
-		func() (string, error) { return k.condition(cond.Expr) },
-		func() (string, error) { return k.times(stmt.Fields, cond) },
-	} {
-		text, err := reason()
-		if a.say(text); err != nil || text != "" {
-			return err
-		}
+	text := k.selected(stmt.Fields)
+	if text == "" {
+		text, err = k.condition(cond.Expr)
 	}
-	return nil
+	if text == "" && err == nil {
+		text, err = k.times(cond)
+	}
+	a.say(text)
+	return err
 }
 
 // nearShards returns maxShards shards at most, those in r first, newest first, and the
@@ -195,76 +187,10 @@ func (a *Asker) names(shards []scan.Shard) (names []string, whole bool, err erro
 // missing says that a measurement does not exist, and what may be meant.
 func (a *Asker) missing(m *influxql.Measurement, shards []scan.Shard, where string) error {
 	text := fmt.Sprintf("measurement %s does not exist in %s", quoted(m.Name), where)
-	places, err := a.elsewhere(m, true)
-	if err == nil && len(places) == 0 {
-		var names []string
-		names, _, err = a.names(shards)
-		if near := a.nearest(m.Name, names); near != "" {
-			a.say(text + meant(near))
-			return nil
-		}
-		if err == nil && len(names) == 0 {
-			text += ", which has no measurements"
-		}
+	names, _, err := a.names(shards)
+	if err == nil && len(names) == 0 {
+		text += ", which has no measurements"
 	}
-	if err == nil && len(places) == 0 {
-		places, err = a.elsewhere(m, false)
-	}
-	if len(places) > 0 {
-		text += "; it exists in " + strings.Join(places, ", ")
-	}
-	a.say(text)
+	a.say(text + meant(a.nearest(m.Name, names)))
 	return err
-}
-
-// elsewhere returns other retention policies that have a measurement: those of its
-// database, or those of other databases that the user may read.
-func (a *Asker) elsewhere(m *influxql.Measurement, same bool) (places []string, err error) {
-	for _, db := range a.Catalog.Databases {
-		if (db.Name == m.Database) != same || !same && !a.MayName(db.Name) {
-			continue
-		}
-		for _, rp := range db.RetentionPolicies {
-			if db.Name == m.Database && rp.Name == m.RetentionPolicy {
-				continue
-			}
-			found, err := a.has(db.Name, rp.Name, m.Name)
-			if err != nil {
-				return places, err
-			}
-			if !found {
-				continue
-			}
-			if places = append(places, policyText(db.Name, rp.Name)); len(places) == maxPlaces {
-				return places, nil
-			}
-		}
-	}
-	return places, nil
-}
-
-// has reports whether a shard of a policy has a measurement. A policy that is gone
-// has none.
-func (a *Asker) has(db, rp, name string) (bool, error) {
-	if err := a.look(); err != nil {
-		return false, err
-	}
-	view, err := a.Storage.View(db, rp, model.AllTime)
-	if errors.Is(err, meta.ErrDatabaseNotFound) || errors.Is(err, meta.ErrRetentionPolicyNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer view.Release()
-	shards, _ := nearShards(view.Shards(), model.AllTime, "")
-	for _, s := range shards {
-		if err := a.look(); err != nil {
-			return false, err
-		}
-		if len(s.Fields(name)) > 0 {
-			return true, nil
-		}
-	}
-	return false, nil
 }

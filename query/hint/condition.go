@@ -33,10 +33,12 @@ func (k *known) condition(e influxql.Expr) (string, error) {
 			return text, nil
 		}
 		if members, negated, ok := expr.SetMembers(e); ok {
-			if ref, ok := e.LHS.(*influxql.VarRef); ok && !negated {
-				return k.set(ref, members)
+			ref, ok := e.LHS.(*influxql.VarRef)
+			if !ok || negated || len(members) == 0 || len(members) > 1 && k.exists(ref.Val) {
+				return "", nil
 			}
-			return "", nil
+			one := expr.MemberComparison(&influxql.BinaryExpr{LHS: ref}, members[0], false)
+			return k.compared(ref, one.Op, one.RHS)
 		}
 		left, isLeft := e.LHS.(*influxql.VarRef)
 		right, isRight := e.RHS.(*influxql.VarRef)
@@ -73,29 +75,6 @@ func (k *known) columns(left *influxql.VarRef, op influxql.Token, right *influxq
 		quoted(right.Val), k.where, quoted(left.Val), text(right.Val))
 }
 
-// set says that a column has none of the values of a list.
-func (k *known) set(ref *influxql.VarRef, members []influxql.Expr) (string, error) {
-	if len(members) == 0 {
-		return "", nil
-	}
-	if len(members) == 1 || !k.exists(ref.Val) {
-		e := expr.MemberComparison(&influxql.BinaryExpr{LHS: ref}, members[0], false)
-		return k.compared(ref, e.Op, e.RHS)
-	}
-	if k.isField(ref) {
-		return "", nil
-	}
-	is := expr.TagSet(ref.Val, members, false)
-	if matches(is) || is.Match(nil) {
-		return "", nil
-	}
-	found, err := k.any(is)
-	if err != nil || found {
-		return "", err
-	}
-	return fmt.Sprintf("tag %s of %s has none of the values of the list", quoted(ref.Val), k.where), nil
-}
-
 // compared says why the comparison of a column with a value is never true.
 func (k *known) compared(ref *influxql.VarRef, op influxql.Token, value influxql.Expr) (string, error) {
 	if influxql.IsSystemName(ref.Val) || ref.Val == "time" || trueOfNone(op, value) {
@@ -129,43 +108,28 @@ func trueOfNone(op influxql.Token, value influxql.Expr) bool {
 
 // field says that a field has another type than the value, or that a tag is meant.
 func (k *known) field(name string, types []model.FieldType, tag bool, op influxql.Token, value influxql.Expr) (string, error) {
-	fits := func(accepted ...model.FieldType) bool {
-		return slices.ContainsFunc(types, func(t model.FieldType) bool { return slices.Contains(accepted, t) })
-	}
-	if s, ok := value.(*influxql.StringLiteral); ok && tag {
-		found, err := k.any(&model.TagExpr{Op: model.TagEqual, Key: name, Value: s.Val})
-		if err != nil || found {
-			return fmt.Sprintf("%s is a field and a tag of %s: the condition means the field, %s::tag is the tag", quoted(name), k.where, quoted(name)), err
-		}
-	}
-	holds := fmt.Sprintf("field %s of %s holds values of type %s", quoted(name), k.where, types[0])
+	accepted := []model.FieldType{model.Float, model.Integer, model.Unsigned}
 	switch v := value.(type) {
 	case *influxql.StringLiteral:
-		if op == influxql.EQ && !fits(model.String) {
-			return holds + ", and is compared with the text " + text(v.Val) + ": only texts are in quotes", nil
+		if tag {
+			found, err := k.any(&model.TagExpr{Op: model.TagEqual, Key: name, Value: v.Val})
+			if err != nil || found {
+				return fmt.Sprintf("%s is a field and a tag of %s: the condition means the field, %s::tag is the tag", quoted(name), k.where, quoted(name)), err
+			}
 		}
+		if op != influxql.EQ {
+			return "", nil
+		}
+		accepted = []model.FieldType{model.String}
 	case *influxql.RegexLiteral:
-		if !fits(model.String) {
-			return holds + ": regular expressions match texts only", nil
-		}
+		accepted = []model.FieldType{model.String}
 	case *influxql.BooleanLiteral:
-		if !fits(model.Boolean) {
-			return holds + ", and is compared with a boolean", nil
-		}
-	default:
-		if !fits(model.Float, model.Integer, model.Unsigned) {
-			return holds + ", and is compared with the number " + value.String() + k.inQuotes(fits(model.String), value), nil
-		}
+		accepted = []model.FieldType{model.Boolean}
 	}
-	return "", nil
-}
-
-// inQuotes says how a number is compared with texts.
-func (k *known) inQuotes(texts bool, value influxql.Expr) string {
-	if !texts {
-		return ""
+	if slices.ContainsFunc(types, func(t model.FieldType) bool { return slices.Contains(accepted, t) }) {
+		return "", nil
 	}
-	return ": the text is " + text(value.String())
+	return fmt.Sprintf("field %s of %s holds values of type %s, and is compared with %s", quoted(name), k.where, types[0], clip(value.String())), nil
 }
 
 // tag says that no series has a value of a tag.
@@ -178,13 +142,13 @@ func (k *known) tag(name string, op influxql.Token, value influxql.Expr) (string
 		}
 		said := fmt.Sprintf("tag %s of %s has no value %s", quoted(name), k.where, text(v.Val))
 		all, err := k.valuesOf(name)
-		if near := k.nearest(v.Val, all.list); near != "" {
+		if near := k.nearest(v.Val, all); near != "" {
 			said += "; did you mean " + text(near) + "?"
 		}
 		return said, err
 	case *influxql.RegexLiteral:
 		all, err := k.valuesOf(name)
-		if op != influxql.EQREGEX || err != nil || !all.whole || slices.ContainsFunc(all.list, v.Val.MatchString) {
+		if op != influxql.EQREGEX || err != nil || len(all) >= maxNames || slices.ContainsFunc(all, v.Val.MatchString) {
 			return "", err
 		}
 		return fmt.Sprintf("no value of tag %s of %s matches %s", quoted(name), k.where, clip(v.String())), nil
@@ -206,26 +170,24 @@ func (k *known) any(is *model.TagExpr) (bool, error) {
 	return false, nil
 }
 
-// valuesOf lists the first values of a tag. With an error, the list is what was found
-// before.
-func (k *known) valuesOf(name string) (*values, error) {
-	if v := k.values[name]; v != nil {
-		return v, nil
+// valuesOf lists the first maxNames values of a tag. With an error, the list is what was
+// found before.
+func (k *known) valuesOf(name string) (list []string, err error) {
+	if list, ok := k.values[name]; ok {
+		return list, nil
 	}
-	v := &values{}
 	for _, s := range k.shards {
 		if err := k.look(); err != nil {
-			return v, err
+			return list, err
 		}
-		list, err := s.FirstTagValues(k.name, name, nil, maxNames)
+		more, err := s.FirstTagValues(k.name, name, nil, maxNames)
 		if err != nil {
-			return v, err
+			return list, err
 		}
-		if v.list = union(v.list, list); len(v.list) >= maxNames {
+		if list = union(list, more); len(list) >= maxNames {
 			break
 		}
 	}
-	v.whole = len(v.list) < maxNames
-	k.values[name] = v
-	return v, nil
+	k.values[name] = list
+	return list, nil
 }

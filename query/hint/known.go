@@ -22,14 +22,8 @@ type known struct {
 	shards      []scan.Shard                 // that have it
 	tags        [][]string                   // keys, by shard
 	types       map[string][]model.FieldType // of fields that were looked up
-	values      map[string]*values           // of tags that were listed
+	values      map[string][]string          // of tags that were listed, sorted
 	columnNames []string                     // the first names of fields and tags, sorted; nil until they are asked for
-}
-
-// values is a list of values of a tag.
-type values struct {
-	list  []string // sorted
-	whole bool     // there are no others
 }
 
 func (k *known) readTagKeys() error {
@@ -135,66 +129,47 @@ func (k *known) selected(fields influxql.Fields) string {
 
 // times says that no series has all tags of the condition, or that the series of the
 // condition have no rows in the time range.
-func (k *known) times(fields influxql.Fields, cond expr.Condition) (string, error) {
+func (k *known) times(cond expr.Condition) (string, error) {
 	tags, _ := expr.SplitTags(cond.Expr, k.isField)
-	exact := !matches(tags)
-	if !exact {
+	if matches(tags) {
 		tags = nil // the index would try the expression on every value
-	}
-	// Shards in the range come first, then the others, newest first.
-	in := 0
-	for in < len(k.shards) && k.shards[in].TimeRange().Overlaps(cond.Range) {
-		in++
 	}
 	var rows model.TimeRange // of all shards
 	found := false
-	bounds := func(s scan.Shard) (has bool, r model.TimeRange, err error) {
+	for _, s := range k.shards {
 		if err := k.look(); err != nil {
-			return false, r, err
+			return "", err
 		}
 		set, err := s.Select(k.ctx, k.name, tags)
-		if err != nil || set.IsEmpty() {
-			return false, r, err
-		}
-		if r, has = s.TimeBounds(set); !has {
-			return false, r, nil
-		}
-		if found {
-			rows = rows.Union(r)
-		} else {
-			rows, found = r, true
-		}
-		return true, r, nil
-	}
-	for _, s := range k.shards[:in] {
-		has, r, err := bounds(s)
 		if err != nil {
 			return "", err
 		}
-		if has && r.Overlaps(cond.Range) {
-			return k.onlyOutside(fields, k.shards[:in]), nil
+		r, has := s.TimeBounds(set)
+		switch {
+		case set.IsEmpty() || !has:
+			continue
+		case r.Overlaps(cond.Range):
+			return "", nil
+		case found:
+			r = rows.Union(r)
 		}
+		rows, found = r, true
 	}
-	outside := slices.Clone(k.shards[in:])
-	for range 2 { // the newest shard that has the series, and the oldest
-		for _, s := range outside {
-			has, _, err := bounds(s)
-			if err != nil {
-				return "", err
-			}
-			if has {
-				break
-			}
-		}
-		slices.Reverse(outside)
+	with := ""
+	if tags != nil {
+		with = " with the tags of the condition"
 	}
 	switch {
-	case found:
-		return k.notIn(cond, rows, tags != nil), nil
-	case tags != nil:
+	case !found && tags != nil:
 		return fmt.Sprintf("no series of %s has all tags of the condition", k.where), nil
+	case !found:
+		return "", nil
 	}
-	return "", nil
+	text := fmt.Sprintf("%s has no rows%s in the time range of the query: the oldest is of %s, the newest of %s", k.where, with, timeText(rows.Min), timeText(rows.Max))
+	if r := cond.Range; cond.HasMax && r.Max > 0 && r.Max < inNanoseconds && rows.Min > inNanoseconds {
+		text += "; a time without a unit is in nanoseconds"
+	}
+	return text, nil
 }
 
 // matches reports whether a predicate has a regular expression.
@@ -206,65 +181,6 @@ func matches(e *model.TagExpr) bool {
 		return matches(e.Left) || matches(e.Right)
 	}
 	return e.Op == model.TagMatch || e.Op == model.TagNotMatch
-}
-
-// onlyOutside says that the selected fields are in none of the shards of the range.
-func (k *known) onlyOutside(fields influxql.Fields, shards []scan.Shard) string {
-	var name string
-	for _, f := range fields {
-		found := false
-		influxql.WalkFunc(f.Expr, func(n influxql.Node) {
-			switch n := n.(type) {
-			case *influxql.VarRef:
-				if !k.isField(n) {
-					return
-				}
-				name = n.Val
-				found = found || slices.ContainsFunc(shards, func(s scan.Shard) bool {
-					_, ok := fieldType(s.Fields(k.name), name)
-					return ok
-				})
-			case *influxql.Wildcard, *influxql.RegexLiteral:
-				found = true
-			}
-		})
-		if found {
-			return ""
-		}
-	}
-	if name == "" {
-		return ""
-	}
-	return fmt.Sprintf("field %s of %s has values only outside of the time range of the query", quoted(name), k.where)
-}
-
-// notIn says that rows are outside of the range of a condition.
-func (k *known) notIn(cond expr.Condition, rows model.TimeRange, tags bool) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s has no rows", k.where)
-	if tags {
-		b.WriteString(" with the tags of the condition")
-	}
-	r := cond.Range
-	b.WriteString(" in the time range of the query")
-	switch {
-	case r.Min > model.MinTime && r.Max < model.MaxTime:
-		fmt.Fprintf(&b, " (%s to %s)", timeText(r.Min), timeText(r.Max))
-	case r.Min > model.MinTime:
-		fmt.Fprintf(&b, " (since %s)", timeText(r.Min))
-	case r.Max < model.MaxTime:
-		fmt.Fprintf(&b, " (until %s)", timeText(r.Max))
-	}
-	if rows.Min < r.Min && rows.Max > r.Max {
-		b.WriteString(", only before and after:")
-	} else {
-		b.WriteString(":")
-	}
-	fmt.Fprintf(&b, " they are between %s and %s", timeText(rows.Min), timeText(rows.Max))
-	if cond.HasMax && r.Max > 0 && r.Max < inNanoseconds && rows.Min > inNanoseconds {
-		b.WriteString("; a time without a unit is in nanoseconds")
-	}
-	return b.String()
 }
 
 // inNanoseconds is a time in April 1970. A number below it is probably a time of this

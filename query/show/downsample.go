@@ -10,8 +10,8 @@ import (
 	"tsdbd/query/syntax"
 )
 
-// Tier is how far a downsample is.
-type Tier struct {
+// Progress is how far a downsample is.
+type Progress struct {
 	CompleteUntil int64   // all windows that end up to then are computed; ns since the epoch
 	Waiting       int64   // windows that have ended and are to be computed
 	Backfilled    float64 // share of what was there at the creation
@@ -21,9 +21,9 @@ type Tier struct {
 
 // ShowDownsamples has a table for each database that the user may read.
 func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, error) {
-	var tiers map[uint64]Tier
+	var progress map[uint64]Progress
 	if s.Downsamples != nil {
-		tiers = s.Downsamples()
+		progress = s.Downsamples()
 	}
 	var tables []*result.Series
 	for _, db := range s.Catalog().Databases {
@@ -35,13 +35,13 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 			"from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error")
 		for i := range db.Downsamples {
 			d := &db.Downsamples[i]
-			tier := tiers[d.ID]
+			p := progress[d.ID]
 			until := ""
-			if tier.CompleteUntil != 0 {
-				until = result.FormatTime(tier.CompleteUntil)
+			if p.CompleteUntil != 0 {
+				until = result.FormatTime(p.CompleteUntil)
 			}
 			t.AddRow(d.From, d.Into, influxql.FormatDuration(d.Every), strings.Join(d.Functions, ", "), d.Where,
-				until, tier.Waiting, tier.Backfilled, int64(d.Computed), tier.Failing, tier.Err)
+				until, p.Waiting, p.Backfilled, int64(d.Computed), p.Failing, p.Err)
 		}
 		if t.Rows > 0 {
 			tables = append(tables, t)

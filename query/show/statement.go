@@ -27,7 +27,7 @@ type Options struct {
 	// Servers gives the tables of SHOW SERVERS; nil is a node that is in no cluster.
 	Servers func() []*result.Series
 	// Downsamples gives how far downsamples are, by their ids; nil is nothing.
-	Downsamples func() map[uint64]Tier
+	Downsamples func() map[uint64]Progress
 }
 
 // Statement is one statement under way. Its methods answer statements that were

@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
 )
 
 // leastGarbage is how much garbage there may be before a collection in a server
@@ -38,13 +37,12 @@ func TuneGC(heap int64) (stop func()) {
 // watch follows the collections until ctx ends.
 func (c *collector) watch(ctx context.Context) {
 	sample := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+	over := collections(ctx)
 	for cycles := uint64(0); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-over:
 		}
 		metrics.Read(sample[:1])
 		if n := sample[0].Value.Uint64(); n != cycles {

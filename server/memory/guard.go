@@ -98,8 +98,7 @@ func (g *Guard) Collect(ch chan<- prometheus.Metric) {
 // watch follows the heap until ctx ends.
 func (g *Guard) watch(ctx context.Context) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
+	over := collections(ctx)
 	cycles, since := uint64(0), time.Now()
 	var flushed time.Time
 	var said time.Time // under load memory is full several times a second
@@ -107,7 +106,7 @@ func (g *Guard) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-over:
 		}
 		metrics.Read(sample)
 		live := int64(sample[0].Value.Uint64())

@@ -23,10 +23,10 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/query"
 	"tsdbd/query/admission"
+	"tsdbd/query/downsample"
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/query/syntax"
-	"tsdbd/query/tier"
 	"tsdbd/store"
 )
 
@@ -39,8 +39,8 @@ type harness struct {
 	service  *Service
 	now      time.Time
 	rows     int                                      // Options.Rows
-	use      tier.Use                                 // of the executor
-	tiers    bool                                     // statements may take downsamples
+	use      downsample.Use                           // of the executor
+	rewrite  bool                                     // statements may take downsamples
 	notes    []string                                 // messages of the latest answer
 	written  int                                      // rows that the service has written
 	fail     func(measurement string, n int) error    // of writes of the service
@@ -95,8 +95,8 @@ func (h *harness) open() {
 		h.t.Fatal(err)
 	}
 	h.executor = query.New(query.Options{
-		Storage: damaged{h.store, h}, Admin: h.store, Now: clock, UseTiers: h.use, CompleteUntil: h.store.Touched().Until,
-		Downsamples: func() map[uint64]show.Tier { return h.service.Tiers() },
+		Storage: damaged{h.store, h}, Admin: h.store, Now: clock, UseDownsamples: h.use, CompleteUntil: h.store.Touched().Until,
+		Downsamples: func() map[uint64]show.Progress { return h.service.Progress() },
 	})
 	h.service = New(Options{
 		Catalog: h.store.Catalog, Storage: damaged{h.store, h}, Marks: h.store.Touched(), Applied: h.store.Applied, Now: clock, Rows: h.rows,
@@ -122,7 +122,7 @@ func (h *harness) crash(keep float64) {
 
 func (h *harness) execute(ctx context.Context, db string, q *influxql.Query, rows func(*result.Series) error) error {
 	var failed error
-	err := h.executor.Execute(ctx, q, query.ExecuteOptions{Database: db, ChunkSize: 7, SourceOnly: !h.tiers, Hints: true}, func(r *result.Result) error {
+	err := h.executor.Execute(ctx, q, query.ExecuteOptions{Database: db, ChunkSize: 7, SourceOnly: !h.rewrite, Hints: true}, func(r *result.Result) error {
 		failed = errors.Join(failed, r.Err)
 		for _, m := range r.Messages {
 			h.notes = append(h.notes, m.Text)
@@ -232,11 +232,11 @@ func (h *harness) settle() error {
 		clear(h.service.next)
 		h.service.round(context.Background())
 		waiting := int64(0)
-		for _, tier := range h.service.Tiers() {
-			if tier.Err != "" {
-				return errors.New(tier.Err)
+		for _, progress := range h.service.Progress() {
+			if progress.Err != "" {
+				return errors.New(progress.Err)
 			}
-			waiting += tier.Waiting
+			waiting += progress.Waiting
 		}
 		if waiting == 0 {
 			return nil

@@ -35,7 +35,7 @@ func TestModel(t *testing.T) {
 		h.rows = []int{0, 3, 50}[rnd.IntN(3)]
 		h.now = time.Unix(0, 0).Add(48 * time.Hour)
 		h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY t1 ON d DURATION INF REPLICATION 1 SHARD DURATION 1d; CREATE RETENTION POLICY t2 ON d DURATION INF REPLICATION 1 SHARD DURATION 7d")
-		tiers := []struct{ into, create, want string }{
+		downsamples := []struct{ into, create, want string }{
 			{"t1", "CREATE DOWNSAMPLE ON d FROM raw INTO t1 EVERY 1h AS mean, max, count, first, last", "SELECT mean(*), max(*), count(*), first(*), last(*) FROM raw./.*/ WHERE %s GROUP BY time(1h), * fill(none)"},
 			{"t2", "CREATE DOWNSAMPLE ON d FROM raw INTO t2 EVERY 1d AS sum, min WHERE a != 'x'", "SELECT sum(*), min(*) FROM raw./.*/ WHERE a != 'x' AND %s GROUP BY time(1d), * fill(none)"},
 		}
@@ -66,22 +66,22 @@ func TestModel(t *testing.T) {
 			if err := h.settle(); err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
-			for _, tier := range tiers[:created] {
-				d := h.store.Catalog().Database("d").Downsample(tier.into)
+			for _, c := range downsamples[:created] {
+				d := h.store.Catalog().Database("d").Downsample(c.into)
 				upTo := d.Start(h.now.Add(-settle(d.Every)).UnixNano())
-				want := h.contents(fmt.Sprintf(tier.want, fmt.Sprintf("time >= 0 AND time < %d", upTo)))
-				got := h.contents(fmt.Sprintf("SELECT * FROM %s./.*/ GROUP BY *", tier.into))
+				want := h.contents(fmt.Sprintf(c.want, fmt.Sprintf("time >= 0 AND time < %d", upTo)))
+				got := h.contents(fmt.Sprintf("SELECT * FROM %s./.*/ GROUP BY *", c.into))
 				if maps.Equal(got, want) {
 					continue
 				}
 				for _, k := range slices.Sorted(maps.Keys(want)) {
 					if got[k] != want[k] {
-						t.Errorf("%s: %s: %s has %q, want %q", what, tier.into, k, got[k], want[k])
+						t.Errorf("%s: %s: %s has %q, want %q", what, c.into, k, got[k], want[k])
 					}
 				}
 				for k := range got {
 					if want[k] == "" {
-						t.Errorf("%s: %s: %s has %q, want nothing", what, tier.into, k, got[k])
+						t.Errorf("%s: %s: %s has %q, want nothing", what, c.into, k, got[k])
 					}
 				}
 				t.FailNow()
@@ -92,8 +92,8 @@ func TestModel(t *testing.T) {
 			what := "write"
 			switch rnd.IntN(14) {
 			case 0:
-				if created < len(tiers) {
-					what = tiers[created].create
+				if created < len(downsamples) {
+					what = downsamples[created].create
 					h.must(what)
 					created++
 				}

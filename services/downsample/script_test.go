@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tsdbd/internal/testkit/script"
-	"tsdbd/query/tier"
+	"tsdbd/query/downsample"
 )
 
 // TestScripts runs the scripts of testdata. They show what downsamples do, for readers.
@@ -19,7 +19,7 @@ import (
 //	do             runs the statements that follow
 //	ask            runs the statement that follows and prints its answer
 //	query          the same, of a client: from downsamples if need be, with its messages
-//	use WHEN       sets query.use-tiers, with a restart
+//	use WHEN       sets query.use-downsamples, with a restart
 //	settle         computes all windows that have ended; prints how many rows were written
 //	expire POLICY  drops the first shard group of a policy as expired
 //	restart        kills the server and starts it again
@@ -49,12 +49,12 @@ func (h *harness) run(c script.Command) []string {
 	case "ask":
 		return strings.Split(strings.TrimRight(h.ask(text), "\n"), "\n")
 	case "query":
-		h.tiers, h.notes = true, nil
+		h.rewrite, h.notes = true, nil
 		lines := strings.Split(strings.TrimRight(h.ask(text), "\n"), "\n")
-		h.tiers = false
+		h.rewrite = false
 		return append(h.notes, lines...)
 	case "use":
-		h.use = tier.Use(c.Args[0])
+		h.use = downsample.Use(c.Args[0])
 		h.crash(1)
 	case "settle":
 		before := h.written

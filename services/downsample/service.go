@@ -167,9 +167,9 @@ func (s *Service) due(d *meta.Downsample) int64 {
 	return d.Start(s.opt.Now().Add(-settle(d.Every)).UnixNano())
 }
 
-// Tiers returns how far each downsample is, by id.
-func (s *Service) Tiers() map[uint64]show.Tier {
-	tiers := map[uint64]show.Tier{}
+// Progress returns how far each downsample is, by id.
+func (s *Service) Progress() map[uint64]show.Progress {
+	all := map[uint64]show.Progress{}
 	for _, d := range s.opt.Catalog().Downsamples() {
 		state := s.opt.Marks.State(d.ID, s.due(d))
 		share := 1.0
@@ -177,15 +177,15 @@ func (s *Service) Tiers() map[uint64]show.Tier {
 			share = max(0, 1-float64(state.Whole)*float64(d.Every)/float64(d.Backfill))
 		}
 		list := s.failing.of(d.ID)
-		tier := show.Tier{CompleteUntil: state.Earliest, Waiting: state.Windows, Backfilled: share, Failing: failingWindows(d, list), Err: failureText(list)}
+		p := show.Progress{CompleteUntil: state.Earliest, Waiting: state.Windows, Backfilled: share, Failing: failingWindows(d, list), Err: failureText(list)}
 		s.mu.Lock()
 		if why := s.mu.failed[d.ID]; why != "" {
-			tier.Err = strings.TrimSuffix(why+"; "+tier.Err, "; ")
+			p.Err = strings.TrimSuffix(why+"; "+p.Err, "; ")
 		}
 		s.mu.Unlock()
-		tiers[d.ID] = tier
+		all[d.ID] = p
 	}
-	return tiers
+	return all
 }
 
 // failingWindows returns how many windows failures are.

@@ -58,13 +58,13 @@ func TestFailures(t *testing.T) {
 		if got := len(h.contents("SELECT * FROM hours./.*/")); got != 2 {
 			t.Errorf("%s: %d rows while one measurement fails", name, got)
 		}
-		tier := h.service.Tiers()[h.store.Catalog().Database("d").Downsamples[0].ID]
-		if !strings.Contains(tier.Err, "measurement bad, windows 1970-01-01T01:00:00Z to 1970-01-01T02:00:00Z: no room for it (failed 1 times, next at 1970-01-02T12:01:00Z)") ||
-			tier.Waiting == 0 || tier.Failing == 0 || tier.Backfilled != 1 {
-			t.Errorf("%s: %+v", name, tier)
+		progress := h.service.Progress()[h.store.Catalog().Database("d").Downsamples[0].ID]
+		if !strings.Contains(progress.Err, "measurement bad, windows 1970-01-01T01:00:00Z to 1970-01-01T02:00:00Z: no room for it (failed 1 times, next at 1970-01-02T12:01:00Z)") ||
+			progress.Waiting == 0 || progress.Failing == 0 || progress.Backfilled != 1 {
+			t.Errorf("%s: %+v", name, progress)
 		}
-		if n := testutil.ToFloat64(gauge{h.service, failingDesc}); n != float64(tier.Failing) {
-			t.Errorf("%s: %v windows failing, want %d", name, n, tier.Failing)
+		if n := testutil.ToFloat64(gauge{h.service, failingDesc}); n != float64(progress.Failing) {
+			t.Errorf("%s: %v windows failing, want %d", name, n, progress.Failing)
 		}
 		if n := testutil.ToFloat64(gauge{h.service, behindDesc}); n != 34*3600 && n != 35*3600 {
 			t.Errorf("%s: %v seconds behind", name, n)
@@ -115,10 +115,10 @@ func TestDamagedSource(t *testing.T) {
 		if text := fmt.Sprint(now); windows && (strings.Contains(text, "3") || !strings.Contains(text, "4")) {
 			t.Errorf("%s: %s", name, text)
 		}
-		tier := h.service.Tiers()[h.store.Catalog().Database("d").Downsamples[0].ID]
-		if !strings.Contains(tier.Err, "points are missing in shard 1, 1970-01-01T00:00:00Z to 1970-01-01T23:59:59Z: damaged file set aside as 1.tsm") ||
-			windows && tier.Waiting == 0 || !windows && tier.Backfilled == 1 {
-			t.Errorf("%s: %+v", name, tier)
+		progress := h.service.Progress()[h.store.Catalog().Database("d").Downsamples[0].ID]
+		if !strings.Contains(progress.Err, "points are missing in shard 1, 1970-01-01T00:00:00Z to 1970-01-01T23:59:59Z: damaged file set aside as 1.tsm") ||
+			windows && progress.Waiting == 0 || !windows && progress.Backfilled == 1 {
+			t.Errorf("%s: %+v", name, progress)
 		}
 		h.lost = nil
 		h.now = h.now.Add(time.Hour)
@@ -160,9 +160,9 @@ func TestManyFailures(t *testing.T) {
 		t.Errorf("%d rows", n)
 	}
 	id := h.store.Catalog().Database("d").Downsamples[0].ID
-	tier := h.service.Tiers()[id]
-	if tier.Failing != 90 || tier.Waiting != 90 || !strings.Contains(tier.Err, "; and 67 others") {
-		t.Errorf("%+v", tier)
+	progress := h.service.Progress()[id]
+	if progress.Failing != 90 || progress.Waiting != 90 || !strings.Contains(progress.Err, "; and 67 others") {
+		t.Errorf("%+v", progress)
 	}
 	var pauses []time.Duration
 	for range 6 {
@@ -207,15 +207,15 @@ func TestWholeFailure(t *testing.T) {
 	if wait := h.service.next[id].Sub(h.now); wait != time.Minute {
 		t.Errorf("waits %v", wait)
 	}
-	if err := h.service.Tiers()[id].Err; !strings.Contains(err, "the disk is full") || !strings.Contains(err, "measurement n") {
+	if err := h.service.Progress()[id].Err; !strings.Contains(err, "the disk is full") || !strings.Contains(err, "measurement n") {
 		t.Error(err)
 	}
 	// Another node computes: what failed here says nothing of it.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	h.service.Run(ctx)
-	if tier := h.service.Tiers()[id]; tier.Err != "" || tier.Failing != 0 {
-		t.Errorf("%+v", tier)
+	if progress := h.service.Progress()[id]; progress.Err != "" || progress.Failing != 0 {
+		t.Errorf("%+v", progress)
 	}
 }
 
@@ -233,9 +233,9 @@ func TestCompareMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.round()
-	tier := h.service.Tiers()[h.store.Catalog().Database("d").Downsamples[0].ID]
-	if tier.Failing != 1 || !strings.Contains(tier.Err, admission.ErrMemory.Error()) {
-		t.Errorf("%+v", tier)
+	progress := h.service.Progress()[h.store.Catalog().Database("d").Downsamples[0].ID]
+	if progress.Failing != 1 || !strings.Contains(progress.Err, admission.ErrMemory.Error()) {
+		t.Errorf("%+v", progress)
 	}
 	if got := h.contents("SELECT max_f FROM hours.m WHERE time = 7200s"); len(got) != 1 {
 		t.Errorf("the other window has %v", got)
@@ -383,9 +383,9 @@ func TestConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.round()
-	tier := h.service.Tiers()[h.store.Catalog().Database("d").Downsamples[0].ID]
-	if !strings.Contains(tier.Err, "conflict") || tier.Waiting != 0 {
-		t.Errorf("%+v", tier)
+	progress := h.service.Progress()[h.store.Catalog().Database("d").Downsamples[0].ID]
+	if !strings.Contains(progress.Err, "conflict") || progress.Waiting != 0 {
+		t.Errorf("%+v", progress)
 	}
 	if got := len(h.contents("SELECT * FROM hours.n")); got != 1 {
 		t.Errorf("%d rows of another measurement", got)
@@ -413,8 +413,8 @@ func TestConflictElsewhere(t *testing.T) {
 	if n < calls {
 		t.Fatalf("%d calls", n)
 	}
-	if tier := h.service.Tiers()[h.store.Catalog().Database("d").Downsamples[0].ID]; tier.Waiting != 1 {
-		t.Errorf("%+v with %v", tier, h.contents("SELECT * FROM hours.b"))
+	if progress := h.service.Progress()[h.store.Catalog().Database("d").Downsamples[0].ID]; progress.Waiting != 1 {
+		t.Errorf("%+v with %v", progress, h.contents("SELECT * FROM hours.b"))
 	}
 	h.now = h.now.Add(time.Hour)
 	h.round()

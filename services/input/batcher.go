@@ -40,9 +40,8 @@ type Options struct {
 	BatchSize    int
 	BatchPending int
 	BatchTimeout time.Duration
-	// Writers is how many batches are written at a time; above 1 their order
-	// is not kept. 0: 1.
-	Writers int
+	// Figures adds to the statistics what this kind of input counts, by InfluxDB's names.
+	Figures func(c *Counts, figures map[string]any)
 }
 
 // The defaults of Options. They are InfluxDB's.
@@ -112,7 +111,6 @@ func NewBatcher(opt Options) *Batcher {
 	opt.BatchSize = cmp.Or(max(0, opt.BatchSize), DefaultBatchSize)
 	opt.BatchPending = cmp.Or(max(0, opt.BatchPending), DefaultBatchPending)
 	opt.BatchTimeout = cmp.Or(max(0, opt.BatchTimeout), DefaultBatchTimeout)
-	opt.Writers = max(1, opt.Writers)
 	n := opt.BatchPending + 1
 	b := &Batcher{opt: opt, log: opt.Logger, free: make(chan *batch, n), full: make(chan *batch, n), closing: make(chan struct{})}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -122,9 +120,7 @@ func NewBatcher(opt Options) *Batcher {
 	if err := opt.Writer.Ensure(b.ctx, opt.Database, opt.RetentionPolicy); err != nil {
 		b.Complain("database not made, it is tried again when points come", err)
 	}
-	for range opt.Writers {
-		b.writers.Go(b.write)
-	}
+	b.writers.Go(b.write)
 	return b
 }
 
@@ -298,14 +294,15 @@ func (b *Batcher) write() {
 	}
 }
 
-// store writes a batch. It tries again while the error is temporary.
+// store writes a batch. It tries again while the error is temporary and the database is the
+// one that the batch was made for.
 func (b *Batcher) store(c *batch) {
 	for delay := firstRetry; ; delay = min(2*delay, lastRetry) {
 		_, err := b.writeOnce(b.ctx, &c.Batch)
 		if err == nil {
 			return
 		}
-		if !point.Temporary(err) || b.ctx.Err() != nil {
+		if !point.Temporary(err) || b.ctx.Err() != nil || b.dropped(c) {
 			b.giveUp(&c.Batch)
 			b.Complain("batch not written", err)
 			return
@@ -318,6 +315,12 @@ func (b *Batcher) store(c *batch) {
 			t.Stop()
 		}
 	}
+}
+
+// dropped reports whether the database of a batch is gone, or another one has its name.
+func (b *Batcher) dropped(c *batch) bool {
+	table, err := b.opt.Writer.Table(b.opt.Database)
+	return errors.Is(err, meta.ErrDatabaseNotFound) || err == nil && table.Database() != c.Database
 }
 
 // writeOnce writes a batch and counts it. It returns how many of its points were

@@ -203,7 +203,7 @@ func TestPoints(t *testing.T) {
 	f("m v=1.5 7", input.Point{Measurement: "m", Fields: one, Time: 7})
 	f(`a\ b,c=d\,e,z=1 v=1.5 7`, input.Point{Measurement: "a b", Tags: model.Tags{{Key: "z", Value: "1"}, {Key: "y"}, {Key: "c", Value: "d,e"}}, Fields: one, Time: 7})
 	f("m v=1.5,w=2 0", input.Point{Measurement: "m", Fields: []input.Field{{Key: "v", Value: 1.5}, {Key: "w", Value: 2}}})
-	f("stands twice", input.Point{Measurement: "m", Fields: []input.Field{{Key: "v", Value: 1.5}, {Key: "v", Value: 2}}})
+	f("occurs twice", input.Point{Measurement: "m", Fields: []input.Field{{Key: "v", Value: 1.5}, {Key: "v", Value: 2}}})
 	f("without a measurement", input.Point{Fields: one})
 	f("without fields", input.Point{Measurement: "m"})
 	f("time outside range", input.Point{Measurement: "m", Fields: one, Time: math.MaxInt64})

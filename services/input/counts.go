@@ -20,3 +20,8 @@ type Counts struct {
 	Connections atomic.Int64 // open
 	Connected   atomic.Int64 // ever
 }
+
+// Received adds to figures what most kinds of inputs count, by InfluxDB's names.
+func (c *Counts) Received(figures map[string]any) {
+	figures["bytesRx"], figures["pointsRx"], figures["pointsParseFail"] = c.Bytes.Load(), c.Points.Load(), c.BadPoints.Load()
+}

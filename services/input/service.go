@@ -38,6 +38,16 @@ func (s *Service) Addr() net.Addr { return s.listener.Addr() }
 // Counts returns what the input counts.
 func (s *Service) Counts() *Counts { return s.batcher.Counts() }
 
+// Statistics returns what the input counts, by InfluxDB's names.
+func (s *Service) Statistics() map[string]any {
+	c := s.Counts()
+	figures := map[string]any{"batchesTx": c.Batches.Load(), "batchesTxFail": c.BatchesFailed.Load(), "pointsTx": c.Written.Load()}
+	if own := s.batcher.opt.Figures; own != nil {
+		own(c, figures)
+	}
+	return figures
+}
+
 // Close stops receiving and writes the received points. When ctx ends, Close drops and
 // counts the remaining points.
 func (s *Service) Close(ctx context.Context) error {

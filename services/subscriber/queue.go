@@ -43,8 +43,8 @@ type destination interface {
 // put queues lines, or drops them.
 func (q *queue) put(lines []byte) {
 	n := int64(len(lines))
-	total := q.s.queued.Add(n)
-	if q.bytes.Add(n) <= q.s.opt.QueueBytes && (q.s.opt.TotalBytes <= 0 || total <= q.s.opt.TotalBytes) {
+	q.s.queued.Add(n)
+	if q.bytes.Add(n) <= q.s.opt.QueueBytes {
 		select {
 		case q.entries <- lines:
 			select {

@@ -34,8 +34,6 @@ type Options struct {
 	// QueueLength and QueueBytes bound what waits for one subscription.
 	QueueLength int
 	QueueBytes  int64
-	// TotalBytes bounds what waits for all of them; 0 is no bound.
-	TotalBytes int64
 	// Concurrency is the number of texts of a subscription that are sent at a time.
 	// With more than one they may arrive in another order.
 	Concurrency int

@@ -234,11 +234,11 @@ func TestUDP(t *testing.T) {
 }
 
 // TestConcurrency: as many texts of a subscription are under way as may be, and
-// the bound of all queues together holds.
+// the bound of a queue holds.
 func TestConcurrency(t *testing.T) {
 	r := newReceiver(t)
 	r.hold = make(chan struct{})
-	s := New(Options{Concurrency: 3, TotalBytes: 40, Catalog: func() *meta.Data {
+	s := New(Options{Concurrency: 3, QueueBytes: 20, Catalog: func() *meta.Data {
 		return catalogOf(
 			meta.Subscription{Name: "a", Mode: "ALL", Destinations: []string{r.URL}},
 			meta.Subscription{Name: "b", Mode: "ANY", Destinations: []string{r.URL}},
@@ -250,18 +250,18 @@ func TestConcurrency(t *testing.T) {
 		eventually(t, "a text under way", func() bool { return s.QueuedBytes() == 0 })
 	}
 	for i := range 3 {
-		s.Send("d", "rp", fmt.Appendf(nil, "m v=2 %d\n", i)) // 5 of 6 fit
+		s.Send("d", "rp", fmt.Appendf(nil, "m v=2 %d\n", i)) // 2 of 3 fit
 	}
-	if c := s.Counts(); c.Dropped != 1 || s.QueuedBytes() != 40 {
+	if c := s.Counts(); c.Dropped != 2 || s.QueuedBytes() != 32 {
 		t.Errorf("%d dropped, %d bytes wait", c.Dropped, s.QueuedBytes())
 	}
 	list := s.Subscriptions()
-	if len(list) != 2 || list[0].Name != "a" || list[1].Mode != "ANY" || list[0].QueuedBytes+list[1].QueuedBytes != 40 || list[0].Failures+list[1].Failures != 1 {
+	if len(list) != 2 || list[0].Name != "a" || list[1].Mode != "ANY" || list[0].QueuedBytes+list[1].QueuedBytes != 32 || list[0].Failures+list[1].Failures != 2 {
 		t.Errorf("%+v", list)
 	}
 	close(r.hold)
-	eventually(t, "11 texts", func() bool { return s.Counts().Sent == 11 })
-	if c := s.Counts(); c.Points != 11 || s.QueuedBytes() != 0 {
+	eventually(t, "10 texts", func() bool { return s.Counts().Sent == 10 })
+	if c := s.Counts(); c.Points != 10 || s.QueuedBytes() != 0 {
 		t.Errorf("%+v, %d bytes wait", c, s.QueuedBytes())
 	}
 	s.Close()

@@ -275,7 +275,7 @@ func (b *Builder) Append(rows *column.Rows) error {
 	return nil
 }
 
-// Finish ends the files and makes them durable, but for their names in a manifest. After
+// Finish ends the files and makes them durable, except for their names in a manifest. After
 // an error only Abort makes sense.
 func (b *Builder) Finish() (*Files, error) {
 	if err := b.failed(); err != nil {

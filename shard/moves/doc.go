@@ -4,8 +4,9 @@
 // A move at sequence Q gives the rows that its sources have below Q to their targets,
 // as if the rows were written to the targets at Q. Files and caches that end below Q
 // keep the rows under their old series; merges write the rows under the new ones, some
-// series at a time. Until then a List says, for a series, which old series are to be
-// read in which file (Places).
+// series at a time. Until then a List has the move, and the Door to files and caches says
+// what their rows are called: where those of a series are (Places), which series
+// tombstones name (Names, Original), and what a repair calls them (Present).
 //
-// Pairs and Lists do not change. They may be used by many goroutines.
+// Pairs, Lists and Doors do not change. They may be used by many goroutines.
 package moves

@@ -233,7 +233,8 @@ func TestPlaces(t *testing.T) {
 		}
 		for id := model.SeriesID(1); id < n; id++ {
 			var got, want []string
-			l.Places(id, measurement, l.Len(), next, func(at Place) bool {
+			d := l.Door(ends...)
+			places(d, len(ends), id, func(at Place) bool {
 				name := at.Renames.Current("f")
 				if at.Renames.Original(name) != "f" {
 					t.Fatalf("%q is %q", name, at.Renames.Original(name))
@@ -241,25 +242,29 @@ func TestPlaces(t *testing.T) {
 				if slices.Contains(rows[id], row{at.Part, at.ID, "f"}) {
 					got = append(got, fmt.Sprint(at.Part, at.ID, name))
 				}
-				rest := l.From(next[at.Part])
-				if set := l.Original(roaring.BitmapOf(uint32(id)), next[at.Part], math.MaxUint64); !set.Contains(uint32(at.ID)) {
+				if set := d.Original(at.Part, roaring.BitmapOf(uint32(id)), math.MaxUint64); !set.Contains(uint32(at.ID)) {
 					t.Fatalf("%d of %v is not %d", at.ID, set, id)
 				}
-				if now := l.Names(at.ID, next[at.Part])(math.MaxUint64); now != id {
+				now := at.ID
+				if names := d.Names(at.Part, at.ID); names != nil {
+					now = names(math.MaxUint64)
+				}
+				if now != id {
 					t.Fatalf("%d is %d, not %d", at.ID, now, id)
 				}
 				last := model.SeriesID(0)
-				if err := rest.Keys(at.ID, "m", func(id model.SeriesID, _ string) error { last = id; return nil }); err != nil || last != id {
+				f, err := d.Present(at.Part, at.ID, measurement, []column.Field{{Key: "f"}}, func(id model.SeriesID, _ string) error { last = id; return nil })
+				if err != nil || last != id {
 					t.Fatalf("%d is repaired as %d, not %d", at.ID, last, id)
 				}
-				if f := rest.Fields(at.ID, measurement, []column.Field{{Key: "f"}}); len(f) != 1 || f[0].Key != name {
+				if len(f) != 1 || f[0].Key != name {
 					t.Fatalf("fields %v, want %s", f, name)
 				}
 				return true
 			})
 			most := 1 + r.IntN(4)
 			calls := 0
-			l.Places(id, measurement, l.Len(), next, func(Place) bool { calls++; return calls < most })
+			places(d, len(ends), id, func(Place) bool { calls++; return calls < most })
 			if calls > most {
 				t.Fatalf("%d places after the end at %d", calls, most)
 			}
@@ -276,12 +281,8 @@ func TestPlaces(t *testing.T) {
 // checkWithout takes series away from a list, with those that they are connected with: the
 // places of all others stay. n is above the ids, ends are the sequences of the parts.
 func checkWithout(t *testing.T, r *rand.Rand, l *List, n int, ends []uint64) {
-	places := func(l *List, id model.SeriesID) (out []string) {
-		var next []int
-		for _, end := range ends {
-			next = append(next, l.After(end))
-		}
-		l.Places(id, "m", l.Len(), next, func(at Place) bool {
+	text := func(l *List, id model.SeriesID) (out []string) {
+		places(l.Door(ends...), len(ends), id, func(at Place) bool {
 			out = append(out, fmt.Sprint(at))
 			return true
 		})
@@ -292,9 +293,9 @@ func checkWithout(t *testing.T, r *rand.Rand, l *List, n int, ends []uint64) {
 	if until > 0 {
 		sequence = l.moves[until-1].Sequence
 	}
-	seen, taken := roaring.New(), roaring.New()
+	seen, taken, d := roaring.New(), roaring.New(), l.Door(0).Until(sequence)
 	for id := model.SeriesID(1); int(id) < n; id++ {
-		together := l.Connected(nil, id, until, seen)
+		together := d.Connected(nil, id, seen)
 		for _, id := range together {
 			if !seen.Contains(uint32(id)) || taken.Contains(uint32(id)) {
 				t.Fatalf("series %d comes twice", id)
@@ -316,7 +317,7 @@ func checkWithout(t *testing.T, r *rand.Rand, l *List, n int, ends []uint64) {
 		}
 	}
 	for id := model.SeriesID(1); int(id) < n && until == l.Len(); id++ {
-		if got, want := places(rest, id), places(l, id); !taken.Contains(uint32(id)) && !slices.Equal(got, want) {
+		if got, want := text(rest, id), text(l, id); !taken.Contains(uint32(id)) && !slices.Equal(got, want) {
 			t.Fatalf("series %d is at %v without %v, was at %v", id, got, taken, want)
 		}
 	}
@@ -331,7 +332,8 @@ func TestNames(t *testing.T) {
 		{Sequence: 30, Pairs: pairsOf(t, map[model.SeriesID]model.SeriesID{2: 3})},
 		{Sequence: 20, Pairs: pairsOf(t, map[model.SeriesID]model.SeriesID{1: 2})},
 	})
-	name := l.Names(1, l.After(5))
+	d := l.Door(5)
+	name := d.Names(0, 1)
 	for _, c := range [][2]uint64{{10, 1}, {20, 1}, {21, 2}, {30, 2}, {31, 3}} {
 		if got := name(c[0]); uint64(got) != c[1] {
 			t.Errorf("at %d it is %d, want %d", c[0], got, c[1])
@@ -343,16 +345,45 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for sequence, want := range map[uint64]model.SeriesID{20: 3, 21: 3, 30: 3, 31: 1} {
-		set := l.Original(roaring.BitmapOf(3), 0, sequence)
+		set := d.Original(0, roaring.BitmapOf(3), sequence)
 		if !set.Contains(uint32(want)) || set.Contains(2) != (sequence > 30) {
 			t.Errorf("series 3 as of %d was %v", sequence, set)
 		}
 	}
-	if !l.Involves(3) || l.Involves(4) || l.Involved(1).Contains(3) || !l.Involved(2).Contains(3) || l.Bytes() == 0 {
+	if !d.Moved(3) || d.Moved(4) || d.Until(20).Involved().Contains(3) || !d.Involved().Contains(3) || l.Bytes() == 0 {
 		t.Error("involved are the wrong series")
 	}
-	if !l.InvolvesAny(roaring.BitmapOf(3, 9)) || l.InvolvesAny(roaring.BitmapOf(4, 9)) {
+	if !d.MovedAny(roaring.BitmapOf(3, 9)) || d.MovedAny(roaring.BitmapOf(4, 9)) {
 		t.Error("involved are the wrong sets")
+	}
+}
+
+// TestClosedDoor asks where no move waits: series and fields are what the parts say.
+func TestClosedDoor(t *testing.T) {
+	l := NewList([]*Move{{Sequence: 20, Pairs: pairsOf(t, map[model.SeriesID]model.SeriesID{1: 2})}})
+	var none *List
+	for what, d := range map[string]*Door{"no moves": none.Door(5), "no parts": l.Door(), "newer parts": l.Door(20, 30)} {
+		if d != nil || d.Until(40) != nil {
+			t.Errorf("%s: the door is open", what)
+		}
+		set, fields := roaring.BitmapOf(1), []column.Field{{Key: "f"}}
+		if d.Moved(1) || d.MovedAny(set) || d.Renames(0, "m") != nil || d.Names(0, 1) != nil || !d.Original(0, set, 50).Equals(set) {
+			t.Errorf("%s: a closed door has moved series", what)
+		}
+		var keys []string
+		got, err := d.Present(0, 1, "m", fields, func(id model.SeriesID, key string) error {
+			keys = append(keys, fmt.Sprint(id, key))
+			return nil
+		})
+		if err != nil || !slices.Equal(got, fields) || !slices.Equal(keys, []string{"1m"}) {
+			t.Errorf("%s: %v, %v, %v", what, got, keys, err)
+		}
+	}
+	if d := l.Door(5, 30).Until(10); d.Moved(1) {
+		t.Error("a merge makes a move that is not its own")
+	}
+	if d := l.Door(5, 30); !d.Moved(1) {
+		t.Error("the door to an older part is closed")
 	}
 }
 
@@ -471,10 +502,22 @@ func chain(moves, series int) *List {
 	return NewList(list)
 }
 
-// places returns the number of places of all series behind a chain, with a part at each end.
-func places(l *List, moves, series int) (n int) {
+// places calls fn with the places of a series of m behind a door to so many parts.
+func places(d *Door, parts int, id model.SeriesID, fn func(Place) bool) {
+	if d != nil {
+		d.Places(id, "m", fn)
+		return
+	}
+	for part := 0; part < parts && fn(Place{Part: part, ID: id}); part++ {
+	}
+}
+
+// countPlaces returns the number of places of all series behind a chain, with a part at each
+// end.
+func countPlaces(l *List, moves, series int) (n int) {
+	d := l.Door(0, uint64(moves))
 	for k := range series {
-		l.Places(model.SeriesID(1+moves*series+k), "m", moves, []int{0, moves}, func(Place) bool { n++; return true })
+		d.Places(model.SeriesID(1+moves*series+k), "m", func(Place) bool { n++; return true })
 	}
 	return n
 }
@@ -488,7 +531,7 @@ func TestPlacesAreLinear(t *testing.T) {
 		least := time.Duration(math.MaxInt64)
 		for range 5 {
 			start := proc.CPUTime()
-			if n := places(l, moves, series); n != (moves+2)*series {
+			if n := countPlaces(l, moves, series); n != (moves+2)*series {
 				t.Fatalf("%d places", n)
 			}
 			least = min(least, proc.CPUTime()-start)
@@ -507,7 +550,7 @@ func BenchmarkPlaces(b *testing.B) {
 		l := chain(moves, 2000)
 		b.Run(fmt.Sprint("moves=", moves), func(b *testing.B) {
 			for b.Loop() {
-				places(l, moves, 2000)
+				countPlaces(l, moves, 2000)
 			}
 		})
 	}

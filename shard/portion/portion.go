@@ -27,8 +27,7 @@ type File struct {
 // Request says of what to choose.
 type Request struct {
 	Files []File      // the oldest of a shard, in their order
-	Moves *moves.List // of the shard
-	Until int         // the moves before it concern none but Files
+	Door  *moves.Door // to the files; its moves are to be made, and concern no other file
 	Keys  keyorder.Keys
 	Bytes int64 // that a portion has at most, if it is more than one series and those connected with it
 }
@@ -84,8 +83,8 @@ func Choose(ctx context.Context, r *Request) (_ *Portion, err error) {
 // concerned returns the series that the moves concern: sources, targets, and those whose
 // field is renamed.
 func (c *chooser) concerned() (*roaring.Bitmap, error) {
-	all := c.Moves.Involved(c.Until)
-	for _, measurement := range c.Moves.Renamed(c.Until) {
+	all := c.Door.Involved()
+	for _, measurement := range c.Door.Renamed() {
 		for i := range c.Files {
 			if err := c.Files[i].named(measurement, all); err != nil {
 				if c.Files[i].Sound == nil || !binio.Damaged(err) {
@@ -127,7 +126,7 @@ func (c *chooser) some(ctx context.Context, all *roaring.Bitmap) error {
 		if next, err = order.Next(next[:0], 1); err != nil || len(next) == 0 {
 			return err
 		}
-		if together = c.Moves.Connected(together[:0], next[0].ID, c.Until, seen); len(together) == 0 {
+		if together = c.Door.Connected(together[:0], next[0].ID, seen); len(together) == 0 {
 			continue
 		}
 		bytes, damage, err := c.measure(ctx, together)

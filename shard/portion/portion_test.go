@@ -120,7 +120,8 @@ func TestChoose(t *testing.T) {
 		}, 1 << 30, 5, []string{"{2,6,9} 2 lost", "{} 2 lost"}},
 		{"none is concerned", []*moves.Move{pairs(t, 8, [2]model.SeriesID{4, 5})}, 1, 10, []string{"{4,5} whole"}},
 	} {
-		r := Request{Files: []File{fileOf(t, fs, 1, 300, all...), fileOf(t, fs, 2, 10, all...)}, Moves: moves.NewList(c.moves), Until: len(c.moves), Keys: keys, Bytes: c.bytes}
+		r := Request{Files: []File{fileOf(t, fs, 1, 300, all...), fileOf(t, fs, 2, 10, all...)}, Keys: keys, Bytes: c.bytes}
+		list := moves.NewList(c.moves)
 		if c.lost > 0 {
 			r.Files[1].Sound = func(id model.SeriesID) error {
 				if id == c.lost {
@@ -131,6 +132,7 @@ func TestChoose(t *testing.T) {
 		}
 		var got []string
 		for range 10 {
+			r.Door = list.Door(1, 2)
 			p, err := Choose(t.Context(), &r)
 			if err != nil {
 				t.Fatalf("%s: %v", c.what, err)
@@ -158,8 +160,7 @@ func TestChoose(t *testing.T) {
 			if p.Whole || p.Series.IsEmpty() {
 				break
 			}
-			r.Moves = r.Moves.Without(p.Series, 9, false)
-			r.Until = r.Moves.Len()
+			list = list.Without(p.Series, 9, false)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
@@ -174,8 +175,8 @@ func TestChooseOfDamagedFile(t *testing.T) {
 	f := fileOf(t, fs, 2, 10, 4, 6)
 	f.Sound = func(model.SeriesID) error { return nil }
 	r := Request{
-		Files: []File{fileOf(t, fs, 1, 10, 4, 5, 6), f}, Until: 1, Keys: keys, Bytes: 1 << 30,
-		Moves: moves.NewList([]*moves.Move{pairs(t, 8, [2]model.SeriesID{4, 5}, [2]model.SeriesID{9, 10})}),
+		Files: []File{fileOf(t, fs, 1, 10, 4, 5, 6), f}, Keys: keys, Bytes: 1 << 30,
+		Door: moves.NewList([]*moves.Move{pairs(t, 8, [2]model.SeriesID{4, 5}, [2]model.SeriesID{9, 10})}).Door(1, 2),
 	}
 	p, err := Choose(t.Context(), &r)
 	if err != nil || !p.Held[0].Equals(roaring.BitmapOf(4, 5)) || !p.Held[1].Equals(roaring.BitmapOf(4)) {
@@ -187,7 +188,7 @@ func TestChooseOfDamagedFile(t *testing.T) {
 func TestChooseCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r := Request{Files: []File{fileOf(t, vfstest.New(), 1, 3, 4, 5)}, Moves: moves.NewList([]*moves.Move{pairs(t, 8, [2]model.SeriesID{4, 5})}), Until: 1, Keys: keys, Bytes: 1}
+	r := Request{Files: []File{fileOf(t, vfstest.New(), 1, 3, 4, 5)}, Door: moves.NewList([]*moves.Move{pairs(t, 8, [2]model.SeriesID{4, 5})}).Door(1), Keys: keys, Bytes: 1}
 	if _, err := Choose(ctx, &r); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

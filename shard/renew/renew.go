@@ -1,4 +1,4 @@
-// Package renew puts the files of another node in the place of those of a shard that has
+// Package renew puts the files of another node in place of those of a shard that has
 // damage.
 //
 // Files of two nodes that hold the same differ, because their flushes and merges came at

@@ -53,12 +53,24 @@ func (x *Index) Add(id model.SeriesID, key string, fields []column.Field) {
 	}
 }
 
+// AddKnown adds series whose keys a series file has. fields returns those of a measurement.
+func (x *Index) AddKnown(ids *roaring.Bitmap, from *series.File, fields func(measurement string) []column.Field) error {
+	list := make([]model.SeriesID, 0, ids.GetCardinality())
+	for it := ids.Iterator(); it.HasNext(); {
+		list = append(list, model.SeriesID(it.Next()))
+	}
+	return from.Keys(list, func(i int, key string) error {
+		x.Add(list[i], key, fields(model.SeriesMeasurement(key)))
+		return nil
+	})
+}
+
 // File is a TSM file with the series that it has no more, and the moves that it has not
 // made of its rows.
 type File struct {
 	*tsm.Reader
-	Gone  *roaring.Bitmap // nil: none
-	Moves *moves.List
+	Gone *roaring.Bitmap // nil: none
+	Door *moves.Door     // to the file
 }
 
 // AddFiles adds the series of TSM files, newest file first, that have living
@@ -82,10 +94,10 @@ func (x *Index) AddFiles(files []File, to *series.File, living func(id model.Ser
 		if err := r.Load(i, &entry); err != nil {
 			return err
 		}
-		id, fields := entry.ID, r.Moves.Fields(entry.ID, model.SeriesMeasurement(key), entry.Fields)
+		var id model.SeriesID
+		var ids []model.SeriesID
 		var keys []string
-		ids := []model.SeriesID{}
-		_ = r.Moves.Keys(id, key, func(k model.SeriesID, name string) error {
+		fields, _ := r.Door.Present(0, entry.ID, key, entry.Fields, func(k model.SeriesID, name string) error {
 			ids, keys = append(ids, k), append(keys, name)
 			id, key = k, name
 			return nil
@@ -146,7 +158,7 @@ func Series(files []File, to *series.File) (n int, first error) {
 			if err == nil {
 				var id model.SeriesID
 				if id, err = r.ID(i); err == nil {
-					err = r.Moves.Keys(id, key, to.Restore)
+					_, err = r.Door.Present(0, id, key, nil, to.Restore)
 				}
 			}
 			if err == nil {

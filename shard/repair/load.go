@@ -45,7 +45,7 @@ func Load(fsys vfs.FS, dir string, m *manifest.Manifest, known manifest.Known, b
 		}
 		found.Manifest, found.Stale = best.Manifest, !bytes.Equal(best.Bytes, other.Bytes)
 		if older := known.Check(best.Manifest); older != nil && err == nil {
-			effect := fmt.Sprintf("The directory of shard %d is an older copy. Points that were written since are missing from answers, and points that were deleted since and old names of moved series are back, but for what the log still has.", m.Shard)
+			effect := fmt.Sprintf("The directory of shard %d is an older copy. Points that were written since are missing from answers, and points that were deleted since and old names of moved series are back, except for what the log still has.", m.Shard)
 			found.Stale = true
 			err = q.Note(manifest.Name, older, LossNewest, effect)
 		}
@@ -65,7 +65,7 @@ func Load(fsys vfs.FS, dir string, m *manifest.Manifest, known manifest.Known, b
 			if known.Edition == 0 {
 				return found, nil
 			}
-			effect := fmt.Sprintf("The files of shard %d are gone. Its points are missing from answers, but for those that the log still has.", m.Shard)
+			effect := fmt.Sprintf("The files of shard %d are gone. Its points are missing from answers, except for those that the log still has.", m.Shard)
 			found.Stale = true
 			return found, q.Note(manifest.Name, fmt.Errorf("the files of shard %d are gone: %w", m.Shard, best.Err), LossPoints, effect)
 		}

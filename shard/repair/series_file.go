@@ -62,7 +62,7 @@ func SeriesFile(f *series.File, shards []Shard, damage []error, quarantine *Quar
 			logger.Error("not all series could be restored", "shard", e.ID(), "err", err)
 		}
 	}
-	if err := f.Rewrite(); err != nil {
+	if err := f.Rewrite(false); err != nil {
 		return fmt.Errorf("repair series: %w", err)
 	}
 	logger.Error("series file was damaged, restored from the shards' files", "series", restored, "err", errors.Join(all...))

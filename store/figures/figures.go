@@ -19,7 +19,7 @@ type Figures struct {
 	State
 
 	// Points and their values that were made durable; points dropped for good, those
-	// among them over a limit of cardinality; points refused for want of memory, and
+	// among them over a limit of cardinality; points refused for lack of memory, and
 	// those that failed.
 	Points, Values, Dropped, Over, Refused, Failed int64
 	Deletes, Moves                                 int64
@@ -40,6 +40,7 @@ type Figures struct {
 	Shards                 []Shard // by id
 	Databases              int     // that are open
 	Series                 int64   // of all databases
+	SkippedIDs             int64   // of series, that were given and that damage has taken from a series file
 	CacheLimit, TableBytes int64
 	DiskFree               int64 // -1 if not known
 	Log                    wal.Stats
@@ -91,7 +92,7 @@ func (s *State) Sort() {
 const HangsAfter = 5 * time.Second
 
 // Health reports whether the store takes writes, and the worst of what is wrong.
-func (s *State) Health() (ok bool, message string) {
+func (s State) Health() (ok bool, message string) {
 	switch {
 	case s.Failure != nil:
 		return false, s.Failure.Error()
@@ -136,7 +137,7 @@ func (s *State) Health() (ok bool, message string) {
 }
 
 // Degraded reports whether damage makes queries fail.
-func (s *State) Degraded() bool {
+func (s State) Degraded() bool {
 	return len(s.Unopened) > 0 || len(s.Damaged) > 0 ||
 		slices.ContainsFunc(s.Quarantined, func(q repair.Quarantined) bool { return q.Loss.Rows() }) ||
 		slices.ContainsFunc(s.LogDamage, func(d wal.Damage) bool { return !d.Torn && !d.Harmless })

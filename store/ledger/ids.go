@@ -53,6 +53,9 @@ func (l *File) SyncSeries(database uint32, f *series.File) error {
 	return nil
 }
 
+// Skipped returns how many ids of series were found to be given and not in a series file.
+func (l *File) Skipped() int64 { return l.skipped.Load() }
+
 // Reserve keeps a series file that was just opened from giving ids again. If it lacks some
 // that were given, Reserve returns an error that counts them, once.
 func (l *File) Reserve(database uint32, f *series.File) error {
@@ -61,6 +64,9 @@ func (l *File) Reserve(database uint32, f *series.File) error {
 	ids, has := l.mu.IDs[database], f.Given()
 	f.Reserve(ids.Next)
 	if told := has < ids.Next; told != ids.Told {
+		if told {
+			l.skipped.Add(int64(ids.Next - has))
+		}
 		l.mu.IDs[database] = IDs{Next: ids.Next, Told: told}
 		l.mu.given[database] = true
 	}

@@ -17,6 +17,7 @@ import (
 	"path"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
@@ -197,7 +198,8 @@ type File struct {
 		end    int64           // of the file; 0: it must be written as a whole
 		limit  int64           // above it the file is written as a whole
 	}
-	unsure unsure
+	unsure  unsure
+	skipped atomic.Int64 // ids, see Skipped
 }
 
 // Open opens the ledger of the data directory dir. One that is missing, damaged or of another data
@@ -278,6 +280,29 @@ func (l *File) SetLog(change func(known *wal.Known, relaxed *bool)) error {
 		l.mu.Log, l.mu.Relaxed, l.mu.dirty = known, relaxed, true
 	}
 	return l.saveLocked()
+}
+
+// Check reads the file. It returns the damage, and writes the file again then.
+func (l *File) Check() (damage []error, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.end == 0 {
+		return nil, l.saveLocked() // as a whole
+	}
+	name := path.Join(l.dir, Name)
+	_, whole, rerr := Read(l.fs, path.Dir(l.dir))
+	found := binio.DamageOf(name, rerr)
+	switch {
+	case found != nil:
+	case rerr != nil:
+		return nil, rerr
+	case !whole:
+		found = binio.Corruptf(name, -1, "ledger: records are damaged")
+	default:
+		return nil, nil
+	}
+	l.mu.end, l.mu.dirty = 0, true
+	return []error{found}, l.saveLocked()
 }
 
 // saveLocked makes what was added durable: at the end of the file, or by a new

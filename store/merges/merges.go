@@ -1,5 +1,5 @@
-// Package merges runs the merges of shards, in two slots, and knows when a merge that failed
-// is tried again.
+// Package merges runs the merges of shards, in two slots, knows when a merge that failed
+// is tried again, and keeps merges from taking the disk.
 //
 // A large merge, as of a cold shard, takes hours and must not keep the small ones of shards
 // that are written to waiting, whose files would pile up. The store has a goroutine for each
@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tsdbd/internal/binio"
 	"tsdbd/store/figures"
 )
 
@@ -24,7 +25,7 @@ const smallBytes = 512 << 20
 // Shard is what the slots use of a shard.
 type Shard interface {
 	ID() uint64
-	IndexDamaged() bool
+	IndexDamage() *binio.CorruptError
 	// NextMerge returns how many bytes the next merge reads, and whether it makes moves.
 	NextMerge(cold bool) (bytes int64, moves bool)
 	Compact(ctx context.Context, cold bool) (did bool, err error)
@@ -65,7 +66,7 @@ func (s *Slots) Run(ctx context.Context, sh Shard, st *State, cold, large bool) 
 		return false
 	}
 	defer st.merging.Unlock()
-	if time.Now().Before(st.at) || st.idle.Load() && cold == st.cold && !sh.IndexDamaged() {
+	if time.Now().Before(st.at) || st.idle.Load() && cold == st.cold && sh.IndexDamage() == nil {
 		return false
 	}
 	if bytes, moves := sh.NextMerge(cold); large != (cold || moves || bytes > smallBytes) {

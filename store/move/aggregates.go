@@ -9,18 +9,19 @@ import (
 	"tsdbd/model"
 )
 
-// Aggregate is a rename that follows from the rename of a field.
-type Aggregate struct {
+// Step is a change that a move makes: the one that was asked for, or one that follows from it.
+type Step struct {
 	Change model.Change
-	Shards map[uint64]bool // all that it concerns
+	Shards map[uint64]bool // that it may concern; nil: all
 }
 
-// Aggregates returns what follows from the rename of a field. The targets of downsamples
-// have the aggregates of the field under names made of its name. They keep aggregates of
-// rows that have expired, which nothing can compute again under other names.
-func Aggregates(c *model.Change, db *meta.Database) (out []Aggregate) {
+// Steps returns a change, and what follows from it if it renames a field: the targets of
+// downsamples have the aggregates of the field under names made of its name. They keep
+// aggregates of rows that have expired, which nothing can compute again under other names.
+func Steps(c *model.Change, db *meta.Database) []Step {
+	out := []Step{{Change: *c}}
 	if !c.Fields() || db == nil {
-		return nil
+		return out
 	}
 	at := map[string]int{} // in out, by function
 	for i := range db.Downsamples {
@@ -31,7 +32,7 @@ func Aggregates(c *model.Change, db *meta.Database) (out []Aggregate) {
 				n, at[f] = len(out), len(out)
 				change := model.Change{Measurement: c.Measurement, To: c.To}
 				change.RenameField = model.Rename{From: f + "_" + c.RenameField.From, To: f + "_" + c.RenameField.To}
-				out = append(out, Aggregate{Change: change, Shards: map[uint64]bool{}})
+				out = append(out, Step{Change: change, Shards: map[uint64]bool{}})
 			}
 			for _, g := range db.RetentionPolicy(t.Into).ShardGroups {
 				for _, sh := range g.Shards {
@@ -63,15 +64,15 @@ func OnlyCopies(db *meta.Database) map[uint64]string {
 
 // keepsAggregates refuses a move by which series become one where the aggregates of both
 // are the only copies: a row of one would replace that of the other.
-func (r *Request) keepsAggregates(out *Result) error {
-	for i, sh := range r.Shards {
+func (r *Request) keepsAggregates() error {
+	for _, sh := range r.Shards {
 		policy := r.OnlyCopies[sh.View.ID()]
-		if policy == "" || out.sets[i] == nil {
+		if policy == "" || sh.moved == nil {
 			continue
 		}
-		pairs := out.Pairs.Only(out.sets[i])
+		pairs := r.pairs.Only(sh.moved)
 		targets := pairs.Targets()
-		staying := roaring.AndNot(sh.View.AllSeries(), out.sets[i])
+		staying := roaring.AndNot(sh.View.AllSeries(), sh.moved)
 		if int(targets.GetCardinality()) < pairs.Len() || targets.Intersects(staying) {
 			return fmt.Errorf("series of %q would become one in policy %s, which has aggregates of rows that have expired: one series would replace the other. Move fewer series, or drop the downsample into %[2]s if it may",
 				r.Change.Measurement, policy)

@@ -8,18 +8,18 @@ import (
 
 // limits refuses a move by which a tag would have more values than it may and than it has.
 // Series do not become more: each has one target and leaves all shards.
-func (r *Request) limits(out *Result) error {
+func (r *Request) limits() error {
 	if r.Bounds.MaxValues <= 0 {
 		return nil
 	}
-	brought, err := r.brought(out)
+	brought, err := r.brought()
 	if err != nil {
 		return err
 	}
-	out.values = brought
+	r.values = brought
 	for key, values := range brought {
 		before, after := map[string]bool{}, values
-		for i, sh := range r.Shards {
+		for _, sh := range r.Shards {
 			all, err := sh.View.Series(r.Change.To)
 			if err != nil {
 				return err
@@ -27,8 +27,8 @@ func (r *Request) limits(out *Result) error {
 			if err := add(before, sh, r.Change.To, key, all); err != nil {
 				return err
 			}
-			if out.sets[i] != nil {
-				all.AndNot(out.sets[i])
+			if sh.moved != nil {
+				all.AndNot(sh.moved)
 			}
 			if err := add(after, sh, r.Change.To, key, all); err != nil {
 				return err
@@ -52,14 +52,14 @@ func (r *Request) limit(key string, values map[string]bool) error {
 }
 
 // brought returns the values that the moved series bring to tags, by key.
-func (r *Request) brought(out *Result) (map[string]map[string]bool, error) {
+func (r *Request) brought() (map[string]map[string]bool, error) {
 	c := r.Change
 	brought := map[string]map[string]bool{}
 	for _, t := range c.Set {
 		brought[t.Key] = map[string]bool{t.Value: true}
 	}
-	for i, sh := range r.Shards {
-		if out.sets[i] == nil {
+	for _, sh := range r.Shards {
+		if sh.moved == nil {
 			continue
 		}
 		as := map[string]string{}
@@ -79,7 +79,7 @@ func (r *Request) brought(out *Result) (map[string]map[string]bool, error) {
 			if brought[to] == nil {
 				brought[to] = map[string]bool{}
 			}
-			if err := add(brought[to], sh, c.Measurement, from, out.sets[i]); err != nil {
+			if err := add(brought[to], sh, c.Measurement, from, sh.moved); err != nil {
 				return nil, err
 			}
 		}

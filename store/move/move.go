@@ -42,6 +42,7 @@ type Shard struct {
 	View     *shard.View
 	Set      *roaring.Bitmap
 	selected *roaring.Bitmap // what Set was made of
+	moved    *roaring.Bitmap // of Set, what Make moves; nil: the shard is not concerned
 	before   *shard.View     // of Recheck: as Make has seen the shard
 	waiting  int             // moves that it has not made yet
 }
@@ -69,7 +70,7 @@ func (r *Request) Release() {
 	}
 }
 
-// Request is what is to be moved.
+// Request is what is to be moved, and what Make finds of it.
 type Request struct {
 	Change *model.Change
 	Shards []Shard // all of the database
@@ -83,47 +84,37 @@ type Request struct {
 	PairBytes int64
 	// Claim gives ids to the keys of targets.
 	Claim func(keys []string, ids []model.SeriesID) error
-}
 
-// Result is a move that is allowed.
-type Result struct {
-	scan.Moved
-	Pairs  *moves.Pairs
-	Change entry.MoveChange  // for the log; no shards: nothing is moved
-	sets   []*roaring.Bitmap // by shard: what is moved there; nil: the shard is not concerned
+	// What Make finds.
+	Moved  scan.Moved
+	pairs  *moves.Pairs
+	logged entry.MoveChange // no shards: nothing is moved
 	known  known
 	values map[string]map[string]bool // of tags of the target with a limit, behind the move
 	bytes  int64                      // of the pairs in all shards
 }
 
 // Make works the move out. New targets are claimed in the series file, also if it fails.
-// With an ErrNotFound it returns a result for Recheck that moves nothing.
-func (r *Request) Make(ctx context.Context) (out *Result, err error) {
+// After an ErrNotFound nothing is moved, and Recheck may find more.
+func (r *Request) Make(ctx context.Context) (err error) {
 	defer vfs.CatchFault(&err)()
-	out = &Result{sets: make([]*roaring.Bitmap, len(r.Shards))}
-	if err := out.known.check(r.Change, r.Shards); err != nil {
-		return out, err
-	}
-	if err := r.mayWait(); err != nil {
-		return nil, err
+	if err := cmp.Or(r.known.check(r.Change, r.Shards), r.mayWait()); err != nil {
+		return err
 	}
 	if r.Change.Fields() {
-		if err := r.field(ctx, out); err != nil {
-			return nil, err
+		if err := r.field(ctx); err != nil {
+			return err
 		}
-		return out, r.encode(out)
+		return r.encode()
 	}
-	if err := r.pair(ctx, out); err != nil {
-		return nil, err
+	if err := r.pair(ctx); err != nil {
+		return err
 	}
-	if err := r.keepsAggregates(out); err != nil {
-		return nil, err
+	if err := r.keepsAggregates(); err != nil {
+		return err
 	}
-	out.Merged = r.merged(out)
-	if err := r.limits(out); err != nil {
-		return nil, err
-	}
-	return out, r.encode(out)
+	r.Moved.Merged = r.merged()
+	return cmp.Or(r.limits(), r.encode())
 }
 
 // mayWait returns an error if too many moves wait for merges of a shard.
@@ -136,50 +127,50 @@ func (r *Request) mayWait() error {
 	return nil
 }
 
-// pair gives targets to the selected series, and fills the result with them.
-func (r *Request) pair(ctx context.Context, out *Result) error {
-	pairs, err := r.pairs(ctx, out.known.from.longest)
+// pair gives targets to the selected series.
+func (r *Request) pair(ctx context.Context) error {
+	pairs, err := r.targets(ctx)
 	if err != nil {
 		return err
 	}
-	if out.Pairs, err = r.ordered(pairs); err != nil {
+	if r.pairs, err = r.ordered(pairs); err != nil {
 		return err
 	}
-	moved := out.Pairs.Sources()
-	for i, sh := range r.Shards {
+	moved := r.pairs.Sources()
+	for i := range r.Shards {
+		sh := &r.Shards[i]
 		if sh.Set == nil || !sh.Set.Intersects(moved) {
 			continue
 		}
-		set := roaring.And(sh.Set, moved)
-		out.sets[i] = set
-		if out.bytes += out.Pairs.Only(set).Bytes(); out.bytes > r.PairBytes {
-			return fmt.Errorf("so many series cannot be moved at once: move fewer of them with WHERE, at least %d MiB of memory are needed and %d allowed", out.bytes>>20, r.PairBytes>>20)
+		sh.moved = roaring.And(sh.Set, moved)
+		if r.bytes += r.pairs.Only(sh.moved).Bytes(); r.bytes > r.PairBytes {
+			return fmt.Errorf("so many series cannot be moved at once: move fewer of them with WHERE, at least %d MiB of memory are needed and %d allowed", r.bytes>>20, r.PairBytes>>20)
 		}
-		if err := r.Charge(int64(set.GetCardinality()) * seriesBytes); err != nil {
+		if err := r.Charge(int64(sh.moved.GetCardinality()) * seriesBytes); err != nil {
 			return err
 		}
 	}
-	out.Series = out.Pairs.Len()
+	r.Moved.Series = r.pairs.Len()
 	return nil
 }
 
-// field fills the result of a rename of a field.
-func (r *Request) field(ctx context.Context, out *Result) (err error) {
-	if out.Pairs, err = new(moves.Builder).Pairs(); err != nil {
+// field finds the series whose field is renamed.
+func (r *Request) field(ctx context.Context) (err error) {
+	if r.pairs, err = new(moves.Builder).Pairs(); err != nil {
 		return err
 	}
 	all := roaring.New()
-	for i, sh := range r.Shards {
-		if hasField(sh.View, r.Change) {
+	for i := range r.Shards {
+		if sh := &r.Shards[i]; hasField(sh.View, r.Change) {
 			set, err := sh.View.Select(ctx, r.Change.Measurement, nil)
 			if err != nil {
 				return err
 			}
 			all.Or(set)
-			out.sets[i] = roaring.New()
+			sh.moved = roaring.New()
 		}
 	}
-	out.Series = int(all.GetCardinality())
+	r.Moved.Series = int(all.GetCardinality())
 	return nil
 }
 
@@ -189,9 +180,9 @@ type pair struct{ to, from model.SeriesID }
 // chunk is how many series are looked up and claimed at once.
 const chunk = 4096
 
-// pairs returns the selected series that the change changes, ascending. Targets get ids
+// targets returns the selected series that the change changes, ascending. Targets get ids
 // in the order of the ids of their sources: they lie side by side as these do.
-func (r *Request) pairs(ctx context.Context, longest int) ([]pair, error) {
+func (r *Request) targets(ctx context.Context) ([]pair, error) {
 	all := roaring.New()
 	for _, sh := range r.Shards {
 		if sh.Set != nil {
@@ -202,7 +193,7 @@ func (r *Request) pairs(ctx context.Context, longest int) ([]pair, error) {
 		return nil, err
 	}
 	out := make([]pair, 0, all.GetCardinality())
-	m := mapper{Request: r, longest: longest}
+	m := mapper{Request: r}
 	ids := make([]model.SeriesID, 0, chunk)
 	it := all.Iterator()
 	for it.HasNext() {
@@ -224,12 +215,11 @@ func (r *Request) pairs(ctx context.Context, longest int) ([]pair, error) {
 // mapper finds the targets of series.
 type mapper struct {
 	*Request
-	longest int // field key of the measurement
-	tags    model.Tags
-	key     []byte
-	from    []model.SeriesID
-	keys    []string
-	to      []model.SeriesID
+	tags model.Tags
+	key  []byte
+	from []model.SeriesID
+	keys []string
+	to   []model.SeriesID
 }
 
 // chunk appends the pairs of some series to dst.
@@ -247,7 +237,7 @@ func (m *mapper) chunk(dst []pair, ids []model.SeriesID) ([]pair, error) {
 		if string(m.key) == key {
 			return nil
 		}
-		if n := len(m.key) + model.FieldSeparatorLength + m.longest; n > model.MaxKeyLength {
+		if n := len(m.key) + model.FieldSeparatorLength + m.known.from.longest; n > model.MaxKeyLength {
 			return fmt.Errorf("series %.100s... would have a key of %d bytes, at most %d are allowed", m.key, n, model.MaxKeyLength)
 		}
 		m.from, m.keys = append(m.from, ids[i]), append(m.keys, string(m.key))
@@ -315,12 +305,12 @@ func (r *Request) byKey(pairs []pair) error {
 }
 
 // staying returns the series of the database that are not moved away.
-func (r *Request) staying(out *Result) *roaring.Bitmap {
+func (r *Request) staying() *roaring.Bitmap {
 	set := roaring.New()
-	for i, sh := range r.Shards {
+	for _, sh := range r.Shards {
 		here := sh.View.AllSeries()
-		if out.sets[i] != nil {
-			here.AndNot(out.sets[i])
+		if sh.moved != nil {
+			here.AndNot(sh.moved)
 		}
 		set.Or(here)
 	}
@@ -329,30 +319,29 @@ func (r *Request) staying(out *Result) *roaring.Bitmap {
 
 // merged returns how many sources share their target with another source, or with the
 // rows that it has.
-func (r *Request) merged(out *Result) int {
-	targets := out.Pairs.Targets()
-	fresh := roaring.AndNot(targets, r.staying(out))
-	return out.Pairs.Len() - int(fresh.GetCardinality())
+func (r *Request) merged() int {
+	fresh := roaring.AndNot(r.pairs.Targets(), r.staying())
+	return r.pairs.Len() - int(fresh.GetCardinality())
 }
 
-// encode sets the result's change for the log.
-func (r *Request) encode(out *Result) error {
-	m := moves.Move{Change: *r.Change, Pairs: out.Pairs}
-	if out.Change.Change == nil { // else only the shards are others
-		out.Change.Change = m.Append(nil)
+// encode sets the change for the log.
+func (r *Request) encode() error {
+	m := moves.Move{Change: *r.Change, Pairs: r.pairs}
+	if r.logged.Change == nil { // else only the shards are others
+		r.logged.Change = m.Append(nil)
 	}
-	out.Change.Shards = nil
-	bytes := len(out.Change.Change)
-	for i, sh := range r.Shards {
-		if out.sets[i] == nil || out.sets[i].IsEmpty() && !r.Change.Fields() {
+	r.logged.Shards = nil
+	bytes := len(r.logged.Change)
+	for _, sh := range r.Shards {
+		if sh.moved == nil || sh.moved.IsEmpty() && !r.Change.Fields() {
 			continue
 		}
-		out.sets[i].RunOptimize()
-		set, err := out.sets[i].ToBytes()
+		sh.moved.RunOptimize()
+		set, err := sh.moved.ToBytes()
 		if err != nil {
 			return fmt.Errorf("encode series set: %w", err)
 		}
-		out.Change.Shards = append(out.Change.Shards, entry.MovedShard{Shard: sh.View.ID(), Series: set})
+		r.logged.Shards = append(r.logged.Shards, entry.MovedShard{Shard: sh.View.ID(), Series: set})
 		bytes += len(set)
 	}
 	if bytes > MaxBytes {

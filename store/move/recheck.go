@@ -19,19 +19,21 @@ import (
 // out again.
 var ErrStale = errors.New("shards have changed")
 
-// Recheck makes a result true again that Make has returned, while nothing is written. It
-// looks only at shards whose index has changed since. open returns an open shard of the
-// database by its id and what is selected in it now, nil if it is gone. Series that come
-// besides those of the result are moved by a change of their own, behind the result's.
-func (r *Request) Recheck(ctx context.Context, out *Result, open func(id uint64) (*shard.Shard, *roaring.Bitmap)) (changes []entry.MoveChange, err error) {
+// Recheck makes what Make has found true again, while nothing is written, and returns it
+// for the log. It looks only at shards whose index has changed since. open returns an open
+// shard of the database by its id and what is selected in it now, nil if it is gone. Series
+// that have come besides those that Make has moved get a change of their own, behind the
+// first.
+func (r *Request) Recheck(ctx context.Context, open func(id uint64) (*shard.Shard, *roaring.Bitmap)) (changes []entry.MoveChange, err error) {
 	defer vfs.CatchFault(&err)()
-	rest := Request{Change: r.Change, Series: r.Series, Bounds: r.Bounds, Charge: r.Charge, PairBytes: r.PairBytes, Claim: r.Series.Claim}
+	rest := &Request{Change: r.Change, Series: r.Series, Bounds: r.Bounds, Charge: r.Charge, PairBytes: r.PairBytes, Claim: r.Series.Claim, bytes: r.bytes}
 	defer rest.Release()
 	shrunk := false
 	for i := range r.Shards {
-		sh, selected := open(r.Shards[i].View.ID())
+		old := &r.Shards[i]
+		sh, selected := open(old.View.ID())
 		if sh == nil {
-			out.sets[i], shrunk = nil, true
+			old.moved, shrunk = nil, true
 			continue
 		}
 		v := sh.View()
@@ -39,90 +41,88 @@ func (r *Request) Recheck(ctx context.Context, out *Result, open func(id uint64)
 			return nil, ErrStale
 		}
 		waiting, _ := sh.Moves()
-		r.Shards[i].waiting = waiting.Len()
-		if v.SameIndex(r.Shards[i].View) && selected == r.Shards[i].selected {
+		old.waiting = waiting.Len()
+		if v.SameIndex(old.View) && selected == old.selected {
 			v.Release()
 			continue
 		}
-		now := Shard{View: v, before: r.Shards[i].View, waiting: waiting.Len()}
+		now := Shard{View: v, before: old.View, waiting: old.waiting}
+		if selected != nil {
+			now.Set = roaring.And(selected, v.AllSeries())
+			if old.Set != nil {
+				now.Set.AndNot(old.Set)
+			}
+		}
 		rest.Shards = append(rest.Shards, now)
 		if r.OnlyCopies[v.ID()] != "" {
 			return nil, ErrStale // whether series become one there is not looked at again
 		}
-		if set := out.sets[i]; set != nil && !r.Change.Fields() {
-			if left := roaring.And(set, v.AllSeries()); left.GetCardinality() < set.GetCardinality() {
-				out.sets[i], shrunk = left, true
+		if r.Change.Fields() {
+			if hasField(v, r.Change) != (old.moved != nil) {
+				return nil, ErrStale
 			}
-		}
-		if selected != nil {
-			fresh := roaring.And(selected, v.AllSeries())
-			if r.Shards[i].Set != nil {
-				fresh.AndNot(r.Shards[i].Set)
+		} else if old.moved != nil {
+			if left := roaring.And(old.moved, v.AllSeries()); left.GetCardinality() < old.moved.GetCardinality() {
+				old.moved, shrunk = left, true
 			}
-			rest.Shards[len(rest.Shards)-1].Set = fresh
-		}
-		if r.Change.Fields() && hasField(v, r.Change) != (out.sets[i] != nil) {
-			return nil, ErrStale
 		}
 	}
-	if err := cmp.Or(out.known.check(r.Change, rest.Shards), r.mayWait(), rest.mayWait()); err != nil {
+	if err := cmp.Or(r.known.check(r.Change, rest.Shards), r.mayWait(), rest.mayWait()); err != nil {
 		return nil, err
 	}
 	if !r.Change.Fields() {
-		if err := r.recheckSeries(ctx, out, &rest, &changes); err != nil {
+		if err := r.recheckSeries(ctx, rest); err != nil {
 			return nil, err
 		}
 	}
 	if shrunk {
-		if err := r.encode(out); err != nil {
+		if err := r.encode(); err != nil {
 			return nil, err
 		}
 	}
-	if len(out.Change.Shards) > 0 {
-		changes = append([]entry.MoveChange{out.Change}, changes...)
+	for _, c := range []entry.MoveChange{r.logged, rest.logged} {
+		if len(c.Shards) > 0 {
+			changes = append(changes, c)
+		}
 	}
 	return changes, nil
 }
 
-// recheckSeries appends the change of the series that have come to rest since Make, and
-// looks again at the limits.
-func (r *Request) recheckSeries(ctx context.Context, out *Result, rest *Request, changes *[]entry.MoveChange) error {
-	more := &Result{sets: make([]*roaring.Bitmap, len(rest.Shards)), known: out.known, bytes: out.bytes}
-	if err := rest.pair(ctx, more); err != nil {
+// recheckSeries works out rest, the move of the series that have come since Make, and looks
+// again at the limits.
+func (r *Request) recheckSeries(ctx context.Context, rest *Request) error {
+	rest.known = r.known
+	if err := rest.pair(ctx); err != nil {
 		return err
 	}
-	if err := r.recheckLimits(out, rest, more); err != nil {
+	if err := r.recheckLimits(rest); err != nil {
 		return err
 	}
 	moved := roaring.New()
-	for _, set := range out.sets {
-		if set != nil {
-			moved.Or(set)
+	for _, sh := range r.Shards {
+		if sh.moved != nil {
+			moved.Or(sh.moved)
 		}
 	}
-	out.Series = int(moved.GetCardinality())
-	if more.Series == 0 {
+	r.Moved.Series = int(moved.GetCardinality())
+	if rest.Moved.Series == 0 {
 		return nil
 	}
-	targets := more.Pairs.Targets()
-	targets.AndNot(rest.staying(more))
-	targets.AndNot(out.Pairs.Targets())
-	out.Series += more.Series
-	out.Merged += more.Series - int(targets.GetCardinality())
-	if err := rest.encode(more); err != nil {
-		return err
-	}
-	*changes = append(*changes, more.Change)
-	return nil
+	targets := rest.pairs.Targets()
+	targets.AndNot(rest.staying())
+	targets.AndNot(r.pairs.Targets())
+	r.Moved.Series += rest.Moved.Series
+	r.Moved.Merged += rest.Moved.Series - int(targets.GetCardinality())
+	return rest.encode()
 }
 
 // recheckLimits adds the values that tags have got since Make, by series of the target that
 // were written and by those that are moved besides.
-func (r *Request) recheckLimits(out *Result, rest *Request, more *Result) error {
-	if out.values == nil {
+func (r *Request) recheckLimits(rest *Request) error {
+	if r.values == nil {
 		return nil
 	}
-	fresh := more.Pairs.Targets()
+	fresh := rest.pairs.Targets()
 	for _, now := range rest.Shards {
 		fresh.Or(now.View.SeriesSince(now.before))
 	}
@@ -134,7 +134,7 @@ func (r *Request) recheckLimits(out *Result, rest *Request, more *Result) error 
 			return nil
 		}
 		for _, t := range tags {
-			values := out.values[t.Key]
+			values := r.values[t.Key]
 			if values == nil && r.Change.To != r.Change.Measurement {
 				return ErrStale // a tag that the measurement did not have
 			}
@@ -148,7 +148,7 @@ func (r *Request) recheckLimits(out *Result, rest *Request, more *Result) error 
 		return err
 	}
 	for key := range grown {
-		if err := r.limit(key, out.values[key]); err != nil {
+		if err := r.limit(key, r.values[key]); err != nil {
 			return err
 		}
 	}
@@ -161,11 +161,11 @@ func hasField(v *shard.View, c *model.Change) bool {
 	return ok
 }
 
-// Moves returns what the result moves in each of the request's shards.
-func (r *Request) Moves(out *Result, fn func(sh Shard, m *moves.Move) error) error {
-	for i, sh := range r.Shards {
-		if set := out.sets[i]; set != nil {
-			if err := fn(sh, &moves.Move{Change: *r.Change, Pairs: out.Pairs.Only(set)}); err != nil {
+// Each calls fn with what is moved in each shard.
+func (r *Request) Each(fn func(shard uint64, m *moves.Move) error) error {
+	for _, sh := range r.Shards {
+		if sh.moved != nil {
+			if err := fn(sh.View.ID(), &moves.Move{Change: *r.Change, Pairs: r.pairs.Only(sh.moved)}); err != nil {
 				return err
 			}
 		}

@@ -1,4 +1,4 @@
-// Package renewal has a store put the files of another node in the place of those of a shard
+// Package renewal has a store put the files of another node in place of those of a shard
 // that has damage, while it serves.
 //
 // It goes in these steps. Flush the shard. Ask for a cut of the other node's shard. Once

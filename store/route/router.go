@@ -235,9 +235,8 @@ func (r *Router[S]) target(i int, floor, ceiling int64) (int, error) {
 	return len(r.Targets) - 1, nil
 }
 
-// makeGroups has the shard groups made that the rows from the i-th on lack, in
-// one change of the catalog: each is an entry of the log, and a batch of old data
-// may need hundreds.
+// makeGroups creates all shard groups that rows[i:] need with one change of the
+// catalog. A batch of old data can need hundreds, and each change is a log entry.
 func (r *Router[S]) makeGroups(i int, floor, ceiling int64) error {
 	times := r.Policy.GroupsMissing(func(yield func(int64) bool) {
 		for _, row := range r.Batch.Rows[i:] {

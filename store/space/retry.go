@@ -13,7 +13,7 @@ const (
 	// The time between two attempts doubles from firstRetry to lastRetry.
 	firstRetry = 10 * time.Millisecond
 	lastRetry  = time.Second
-	// Tries is how often an error of the environment is tried again, but for a full disk:
+	// Tries is how often an error of the environment is tried again, except for a full disk:
 	// about a minute.
 	Tries = 66
 )

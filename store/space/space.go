@@ -98,7 +98,7 @@ func (d *Space) Trouble() error {
 	return nil
 }
 
-// Full reports whether something was refused for want of space and there is still
+// Full reports whether something was refused for lack of space and there is still
 // none.
 func (d *Space) Full() bool {
 	if !d.full.Load() {

@@ -18,17 +18,17 @@ import (
 // Name is the name of the file in the directory of the catalog.
 const Name = "touched"
 
-// The file is a header and the tiers:
+// The file is a header and the downsamples:
 //
 //	header   | magic "TSDBDTCH" 8 | version u32 | lineage 16 | length u64 | crc u32 |
-//	tier     id uvarint, set of the source, set of the target
+//	downsample id uvarint, set of the source, set of the target
 //	set      spans of all measurements, count uvarint, then for each
 //	         measurement, in order: length uvarint, name, spans
 //	spans    count uvarint, then for each: from varint, less the end of the one before
 //	         it, length uvarint, sequence uvarint
 //
-// Fixed integers are little-endian. length is that of the tiers; crc is the CRC32C of
-// everything before it and of the tiers.
+// Fixed integers are little-endian. length is that of the downsamples; crc is the CRC32C of
+// everything before it and of the downsamples.
 const (
 	magic       = "TSDBDTCH"
 	version     = 2
@@ -39,8 +39,8 @@ const (
 // encode returns the file of the marks, for a data directory. m.mu is held.
 func (m *Marks) encode(lineage identity.Lineage) []byte {
 	var b []byte
-	for _, id := range slices.Sorted(maps.Keys(m.tiers)) {
-		t := m.tiers[id]
+	for _, id := range slices.Sorted(maps.Keys(m.downsamples)) {
+		t := m.downsamples[id]
 		b = binary.AppendUvarint(b, id)
 		b = appendSet(b, &t.source)
 		b = appendSet(b, &t.target)
@@ -58,7 +58,7 @@ func appendSet(b []byte, s *set) []byte {
 	return b
 }
 
-// seal puts the header before the tiers.
+// seal puts the header before the downsamples.
 func seal(lineage identity.Lineage, b []byte) []byte {
 	out := make([]byte, 0, headerBytes+len(b))
 	out = append(out, magic...)
@@ -81,8 +81,8 @@ func appendSpans(b []byte, s spans) []byte {
 	return b
 }
 
-// decode returns the tiers of a file, and the data directory that they are of.
-func decode(name string, b []byte) (map[uint64]*tier, identity.Lineage, error) {
+// decode returns the downsamples of a file, and the data directory that they are of.
+func decode(name string, b []byte) (map[uint64]*downsample, identity.Lineage, error) {
 	var lineage identity.Lineage
 	if len(b) < headerBytes || string(b[:8]) != magic {
 		return nil, lineage, binio.Corruptf(name, 0, "bad header of touched windows")
@@ -97,17 +97,17 @@ func decode(name string, b []byte) (map[uint64]*tier, identity.Lineage, error) {
 		return nil, lineage, err
 	}
 	d := binio.NewDecoder(payload)
-	tiers := map[uint64]*tier{}
+	downsamples := map[uint64]*downsample{}
 	for d.Len() > 0 {
-		t := newTier(&meta.Downsample{ID: d.Uvarint()})
+		t := newDownsample(&meta.Downsample{ID: d.Uvarint()})
 		decodeSet(&d, &t.source)
 		decodeSet(&d, &t.target)
-		tiers[t.ID] = t
+		downsamples[t.ID] = t
 	}
 	if err := d.Err(); err != nil {
 		return nil, lineage, binio.InFile(err, name)
 	}
-	return tiers, lineage, nil
+	return downsamples, lineage, nil
 }
 
 func decodeSet(d *binio.Decoder, s *set) {
@@ -151,25 +151,25 @@ func Check(fsys vfs.FS, dir string, lineage identity.Lineage) error {
 	return err
 }
 
-func readFile(fsys vfs.FS, name string, lineage identity.Lineage) (map[uint64]*tier, error) {
+func readFile(fsys vfs.FS, name string, lineage identity.Lineage) (map[uint64]*downsample, error) {
 	b, err := vfs.ReadFile(fsys, name)
 	if err != nil {
 		return nil, err
 	}
-	tiers, of, err := decode(name, b)
+	downsamples, of, err := decode(name, b)
 	if err == nil && of != lineage {
 		err = binio.Corruptf(name, 12, "touched windows of data directory %s, the catalog is that of %s", of, lineage)
 	}
-	return tiers, err
+	return downsamples, err
 }
 
 // read takes the marks of the file, or sets it aside.
 func (m *Marks) read(lineage identity.Lineage, setAside func(name string, why error) error) {
-	tiers, err := readFile(m.fs, m.name, lineage)
+	downsamples, err := readFile(m.fs, m.name, lineage)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err == nil:
-		m.tiers = tiers
+		m.downsamples = downsamples
 	default:
 		m.logger.Warn("touched windows not read, all windows of downsamples will be compared", "path", m.name, "err", err)
 		m.dirty = true
@@ -177,6 +177,26 @@ func (m *Marks) read(lineage identity.Lineage, setAside func(name string, why er
 			m.logger.Error("damaged file not moved to quarantine", "path", m.name, "err", err)
 		}
 	}
+}
+
+// Check reads the file. It returns the damage, and writes the file again then. One that is
+// gone was not needed, or had no room.
+func (m *Marks) Check() (damage []error, err error) {
+	m.mu.Lock()
+	lineage := m.data.Lineage
+	m.mu.Unlock()
+	err = Check(m.fs, path.Dir(m.name), lineage)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	found := binio.DamageOf(m.name, err)
+	if found == nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	m.dirty = true
+	m.mu.Unlock()
+	return []error{found}, m.Save(lineage)
 }
 
 // Save writes the file if it lacks something. If there is no room for it, Save removes
@@ -189,7 +209,7 @@ func (m *Marks) Save(lineage identity.Lineage) error {
 		m.mu.Unlock()
 		return nil
 	}
-	b, none := m.encode(lineage), len(m.tiers) == 0
+	b, none := m.encode(lineage), len(m.downsamples) == 0
 	m.dirty = false
 	m.mu.Unlock()
 	err := m.write(b, none)

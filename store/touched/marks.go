@@ -38,18 +38,18 @@ type Marks struct {
 	// there are no downsamples.
 	places atomic.Pointer[map[uint64]place]
 
-	mu    sync.Mutex
-	data  *meta.Data // that the tiers are of
-	tiers map[uint64]*tier
-	dirty bool // the file lacks something
+	mu          sync.Mutex
+	data        *meta.Data // that the downsamples are of
+	downsamples map[uint64]*downsample
+	dirty       bool // the file lacks something
 
 	saving sync.Mutex // held while the file is written
 }
 
 // place is a shard of the source or the target of downsamples.
 type place struct {
-	tiers []*tier
-	group model.TimeRange
+	downsamples []*downsample
+	group       model.TimeRange
 	// target says that the shard is of the target. covered are then the windows for
 	// which the source has shard groups, in order: what is touched elsewhere cannot be
 	// computed, and stays as it is.
@@ -57,8 +57,8 @@ type place struct {
 	covered []window
 }
 
-// tier has the touched windows of a downsample.
-type tier struct {
+// downsample has the touched windows of a downsample.
+type downsample struct {
 	meta.Downsample
 	source set // windows whose rows in the source have changed
 	target set // windows whose rows in the target have changed
@@ -80,14 +80,14 @@ type Span struct {
 // a file that is damaged or of another data directory, is made up for by marks for all
 // that there is. Such a file goes to setAside.
 func Open(fs vfs.FS, dir string, data *meta.Data, logger *slog.Logger, setAside func(name string, why error) error) *Marks {
-	m := &Marks{fs: fs, name: path.Join(dir, Name), logger: logger, tiers: map[uint64]*tier{}}
+	m := &Marks{fs: fs, name: path.Join(dir, Name), logger: logger, downsamples: map[uint64]*downsample{}}
 	m.read(data.Lineage, setAside)
 	m.After(0, data)
 	return m
 }
 
-func newTier(d *meta.Downsample) *tier {
-	return &tier{Downsample: *d, source: newSet(), target: newSet(), seen: map[*point.Layout]window{}}
+func newDownsample(d *meta.Downsample) *downsample {
+	return &downsample{Downsample: *d, source: newSet(), target: newSet(), seen: map[*point.Layout]window{}}
 }
 
 // Write marks the windows of rows that an entry brings to a shard.
@@ -98,7 +98,7 @@ func (m *Marks) Write(sequence, shard uint64, rows []point.Row) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, t := range p.tiers {
+	for _, t := range p.downsamples {
 		t.write(p, sequence, rows)
 	}
 	m.dirty = true
@@ -178,12 +178,12 @@ func (m *Marks) Touch(sequence uint64, database, policy, measurement string, r m
 	}
 	for i := range db.Downsamples {
 		d := &db.Downsamples[i]
-		t := m.tiers[d.ID]
+		t := m.downsamples[d.ID]
 		switch policy {
 		case d.From:
-			(&place{tiers: []*tier{t}}).touch(measurement, r, sequence)
+			(&place{downsamples: []*downsample{t}}).touch(measurement, r, sequence)
 		case d.Into:
-			(&place{tiers: []*tier{t}, target: true, covered: t.covered(db)}).touch(measurement, r, sequence)
+			(&place{downsamples: []*downsample{t}, target: true, covered: t.covered(db)}).touch(measurement, r, sequence)
 		default:
 			continue
 		}
@@ -192,7 +192,7 @@ func (m *Marks) Touch(sequence uint64, database, policy, measurement string, r m
 }
 
 // covered returns the windows for which the source has shard groups, in order.
-func (t *tier) covered(db *meta.Database) (out []window) {
+func (t *downsample) covered(db *meta.Database) (out []window) {
 	for _, g := range db.RetentionPolicy(t.From).ShardGroups {
 		r := g.TimeRange()
 		w := window{t.Start(r.Min), t.End(r.Max)}
@@ -232,7 +232,7 @@ func (m *Marks) Before(sequence uint64, cmd meta.Command, data *meta.Data) {
 		defer m.mu.Unlock()
 		db := data.Database(c.Database)
 		if d := db.Downsample(policy.Name); d != nil { // windows that the target did not keep were not computed
-			t := m.tiers[d.ID]
+			t := m.downsamples[d.ID]
 			for _, w := range t.covered(db) {
 				t.source.put("", w, sequence)
 			}
@@ -241,7 +241,7 @@ func (m *Marks) Before(sequence uint64, cmd meta.Command, data *meta.Data) {
 	case meta.CompleteWindows:
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if t := m.tiers[c.ID]; t != nil {
+		if t := m.downsamples[c.ID]; t != nil {
 			for i := range c.Windows {
 				w := &c.Windows[i]
 				t.source.complete(w, c.Sequence)
@@ -269,11 +269,11 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 	places := map[uint64]place{}
 	for db, d := range data.Downsamples() {
 		wanted[d.ID] = true
-		t := m.tiers[d.ID]
+		t := m.downsamples[d.ID]
 		fresh := t == nil
 		if fresh {
-			t = newTier(d)
-			m.tiers[d.ID] = t
+			t = newDownsample(d)
+			m.downsamples[d.ID] = t
 		}
 		t.Downsample = *d
 		from, into := db.RetentionPolicy(d.From), db.RetentionPolicy(d.Into)
@@ -297,19 +297,19 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 		for i := range from.ShardGroups {
 			g := &from.ShardGroups[i]
 			for _, sh := range g.Shards {
-				places[sh.ID] = place{tiers: append(slices.Clip(places[sh.ID].tiers), t), group: g.TimeRange()}
+				places[sh.ID] = place{downsamples: append(slices.Clip(places[sh.ID].downsamples), t), group: g.TimeRange()}
 			}
 		}
 		for i := range into.ShardGroups {
 			g := &into.ShardGroups[i]
 			for _, sh := range g.Shards {
-				places[sh.ID] = place{tiers: []*tier{t}, group: g.TimeRange(), target: true, covered: covered}
+				places[sh.ID] = place{downsamples: []*downsample{t}, group: g.TimeRange(), target: true, covered: covered}
 			}
 		}
 	}
-	for id := range m.tiers {
+	for id := range m.downsamples {
 		if !wanted[id] {
-			delete(m.tiers, id)
+			delete(m.downsamples, id)
 			m.dirty = true
 		}
 	}
@@ -332,7 +332,7 @@ func policyBefore(before *meta.Data, database, policy string) *meta.RetentionPol
 func longer(now, before time.Duration) bool { return before > 0 && (now == 0 || now > before) }
 
 // write marks the windows of rows.
-func (t *tier) write(p *place, sequence uint64, rows []point.Row) {
+func (t *downsample) write(p *place, sequence uint64, rows []point.Row) {
 	clear(t.seen)
 	var layout *point.Layout
 	var w window
@@ -353,13 +353,13 @@ func (t *tier) write(p *place, sequence uint64, rows []point.Row) {
 
 // touch marks the windows of a range.
 func (p *place) touch(measurement string, r model.TimeRange, sequence uint64) {
-	for _, t := range p.tiers {
+	for _, t := range p.downsamples {
 		p.put(t, measurement, window{t.Start(r.Min), t.End(r.Max)}, sequence)
 	}
 }
 
 // put marks windows.
-func (p *place) put(t *tier, measurement string, w window, sequence uint64) {
+func (p *place) put(t *downsample, measurement string, w window, sequence uint64) {
 	if !p.target {
 		t.source.put(measurement, w, sequence)
 		return
@@ -388,7 +388,7 @@ func (m *Marks) Waiting(id uint64, before int64) []Span {
 // waitingLocked returns the spans of measurements, and those of all measurements in order
 // of time.
 func (m *Marks) waitingLocked(id uint64, before int64) (found, whole []Span) {
-	t := m.tiers[id]
+	t := m.downsamples[id]
 	if t == nil {
 		return nil, nil
 	}
@@ -442,7 +442,7 @@ func (m *Marks) Expirable(c meta.DropShardGroup, data *meta.Data) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range db.Downsamples {
-		t := m.tiers[d.ID]
+		t := m.downsamples[d.ID]
 		if d.From != policy.Name || t == nil {
 			continue
 		}
@@ -459,7 +459,7 @@ func (m *Marks) Expirable(c meta.DropShardGroup, data *meta.Data) error {
 func (m *Marks) Until(id uint64, measurement string, end int64) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := m.tiers[id]
+	t := m.downsamples[id]
 	if t == nil {
 		return model.MinTime
 	}
@@ -479,7 +479,7 @@ func (m *Marks) State(id uint64, before int64) State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	state := State{Earliest: before}
-	t := m.tiers[id]
+	t := m.downsamples[id]
 	if t == nil {
 		return state
 	}

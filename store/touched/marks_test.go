@@ -90,7 +90,7 @@ func rows(measurement string, hours ...float64) []point.Row {
 // waiting writes down all that is waiting, in hours, spans that touch each other as one.
 func waiting(m *Marks, id uint64, before int64) string {
 	var b strings.Builder
-	t := m.tiers[id]
+	t := m.downsamples[id]
 	if t == nil {
 		return ""
 	}
@@ -182,7 +182,7 @@ func TestMarks(t *testing.T) {
 	}
 	step("dropped", "", func() { change(meta.DropDownsample{Database: "d", From: "raw", Into: "hours"}) })
 	m.Write(99, 3, rows("cpu", 50))
-	if len(m.tiers) != 0 || m.places.Load() != nil {
+	if len(m.downsamples) != 0 || m.places.Load() != nil {
 		t.Error("something is left of a downsample that was dropped")
 	}
 }
@@ -298,12 +298,12 @@ func TestCoarseGap(t *testing.T) {
 	id := d.Database("d").Downsamples[0].ID
 	m := open(disk(t), d)
 	m.Before(1, meta.CompleteWindows{ID: id, Sequence: 1, Windows: []meta.ComputedWindows{{From: 0, To: 240 * hour}}}, d)
-	m.tiers[id].source.limit = 6
+	m.downsamples[id].source.limit = 6
 	for i := range 40 {
 		m.Write(uint64(i+2), 1, rows(fmt.Sprint("m", i%9), float64(i)))
 		m.Write(uint64(i+2), 4, rows(fmt.Sprint("m", i%9), 216+float64(i%20)))
 	}
-	for _, sp := range append(m.Waiting(id, 999*hour), Span{From: m.tiers[id].source.all[0].from, To: m.tiers[id].source.all[0].to}) {
+	for _, sp := range append(m.Waiting(id, 999*hour), Span{From: m.downsamples[id].source.all[0].from, To: m.downsamples[id].source.all[0].to}) {
 		if sp.From < 72*hour && sp.To > 72*hour {
 			t.Errorf("windows from %d to %d", sp.From/hour, sp.To/hour)
 		}
@@ -321,13 +321,13 @@ func TestEnds(t *testing.T) {
 	if got := m.Waiting(id, math.MaxInt64); len(got) != 0 {
 		t.Fatalf("left: %v", got)
 	}
-	tier := &d.Database("d").Downsamples[0]
+	sample := &d.Database("d").Downsamples[0]
 	first := rows("cpu", 0, 0, 1)
 	first[0].Time, first[1].Time = model.MinTime, model.MaxTime
 	m.Write(2, 4, first[:1])
 	m.Write(2, 5, first[1:2])
 	m.Write(2, 1, first[2:])
-	want := []Span{{"cpu", model.MinTime, tier.End(model.MinTime)}, {"cpu", hour, 2 * hour}, {"cpu", tier.Start(model.MaxTime), math.MaxInt64}}
+	want := []Span{{"cpu", model.MinTime, sample.End(model.MinTime)}, {"cpu", hour, 2 * hour}, {"cpu", sample.Start(model.MaxTime), math.MaxInt64}}
 	if err := m.Save(d.Lineage); err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +354,7 @@ func TestMarksModel(t *testing.T) {
 		fs := disk(t)
 		m := open(fs, d)
 		limit := []int{maxSpans, 12}[rnd.IntN(2)]
-		m.tiers[id].source.limit = limit
+		m.downsamples[id].source.limit = limit
 		type place struct {
 			measurement string
 			window      int64
@@ -385,15 +385,15 @@ func TestMarksModel(t *testing.T) {
 					t.Fatal(err)
 				}
 				m = open(fs, d)
-				m.tiers[id].source.limit = limit
+				m.downsamples[id].source.limit = limit
 			default:
 				p := place{[]string{"a", "b", "c"}[rnd.IntN(3)], rnd.Int64N(72)}
 				m.Write(sequence, 1, rows(p.measurement, float64(p.window)+0.5))
 				want[p] = sequence
 			}
-			tier := &m.tiers[id].source
+			sample := &m.downsamples[id].source
 			have := map[place]uint64{}
-			count := len(tier.all)
+			count := len(sample.all)
 			note := func(name string, s spans) {
 				for i, sp := range s {
 					if sp.from >= sp.to || i > 0 && s[i-1].to > sp.from {
@@ -404,13 +404,13 @@ func TestMarksModel(t *testing.T) {
 					}
 				}
 			}
-			note("", tier.all)
-			for name, s := range tier.measurements {
+			note("", sample.all)
+			for name, s := range sample.measurements {
 				note(name, s)
 				count += len(s)
 			}
-			if count != tier.count || count > limit {
-				t.Fatalf("%d spans, counted %d, limit %d", count, tier.count, limit)
+			if count != sample.count || count > limit {
+				t.Fatalf("%d spans, counted %d, limit %d", count, sample.count, limit)
 			}
 			for p, of := range want {
 				if got, ok := have[p]; (!ok || got < of) && (limit == maxSpans || have[place{"", p.window}] < of) {
@@ -435,17 +435,17 @@ func TestMarksBounded(t *testing.T) {
 	} {
 		m := open(disk(t), d)
 		m.Before(1, meta.CompleteWindows{ID: id, Sequence: 1, Windows: []meta.ComputedWindows{{From: 0, To: 72 * hour}}}, d)
-		m.tiers[id].source.limit = 100
+		m.downsamples[id].source.limit = 100
 		for i := range 5000 {
 			m.Write(uint64(i+2), 1, rows(measurement(i), float64(i*7919%(72*3600))/3600))
-			if n := m.tiers[id].source.count; n > 100 {
+			if n := m.downsamples[id].source.count; n > 100 {
 				t.Fatalf("%s: %d spans", name, n)
 			}
 		}
 		for i := range 5000 {
 			at := int64(float64(i*7919%(72*3600)) / 3600 * float64(hour))
-			covered := slices.ContainsFunc(m.tiers[id].source.all, func(s span) bool { return s.from <= at && at < s.to }) ||
-				slices.ContainsFunc(m.tiers[id].source.measurements[measurement(i)], func(s span) bool { return s.from <= at && at < s.to })
+			covered := slices.ContainsFunc(m.downsamples[id].source.all, func(s span) bool { return s.from <= at && at < s.to }) ||
+				slices.ContainsFunc(m.downsamples[id].source.measurements[measurement(i)], func(s span) bool { return s.from <= at && at < s.to })
 			if !covered {
 				t.Fatalf("%s: row %d is forgotten", name, i)
 			}
@@ -551,17 +551,17 @@ func FuzzDecode(f *testing.F) {
 	f.Add(golden[headerBytes:])
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		m := &Marks{}
-		tiers, lineage, err := decode("f", seal(identity.Lineage{1}, payload))
+		downsamples, lineage, err := decode("f", seal(identity.Lineage{1}, payload))
 		if err != nil {
 			if !errors.Is(err, binio.ErrCorrupt) {
 				t.Fatal(err)
 			}
 			return
 		}
-		m.tiers = tiers
+		m.downsamples = downsamples
 		again, _, err := decode("f", m.encode(lineage))
-		if err != nil || len(again) != len(tiers) {
-			t.Fatalf("%d tiers, again %d, %v", len(tiers), len(again), err)
+		if err != nil || len(again) != len(downsamples) {
+			t.Fatalf("%d downsamples, again %d, %v", len(downsamples), len(again), err)
 		}
 	})
 }

@@ -91,7 +91,7 @@ func (s spans) join(gap int64, within []window) spans {
 	out := s[:0]
 	for _, sp := range s {
 		// The gap may be longer than an int64.
-		if n := len(out); n > 0 && uint64(sp.from-out[n-1].to) <= uint64(gap) && (sp.from == out[n-1].to || hold(within, out[n-1].from, sp.to)) {
+		if n := len(out); n > 0 && uint64(sp.from-out[n-1].to) <= uint64(gap) && (sp.from == out[n-1].to || covered(within, out[n-1].from, sp.to)) {
 			out[n-1].to = sp.to
 			out[n-1].sequence = max(out[n-1].sequence, sp.sequence)
 			continue
@@ -101,9 +101,8 @@ func (s spans) join(gap int64, within []window) spans {
 	return out
 }
 
-// hold reports whether one of some windows, which are disjoint and in order, has all of
-// [from, to).
-func hold(windows []window, from, to int64) bool {
+// covered reports whether one window contains [from, to). windows are disjoint and sorted.
+func covered(windows []window, from, to int64) bool {
 	i, _ := slices.BinarySearchFunc(windows, from, func(w window, from int64) int {
 		if w.to <= from {
 			return -1

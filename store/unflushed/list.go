@@ -1,6 +1,6 @@
 // Package unflushed keeps at hand which shards have anything that only the log keeps safe, by
-// the first entry that has it. So it costs the same with one shard and with thousands. A List is
-// guarded by its owner.
+// the first entry that has it, and chooses the one to flush next. So it costs the same with one
+// shard and with thousands. A List is guarded by its owner.
 package unflushed
 
 import (
@@ -18,26 +18,26 @@ type Place struct {
 func (p *Place) Taken() bool { return p.element != nil }
 
 // List has shards in the order of their first entries.
-type List[Shard any] struct{ list list.List }
+type List[S Shard] struct{ list list.List }
 
-type element[Shard any] struct {
-	shard Shard
+type element[S Shard] struct {
+	shard S
 	place *Place
 }
 
 // Put gives a shard its place.
-func (l *List[Shard]) Put(sh Shard, p *Place, first uint64) {
+func (l *List[S]) Put(sh S, p *Place, first uint64) {
 	if p.Taken() && first == p.Since {
 		return
 	}
 	l.Remove(p)
 	// Few shards had their first entry since, most often none.
 	at := l.list.Back()
-	for at != nil && at.Value.(element[Shard]).place.Since > first {
+	for at != nil && at.Value.(element[S]).place.Since > first {
 		at = at.Prev()
 	}
 	p.Since = first
-	if e := (element[Shard]{sh, p}); at == nil {
+	if e := (element[S]{sh, p}); at == nil {
 		p.element = l.list.PushFront(e)
 	} else {
 		p.element = l.list.InsertAfter(e, at)
@@ -45,7 +45,7 @@ func (l *List[Shard]) Put(sh Shard, p *Place, first uint64) {
 }
 
 // Remove takes a shard out.
-func (l *List[Shard]) Remove(p *Place) {
+func (l *List[S]) Remove(p *Place) {
 	if p.Taken() {
 		l.list.Remove(p.element)
 		p.element = nil
@@ -53,9 +53,9 @@ func (l *List[Shard]) Remove(p *Place) {
 }
 
 // All returns the shards, the one with the oldest entry first.
-func (l *List[Shard]) All() iter.Seq[Shard] {
-	return func(yield func(Shard) bool) {
-		for at := l.list.Front(); at != nil && yield(at.Value.(element[Shard]).shard); at = at.Next() {
+func (l *List[S]) All() iter.Seq[S] {
+	return func(yield func(S) bool) {
+		for at := l.list.Front(); at != nil && yield(at.Value.(element[S]).shard); at = at.Next() {
 		}
 	}
 }

@@ -25,6 +25,14 @@ func (v *View) Add(s *shard.View) {
 	v.held, v.shards = append(v.held, s), append(v.shards, s)
 }
 
+// LeaveDamagedOut leaves damaged files out of a view that nobody has read from.
+func (v *View) LeaveDamagedOut() *View {
+	for _, s := range v.held {
+		s.LeaveDamagedOut()
+	}
+	return v
+}
+
 // Shards returns the shards by time.
 func (v *View) Shards() []scan.Shard { return v.shards }
 

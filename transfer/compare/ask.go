@@ -18,7 +18,7 @@ import (
 	"tsdbd/model"
 )
 
-// Server is what Ask asks; a transfer.Client is one.
+// Server is what Ask asks; an exchange.Client is one.
 type Server interface {
 	// Ask sends a request and decodes the answer from JSON into to.
 	Ask(ctx context.Context, method, path string, params url.Values, header http.Header, body io.Reader, to any) error

@@ -18,5 +18,9 @@
 //   - No input makes a Reader panic. Memory is bounded by the longest row, a sample
 //     of a table, and a limited number of series and fields.
 //
+// Rows are taken apart here and not by encoding/csv, which makes a line feed of a line break
+// of Windows inside of quotes, so that a string would come back changed; reads a row of any
+// length into memory; and does not give the text of a row that is refused.
+//
 // One goroutine at a time uses a Reader or a Writer.
 package csv

@@ -2,6 +2,7 @@ package csv_test
 
 import (
 	"bytes"
+	stdcsv "encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,19 @@ func read(t testing.TB, in string, opt csv.Options) string {
 		default:
 			out.Write(line)
 		}
+	}
+}
+
+// TestBytesOfCells: strings keep every byte, which encoding/csv does not.
+func TestBytesOfCells(t *testing.T) {
+	const in = "t,s\n1,\"a\r\nb\xff\"\n"
+	want := "m s=\"a\r\nb\xff\" 1\n"
+	if got := read(t, in, csv.Options{Measurement: "m", Columns: "t:time,s:string", TimeFormat: "ns"}); !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	rows, err := stdcsv.NewReader(strings.NewReader(in)).ReadAll()
+	if err != nil || rows[1][1] != "a\nb\xff" {
+		t.Errorf("%q, %v: if encoding/csv keeps line breaks, it can take the place of rows", rows, err)
 	}
 }
 

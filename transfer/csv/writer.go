@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	export "tsdbd/exchange/rows"
 	"tsdbd/model"
 	stored "tsdbd/model/column"
-	export "tsdbd/transfer/rows"
 )
 
 // The comments that name the place of a table, for a Reader.

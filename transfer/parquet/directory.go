@@ -5,17 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
-	"tsdbd/internal/parquet"
+	"tsdbd/exchange/rows"
 	"tsdbd/internal/vfs"
-	"tsdbd/model"
-	"tsdbd/model/column"
-	"tsdbd/transfer/rows"
 )
 
 // Directory is a rows.Writer of files below a directory.
@@ -31,17 +27,6 @@ func New(fsys vfs.FS, dir string) *Directory { return &Directory{fs: fsys, dir: 
 
 // Files returns the number of files that are complete.
 func (d *Directory) Files() int { return d.made }
-
-// file is a file in the making.
-type file struct {
-	dir, name string
-	f         vfs.File
-	w         *parquet.Writer
-	tags      []string // keys; their columns are behind the time, and those of fields behind them
-	places    []int    // of the fields' columns in the runs, -1: none
-	key       string   // of the latest series
-	values    model.Tags
-}
 
 // Define implements rows.Writer. Files have no statements.
 func (d *Directory) Define([]string) error { return nil }
@@ -61,75 +46,20 @@ func (d *Directory) Table(t *rows.Table) error {
 	if err := d.fs.MkdirAll(dir); err != nil {
 		return err
 	}
-	f, err := d.fs.Create(path.Join(dir, "."+name+".tmp"))
+	temporary := path.Join(dir, "."+name+".tmp")
+	f, err := d.fs.Create(temporary)
 	if err != nil {
 		return err
 	}
-	d.file = &file{dir: dir, name: name, f: f, tags: slices.Clone(t.AllTagKeys)}
-	fields := slices.Clone(t.AllFields)
-	for i := range fields {
-		place, ok := column.FindField(t.Fields, fields[i].Key)
-		if !ok {
-			place = -1
-		} else {
-			fields[i].Type = t.Fields[place].Type
-		}
-		d.file.places = append(d.file.places, place)
+	if d.file, err = open(f, t); err != nil {
+		return errors.Join(err, f.Close(), d.fs.Remove(temporary))
 	}
-	d.file.w = parquet.NewWriter(f, parquet.Options{}, columns(t.AllTagKeys, fields)...)
+	d.file.dir, d.file.name = dir, name
 	return nil
 }
 
-// columns returns the columns of a table with these tags and fields.
-func columns(tags []string, fields []column.Field) []parquet.Column {
-	out := []parquet.Column{{Name: "time", Type: model.Integer, Time: true, Required: true}}
-	taken := map[string]bool{"time": true}
-	for _, f := range fields {
-		taken[f.Key] = true
-	}
-	for _, key := range tags {
-		name := key
-		for taken[name] {
-			name += "_tag"
-		}
-		taken[name] = true
-		out = append(out, parquet.Column{Name: name, Type: model.String})
-	}
-	for _, f := range fields {
-		out = append(out, parquet.Column{Name: f.Key, Type: f.Type})
-	}
-	return out
-}
-
 // Run implements rows.Writer.
-func (d *Directory) Run(r *rows.Run) error {
-	f := d.file
-	if r.Key != f.key {
-		f.key = r.Key
-		_, f.values = model.ParseSeriesKey(r.Key, nil)
-	}
-	n := r.Len()
-	f.w.Times(0, r.Times)
-	tags := f.values
-	for i, key := range f.tags {
-		for len(tags) > 0 && tags[0].Key < key {
-			tags = tags[1:]
-		}
-		if len(tags) > 0 && tags[0].Key == key {
-			f.w.Text(1+i, tags[0].Value, n)
-		} else {
-			f.w.Nulls(1+i, n)
-		}
-	}
-	for i, place := range f.places {
-		if to := 1 + len(f.tags) + i; place >= 0 {
-			f.w.Vector(to, &r.Cols[place], n)
-		} else {
-			f.w.Nulls(to, n)
-		}
-	}
-	return f.w.Rows(n)
-}
+func (d *Directory) Run(r *rows.Run) error { return d.file.run(r) }
 
 // finish completes the latest file.
 func (d *Directory) finish() error {
@@ -137,7 +67,7 @@ func (d *Directory) finish() error {
 	if f == nil {
 		return nil
 	}
-	err := f.w.Close()
+	err := f.close()
 	if err == nil {
 		err = f.f.Sync()
 	}

@@ -8,5 +8,5 @@
 // field whose type differs from shard to shard has the type of the shard.
 //
 // A file has its name only when it is complete and synced, and no file that is there is
-// replaced. Memory does not depend on the number of series: see internal/parquet.
+// replaced. A row group ends at 1,048,576 rows or 64 MiB, which bounds the memory.
 package parquet

@@ -1,55 +1,74 @@
 package prometheus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"iter"
 
+	"tsdbd/exchange"
+	"tsdbd/exchange/rows"
 	"tsdbd/prom/block"
-	"tsdbd/transfer"
+	"tsdbd/transfer/mover"
 )
 
-// partSeries is how many series of a block are sent between two notes in the journal.
+// partSeries is how many series of a block are a part.
 const partSeries = 10_000
 
-// Blocks sends the samples of all blocks of a directory. An import that has a journal
-// continues after the parts that it has finished. Blocks removes the journal at the end.
-func Blocks(ctx context.Context, to *transfer.Client, d *block.Directory, opt Options) (Result, error) {
-	return move(ctx, to, "blocks of "+d.Path, opt, func(m *mover) error {
-		m.add(func(r *Result) { r.Lost += int64(d.Half) })
-		for i := range d.Blocks {
-			if b := &d.Blocks[i]; b.Range.Overlaps(opt.Range) {
-				if err := m.block(ctx, b); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
+// Blocks is a mover.Source of all blocks of a directory. One worker moves its parts: those of
+// a block come from one reader.
+type Blocks struct {
+	past
+	dir *block.Directory
 }
 
-// block sends one block.
-func (m *mover) block(ctx context.Context, b *block.Block) error {
-	r, err := block.Open(*b, block.Options{
-		Range: m.opt.Range, Match: m.opt.Match,
-		Refused: m.refused,
+// NewBlocks returns the source of a directory.
+func NewBlocks(d *block.Directory, opt Options) *Blocks {
+	return &Blocks{past: past{opt: opt, lost: Lost{Blocks: int64(d.Half)}}, dir: d}
+}
+
+// Parts implements mover.Source.
+func (b *Blocks) Parts(ctx context.Context, _ *exchange.Filter) iter.Seq2[*mover.Part, error] {
+	return func(yield func(*mover.Part, error) bool) {
+		for i := range b.dir.Blocks {
+			if of := &b.dir.Blocks[i]; of.Range.Overlaps(b.opt.Range) && !b.block(ctx, of, yield) {
+				return
+			}
+		}
+	}
+}
+
+// block yields the parts of one block.
+func (b *Blocks) block(ctx context.Context, of *block.Block, yield func(*mover.Part, error) bool) bool {
+	r, err := block.Open(*of, block.Options{
+		Range: b.opt.Range, Match: b.opt.Match, Refused: b.refused,
 		Damaged: func(err error) {
-			m.add(func(r *Result) { r.Damaged++ })
-			m.report(err.Error(), "damaged: "+err.Error())
+			b.report(err.Error(), "damaged: "+err.Error(), func(l *Lost) { l.Damaged++ })
 		},
 	})
+	if ctx.Err() != nil {
+		return yield(nil, context.Cause(ctx))
+	}
 	if err != nil { // of the block: what can be read of the others comes over
-		m.add(func(r *Result) { r.Lost++ })
-		m.report(err.Error(), "left out: "+err.Error())
-		return ctx.Err()
+		b.report(err.Error(), "left out: "+err.Error(), func(l *Lost) { l.Blocks++ })
+		return true
 	}
 	defer r.Close()
-	for first := int64(0); first < b.Series; first += int64(m.opt.part) {
-		if err := r.Part(m.opt.part); err != nil {
-			return err
+	n := cmp.Or(b.opt.part, partSeries)
+	for first := int64(0); first < of.Series; first += int64(n) {
+		if err := r.Part(n); err != nil {
+			return yield(nil, err)
 		}
-		if err := m.part(ctx, r, fmt.Sprintf("%s %d", b.ID, first)); err != nil {
-			return err
+		open := func(context.Context) (rows.Reader, error) { return unclosed{r}, nil }
+		if !yield(b.part(fmt.Sprintf("%s %d", of.ID, first), open), nil) {
+			return false
 		}
 	}
-	return nil
+	return true
 }
+
+// unclosed is a reader whose block has further parts.
+type unclosed struct{ rows.Reader }
+
+// Close implements rows.Reader.
+func (unclosed) Close() error { return nil }

@@ -12,10 +12,13 @@ import (
 	"sync"
 	"testing"
 
+	"tsdbd/exchange"
 	"tsdbd/model"
 	"tsdbd/prom/block"
 	"tsdbd/transfer"
-	"tsdbd/transfer/compare"
+	"tsdbd/transfer/journal"
+	"tsdbd/transfer/mover"
+	"tsdbd/transfer/sink/server"
 )
 
 // target takes writes. It ends the import at a line that contains refuse, and refuses lines with
@@ -50,6 +53,33 @@ func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// result is what a move of blocks has done.
+type result struct {
+	*mover.Stats
+	lost Lost
+}
+
+// blocks moves the blocks of a directory to a server, with a journal if it is named.
+func blocks(t *testing.T, url string, d *block.Directory, name string, requests transfer.ImportOptions, progress func(mover.Stats)) (result, []string, error) {
+	t.Helper()
+	client := &exchange.Client{URL: url}
+	policy, err := server.DefaultPolicy(t.Context(), client, "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	opt := mover.Options{Note: func(text string) { notes = append(notes, text) }, Progress: progress}
+	if name != "" {
+		if opt.Journal, err = journal.Open(name, "test"); err != nil {
+			t.Fatal(err)
+		}
+		defer opt.Journal.Close()
+	}
+	from := NewBlocks(d, Options{Database: "d", RetentionPolicy: policy, Range: model.AllTime, Note: opt.Note, part: 1})
+	s, err := mover.Run(t.Context(), from, server.New(client, requests), opt)
+	return result{s, from.Lost()}, notes, err
+}
+
 // TestBlocks sends blocks that promtool has made of blocks.txt. An import that breaks off
 // continues after the parts that its journal has.
 func TestBlocks(t *testing.T) {
@@ -69,59 +99,33 @@ func TestBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := &target{refuse: "instance=b"}
-	server := httptest.NewServer(to)
-	defer server.Close()
-	client := &transfer.Client{URL: server.URL}
-	opt := Options{
-		Database: "d", Range: model.AllTime, Journal: filepath.Join(t.TempDir(), "journal"), part: 1,
-		Note: func(text string) { t.Error(text) }, Progress: func(Result) {},
-	}
-	if r, err := Blocks(t.Context(), client, d, opt); err == nil || r.Samples != 7 || r.Stats.Written != 5 {
-		t.Fatalf("broke off with %+v, %v", r, err)
+	web := httptest.NewServer(to)
+	defer web.Close()
+	name := filepath.Join(t.TempDir(), "journal")
+	if r, _, err := blocks(t, web.URL, d, name, transfer.ImportOptions{}, nil); err == nil || r.Rows != 7 || r.Written != 5 {
+		t.Fatalf("broke off with %+v, %v", r.Stats, err)
 	}
 	before := len(to.lines)
-	if before != 5 || !slices.Equal(to.asked, []string{"CREATE DATABASE d", "SHOW RETENTION POLICIES ON d"}) {
+	if before != 5 || !slices.Equal(to.asked[:2], []string{"CREATE DATABASE d", "SHOW RETENTION POLICIES ON d"}) {
 		t.Errorf("sent %q, asked %q", to.lines, to.asked)
 	}
 	to.refuse = ""
-	r, err := Blocks(t.Context(), client, d, opt)
-	if err != nil || r.Samples != 8 || r.Known != 5 || r.Stats.Written != 3 || r.Incomplete() != nil {
+	r, notes, err := blocks(t, web.URL, d, name, transfer.ImportOptions{}, nil)
+	if err != nil || r.Rows != 8 || r.Known != 5 || r.Written != 3 || r.Refused != 0 || r.lost != (Lost{}) || len(notes) > 0 {
 		t.Errorf("went on with %+v, %v", r, err)
 	}
 	if slices.Sort(to.lines); !slices.Equal(to.lines, want) {
 		t.Errorf("sent\n%s\nwant\n%s", strings.Join(to.lines, "\n"), strings.Join(want, "\n"))
 	}
 	// The whole was counted, what an earlier run has sent too. NaN is no value.
-	for name, m := range r.Totals {
+	for name, m := range r.Source {
 		f := m.Fields["value"]
 		if name.Database != "d" || name.Policy != "autogen" || len(m.Fields) != 1 || name.Measurement == "up" && (f.Count != 4 || f.Float != 3) || name.Measurement == "requests_total" && f.Count != 3 {
 			t.Errorf("%v: %+v of %+v", name, f, m)
 		}
 	}
-	if len(r.Totals) != 2 {
-		t.Errorf("totals %v", r.Totals)
-	}
-	there := compare.Totals{}
-	if err := r.Fewer(there); err == nil || !strings.Contains(err.Error(), "of 2 metrics") {
-		t.Errorf("a server without the metrics: %v", err)
-	}
-	there.Merge(r.Totals)
-	if err := r.Fewer(there); err != nil {
-		t.Errorf("a server with the same: %v", err)
-	}
-	// The journal is gone: the same import begins again.
-	to.lines = nil
-	if r, err := Blocks(t.Context(), client, d, opt); err != nil || r.Known != 0 || len(to.lines) != len(want) {
-		t.Errorf("again %+v, %v", r, err)
-	}
-	// Another import does not take its journal.
-	to.refuse = "instance=b"
-	if _, err := Blocks(t.Context(), client, d, opt); err == nil {
-		t.Fatal("no error")
-	}
-	opt.Range.Min++
-	if _, err := Blocks(t.Context(), client, d, opt); err == nil || !strings.Contains(err.Error(), "journal") {
-		t.Errorf("another import with the journal: %v", err)
+	if len(r.Source) != 2 {
+		t.Errorf("totals %v", r.Source)
 	}
 }
 
@@ -132,19 +136,15 @@ func TestBlocksRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := &target{bad: "code=200", refuse: "instance=b"}
-	server := httptest.NewServer(to)
-	defer server.Close()
-	opt := Options{
-		Database: "d", Range: model.AllTime, Journal: filepath.Join(t.TempDir(), "journal"), part: 1,
-		Note: func(text string) { t.Error(text) }, Progress: func(Result) {},
-	}
-	client := &transfer.Client{URL: server.URL}
-	if r, err := Blocks(t.Context(), client, d, opt); err == nil || r.Stats.Failed != 2 || r.Stats.Written != 3 {
-		t.Fatalf("broke off with %+v, %v", r, err)
+	web := httptest.NewServer(to)
+	defer web.Close()
+	name := filepath.Join(t.TempDir(), "journal")
+	if r, notes, err := blocks(t, web.URL, d, name, transfer.ImportOptions{}, nil); err == nil || r.Refused != 2 || r.Written != 3 || len(notes) > 0 || len(r.Reasons) != 1 || r.Reasons[0].Values != 2 {
+		t.Fatalf("broke off with %+v, %q, %v", r.Stats, notes, err)
 	}
 	to.refuse, to.bad = "", ""
-	r, err := Blocks(t.Context(), client, d, opt)
-	if err != nil || r.Samples != 8 || r.Known != 3 || r.Stats.Written != 3 || r.Stats.Failed != 2 || len(r.Stats.Errors) != 1 || !strings.Contains(r.Stats.Errors[0], "partial write: it is bad") || r.Incomplete() == nil {
+	r, _, err := blocks(t, web.URL, d, name, transfer.ImportOptions{}, nil)
+	if err != nil || r.Rows != 8 || r.Known != 3 || r.Written != 3 || r.Refused != 0 || r.EarlierRefused.Count != 2 || len(r.EarlierRefused.Reasons) != 1 || !strings.Contains(r.EarlierRefused.Reasons[0], "partial write: it is bad") {
 		t.Errorf("went on with %+v, %v", r, err)
 	}
 }
@@ -167,13 +167,11 @@ func TestBlocksHalf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := httptest.NewServer(&target{})
-		defer server.Close()
-		notes := d.Notes
-		r, err := Blocks(t.Context(), &transfer.Client{URL: server.URL}, d, Options{
-			Database: "d", Range: model.AllTime, Note: func(text string) { notes = append(notes, text) }, Progress: func(Result) {},
-		})
-		if err != nil || r.Lost != 1 || r.Stats.Written == 0 || r.Stats.Written == 8 || r.Incomplete() == nil || len(notes) != 1 || !strings.Contains(notes[0], whole.Blocks[0].ID) {
+		web := httptest.NewServer(&target{})
+		defer web.Close()
+		r, notes, err := blocks(t, web.URL, d, "", transfer.ImportOptions{}, nil)
+		notes = append(notes, d.Notes...)
+		if err != nil || r.lost.Blocks != 1 || r.Written == 0 || r.Written == 8 || len(notes) != 1 || !strings.Contains(notes[0], whole.Blocks[0].ID) {
 			t.Errorf("without %s: %+v, %v, notes %q", missing, r, err, notes)
 		}
 	}
@@ -186,20 +184,16 @@ func TestProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(&target{})
-	defer server.Close()
-	var latest Result
-	r, err := Blocks(t.Context(), &transfer.Client{URL: server.URL}, d, Options{
-		Database: "d", RetentionPolicy: "autogen", Range: model.AllTime, Import: transfer.ImportOptions{BatchBytes: 1},
-		Note: func(text string) { t.Error(text) },
-		Progress: func(r Result) {
-			if r.Stats.Written < latest.Stats.Written || r.Samples < latest.Samples {
-				t.Errorf("%+v after %+v", r, latest)
-			}
-			latest = r
-		},
+	web := httptest.NewServer(&target{})
+	defer web.Close()
+	var latest mover.Stats
+	r, _, err := blocks(t, web.URL, d, "", transfer.ImportOptions{BatchBytes: 1}, func(s mover.Stats) {
+		if s.Written < latest.Written || s.Rows < latest.Rows {
+			t.Errorf("%+v after %+v", s, latest)
+		}
+		latest = s
 	})
-	if err != nil || latest.Stats.Written != r.Stats.Written || r.Stats.Written != 8 {
-		t.Errorf("%+v, the progress said %+v: %v", r, latest, err)
+	if err != nil || latest.Written != r.Written || r.Written != 8 {
+		t.Errorf("%+v, the progress said %+v: %v", r.Stats, latest, err)
 	}
 }

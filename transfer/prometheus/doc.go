@@ -1,6 +1,5 @@
-// Package prometheus moves the past of a Prometheus into a running server.
+// Package prometheus has mover.Sources of the past of a Prometheus.
 //
-// Blocks sends the samples of blocks on the disk, a part of a block after the other. Server
-// sends what a running Prometheus answers to remote read. Both note finished parts in a
-// journal, and count what they read, so that the caller can compare the server with it.
+// Blocks are those on the disk, a part of a block after the other. Server is a running
+// Prometheus, which answers remote read.
 package prometheus

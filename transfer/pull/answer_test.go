@@ -83,6 +83,7 @@ func TestJSON(t *testing.T) {
 		"nested without end":          {answer: strings.Repeat(`{"a":`, 1000), err: errForm},
 		"an escape that is none":      {answer: `{"error":"\x"}`, err: errForm},
 		"half a pair of surrogates":   {answer: one(`{"columns":["time","s"],"values":[[1,"\ud83d"],[2,"\ud83dx"]]}`), want: "m s=\"\uFFFD\" 1\nm s=\"\uFFFDx\" 2\n"},
+		"bytes that are not UTF-8":    {answer: one(`{"columns":["time","s"],"values":[[1,"` + "a\xff\xc3" + `"]]}`), want: "m s=\"a\xff\xc3\" 1\n"},
 		"numbers where text once was": {answer: one(`{"columns":["time","s","b"],"values":[[1,1,0.5]]}`), want: "m s=1,b=0.5 1\n"},
 	} {
 		for how, r := range map[string]io.Reader{"whole": strings.NewReader(c.answer), "by bytes": iotest.OneByteReader(strings.NewReader(c.answer))} {

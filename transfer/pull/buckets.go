@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"tsdbd/exchange"
 	"tsdbd/meta"
-	"tsdbd/transfer"
 )
 
 // bucket is a bucket of InfluxDB 2.x.
@@ -33,7 +33,7 @@ const bucketPage = 100
 
 // buckets takes in what InfluxQL does not tell about InfluxDB 2.x: how long buckets keep
 // rows, which of them have two names, and which have none.
-func (s *Server) buckets(ctx context.Context, c *Catalog, f *transfer.Filter) error {
+func (s *Server) buckets(ctx context.Context, c *Catalog, f *exchange.Filter) error {
 	var all []bucket
 	for more := true; more; {
 		var page struct{ Buckets []bucket }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"tsdbd/transfer"
+	"tsdbd/exchange"
 )
 
 // exact is a server that knows some requests and nothing else. Its login is a token.
@@ -91,11 +91,11 @@ func TestBuckets(t *testing.T) {
 	e := &exact{answers: twoTables()}
 	web := httptest.NewServer(e)
 	defer web.Close()
-	if _, err := connect(t, web.URL, "").Catalog(t.Context(), &transfer.Filter{}); err == nil || !strings.Contains(err.Error(), "2.x and 3.x a token: server answers 401: unauthorized access") {
+	if _, err := connect(t, web.URL, "").Catalog(t.Context(), &exchange.Filter{}); err == nil || !strings.Contains(err.Error(), "2.x and 3.x a token: server answers 401: unauthorized access") {
 		t.Errorf("without the token: %v", err)
 	}
 	s := connect(t, web.URL, "my token")
-	c, err := s.Catalog(t.Context(), &transfer.Filter{})
+	c, err := s.Catalog(t.Context(), &exchange.Filter{})
 	if err != nil {
 		t.Fatal(err, e.unknown)
 	}
@@ -114,12 +114,12 @@ func TestBuckets(t *testing.T) {
 	if names, err := s.measurements(t.Context(), place{"tele", "long"}); err != nil || strings.Join(names, ";") != "a;b c" {
 		t.Errorf("measurements of a policy that is not the default: %q, %v", names, err)
 	}
-	if _, err := s.Catalog(t.Context(), &transfer.Filter{Database: "absent"}); err == nil || !strings.Contains(err.Error(), `influx v1 dbrp create --bucket-id ID --db "absent"`) {
+	if _, err := s.Catalog(t.Context(), &exchange.Filter{Database: "absent"}); err == nil || !strings.Contains(err.Error(), `influx v1 dbrp create --bucket-id ID --db "absent"`) {
 		t.Errorf("a database without a mapping: %v", err)
 	}
 	// A token that reads data and no buckets.
 	e.answers["/api/v2/buckets 100 0"] = "insufficient permissions"
-	if c, err = s.Catalog(t.Context(), &transfer.Filter{}); err != nil || len(c.Data.Databases) != 4 || !strings.Contains(c.Notes[0], "their durations are not known") {
+	if c, err = s.Catalog(t.Context(), &exchange.Filter{}); err != nil || len(c.Data.Databases) != 4 || !strings.Contains(c.Notes[0], "their durations are not known") {
 		t.Errorf("without rights: %+v, %v", c, err)
 	}
 	if len(e.unknown) > 0 {
@@ -130,7 +130,7 @@ func TestBuckets(t *testing.T) {
 // connect connects to a server with a token.
 func connect(t *testing.T, url, token string) *Server {
 	t.Helper()
-	s, err := Connect(t.Context(), &transfer.Client{URL: url, Token: token})
+	s, err := Connect(t.Context(), &exchange.Client{URL: url, Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,12 +141,12 @@ func connect(t *testing.T, url, token string) *Server {
 func TestDeletedOf3(t *testing.T) {
 	f := newFake(t, "3.4.0")
 	f.extra["SHOW DATABASES"] = table1("databases", `iox::database","deleted`, `["d",false],["e-20260101T000000",true]`)
-	c, err := f.connect().Catalog(t.Context(), &transfer.Filter{})
+	c, err := f.connect().Catalog(t.Context(), &exchange.Filter{})
 	if err != nil || len(c.Data.Databases) != 1 || c.Data.Databases[0].Name != "d" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	f.extra["SHOW RETENTION POLICIES"] = table1("", `name","duration`, fmt.Sprintf(`["autogen",%d]`, time.Hour))
-	if c, err = f.connect().Catalog(t.Context(), &transfer.Filter{}); err != nil || c.Data.Databases[0].RetentionPolicies[0].Duration != time.Hour {
+	if c, err = f.connect().Catalog(t.Context(), &exchange.Filter{}); err != nil || c.Data.Databases[0].RetentionPolicies[0].Duration != time.Hour {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -13,16 +13,16 @@ import (
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/exchange"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/transfer"
 )
 
 // Catalog is what a server says about its databases.
 type Catalog struct {
 	Data        *meta.Data
-	Queries     []transfer.Continuous
-	Downsamples []transfer.Downsample
+	Queries     []exchange.Continuous
+	Downsamples []exchange.Downsample
 	// Statements are what an administrator has to run by hand at the target: users,
 	// because no server shows passwords, and subscriptions, because one of them may lead
 	// to the target itself.
@@ -40,7 +40,7 @@ type Catalog struct {
 var own = []string{"_internal", "_monitoring", "_tasks"}
 
 // Catalog asks for the databases that f chooses.
-func (s *Server) Catalog(ctx context.Context, f *transfer.Filter) (*Catalog, error) {
+func (s *Server) Catalog(ctx context.Context, f *exchange.Filter) (*Catalog, error) {
 	c := &Catalog{Data: &meta.Data{}}
 	names, err := s.databases(ctx)
 	if err != nil && f.Database == "" {
@@ -116,7 +116,7 @@ func (c *Catalog) database(name string) *meta.Database {
 }
 
 // check refuses a filter that names what the server lacks.
-func (c *Catalog) check(f *transfer.Filter) error {
+func (c *Catalog) check(f *exchange.Filter) error {
 	if f.Database != "" {
 		d := c.database(f.Database)
 		if d == nil {
@@ -136,7 +136,7 @@ func (c *Catalog) check(f *transfer.Filter) error {
 // refusal reports that a server works and does not answer a statement.
 func refusal(err error) bool {
 	var q *queryError
-	var w *transfer.WriteError
+	var w *exchange.WriteError
 	return errors.As(err, &q) || errors.As(err, &w) && w.Status/100 == 4 && w.Status != http.StatusTooManyRequests
 }
 
@@ -164,7 +164,7 @@ func (s *Server) policies(ctx context.Context, d *meta.Database, only string) er
 	p := place{database: d.Name, policy: only}
 	q := "SHOW RETENTION POLICIES"
 	if s.kind != influx3 {
-		q += " ON " + transfer.QuoteIdent(d.Name)
+		q += " ON " + exchange.QuoteIdent(d.Name)
 	}
 	tables, err := s.ask(ctx, p, q)
 	if err != nil && !(s.kind == influx3 && refusal(err)) {
@@ -270,7 +270,7 @@ func groupTimes(start, end time.Time) model.TimeRange {
 
 func (s *Server) continuous(ctx context.Context, c *Catalog) error {
 	return s.each(ctx, c, "SHOW CONTINUOUS QUERIES", func(t *table, row []any) error {
-		c.Queries = append(c.Queries, transfer.Continuous{Database: t.Name, Name: t.text(row, "name"), Query: t.text(row, "query")})
+		c.Queries = append(c.Queries, exchange.Continuous{Database: t.Name, Name: t.text(row, "name"), Query: t.text(row, "query")})
 		return nil
 	})
 }
@@ -281,7 +281,7 @@ func (s *Server) downsamples(ctx context.Context, c *Catalog) error {
 		if err != nil {
 			return fmt.Errorf("a downsample of %s: %w", t.Name, err)
 		}
-		c.Downsamples = append(c.Downsamples, transfer.Downsample{Database: t.Name, Definition: meta.Downsample{
+		c.Downsamples = append(c.Downsamples, exchange.Downsample{Database: t.Name, Definition: meta.Downsample{
 			From: t.text(row, "from"), Into: t.text(row, "into"), Every: every,
 			Functions: strings.Split(t.text(row, "functions"), ", "), Where: t.text(row, "where"),
 		}})
@@ -302,8 +302,8 @@ func (s *Server) subscriptions(ctx context.Context, c *Catalog) error {
 				to = append(to, "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(d)+"'")
 			}
 		}
-		c.Statements = append(c.Statements, fmt.Sprintf("CREATE SUBSCRIPTION %s ON %s.%s DESTINATIONS %s %s", transfer.QuoteIdent(t.text(row, "name")),
-			transfer.QuoteIdent(t.Name), transfer.QuoteIdent(t.text(row, "retention_policy")), t.text(row, "mode"), strings.Join(to, ", ")))
+		c.Statements = append(c.Statements, fmt.Sprintf("CREATE SUBSCRIPTION %s ON %s.%s DESTINATIONS %s %s", exchange.QuoteIdent(t.text(row, "name")),
+			exchange.QuoteIdent(t.Name), exchange.QuoteIdent(t.text(row, "retention_policy")), t.text(row, "mode"), strings.Join(to, ", ")))
 		return nil
 	})
 }
@@ -336,7 +336,7 @@ func (s *Server) users(ctx context.Context, c *Catalog) error {
 	}
 	for _, t := range tables {
 		for _, row := range t.Values {
-			name := transfer.QuoteIdent(t.text(row, "user"))
+			name := exchange.QuoteIdent(t.text(row, "user"))
 			q := fmt.Sprintf("CREATE USER %s WITH PASSWORD '...'", name)
 			if admin, _ := t.at(row, "admin").(bool); admin {
 				q += " WITH ALL PRIVILEGES"
@@ -350,7 +350,7 @@ func (s *Server) users(ctx context.Context, c *Catalog) error {
 				for _, row := range g.Values {
 					right := strings.TrimSuffix(g.text(row, "privilege"), " PRIVILEGES")
 					if db := g.text(row, "database"); right != "NO" && right != "" && c.database(db) != nil {
-						c.Statements = append(c.Statements, fmt.Sprintf("GRANT %s ON %s TO %s", right, transfer.QuoteIdent(db), name))
+						c.Statements = append(c.Statements, fmt.Sprintf("GRANT %s ON %s TO %s", right, exchange.QuoteIdent(db), name))
 					}
 				}
 			}

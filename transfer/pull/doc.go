@@ -14,6 +14,9 @@
 // and series are never listed. Numbers are never read as floats unless they are: answers
 // are MessagePack, which has types, or texts that stay as they are.
 //
+// JSON is read here and not by encoding/json, which puts U+FFFD in the place of bytes that are
+// not UTF-8, takes a string of any length into memory, and allocates for each value.
+//
 // A slice is noted after the target has stored its rows durably. So a Pull that is killed
 // and repeated with its journal loses nothing. Rows that are written twice stay the same.
 //

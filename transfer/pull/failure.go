@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strings"
 
-	"tsdbd/transfer"
+	"tsdbd/exchange"
 )
 
 // verdict says what to do about an error of the source.
@@ -29,7 +29,7 @@ var passing = []string{"max-concurrent-queries", "query interrupted", "query kil
 
 // judge says what to do about an error.
 func judge(err error) verdict {
-	var w *transfer.WriteError
+	var w *exchange.WriteError
 	var q *queryError
 	var file *fs.PathError // the disk here is full
 	switch {
@@ -73,7 +73,7 @@ func judgeStatus(status int) verdict {
 // away reports that a server may answer again: it is not reached, or has a problem of its
 // own.
 func away(err error) bool {
-	var w *transfer.WriteError
+	var w *exchange.WriteError
 	var u *url.Error
 	return errors.As(err, &w) && w.Temporary() || errors.As(err, &u)
 }
@@ -86,7 +86,7 @@ func (e targetError) Unwrap() error { return e.error }
 
 // explain adds to a refusal of the source what the user can do.
 func explain(err error) error {
-	var w *transfer.WriteError
+	var w *exchange.WriteError
 	var target targetError
 	switch {
 	case err == nil, errors.As(err, &target):

@@ -18,7 +18,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
-	"tsdbd/transfer"
+	"tsdbd/exchange"
 )
 
 // fakeRow is a row of a fake server.
@@ -65,8 +65,8 @@ func (f *fake) three() bool { return strings.HasPrefix(f.version, "3") }
 // token is the login of a fake of 2.x and 3.x.
 const token = "my token"
 
-func (f *fake) client() *transfer.Client {
-	c := &transfer.Client{URL: f.web.URL}
+func (f *fake) client() *exchange.Client {
+	c := &exchange.Client{URL: f.web.URL}
 	if f.two() || f.three() {
 		c.Token = token
 	}
@@ -454,4 +454,4 @@ func (s *target) has(t testing.TB, rows []fakeRow) {
 	}
 }
 
-func (s *target) client() *transfer.Client { return &transfer.Client{URL: s.web.URL} }
+func (s *target) client() *exchange.Client { return &exchange.Client{URL: s.web.URL} }

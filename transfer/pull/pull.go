@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"tsdbd/exchange"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/transfer"
@@ -20,7 +21,7 @@ import (
 
 // Options say what is taken and how. The zero value takes everything.
 type Options struct {
-	Filter     transfer.Filter
+	Filter     exchange.Filter
 	Slice      time.Duration // longest slice of time that is asked for at once; 0: by what the server can
 	Workers    int           // slices at a time; default 2
 	BatchBytes int           // of a write; default 1 MiB
@@ -52,7 +53,7 @@ const maxErrors = 20
 type Pull struct {
 	source *Server
 	target *Server
-	client *transfer.Client // of the target
+	client *exchange.Client // of the target
 	opt    Options
 	began  time.Time // by the clock of the source
 
@@ -63,7 +64,7 @@ type Pull struct {
 }
 
 // New returns a Pull from source to the server of target.
-func New(source *Server, target *transfer.Client, opt Options) *Pull {
+func New(source *Server, target *exchange.Client, opt Options) *Pull {
 	if opt.Workers <= 0 {
 		opt.Workers = 2
 	}
@@ -110,8 +111,8 @@ func (p *Pull) Create(ctx context.Context, c *Catalog) error {
 
 // Define makes the continuous queries, downsamples and write limits of c at the target, after
 // the rows are there. A downsample comes if both of its policies are chosen.
-func (p *Pull) Define(ctx context.Context, c *Catalog) (transfer.Defined, error) {
-	d := &transfer.Definitions{Queries: c.Queries}
+func (p *Pull) Define(ctx context.Context, c *Catalog) (exchange.Defined, error) {
+	d := &exchange.Definitions{Queries: c.Queries}
 	for _, t := range c.Downsamples {
 		db := c.database(t.Database)
 		wanted := func(policy string) bool {
@@ -123,7 +124,7 @@ func (p *Pull) Define(ctx context.Context, c *Catalog) (transfer.Defined, error)
 		}
 	}
 	for _, db := range c.Data.Databases {
-		for _, l := range transfer.Limits(db, db.Name) {
+		for _, l := range exchange.Limits(db, db.Name) {
 			if p.opt.Filter.WantsPolicy(db, db.RetentionPolicy(l.RetentionPolicy)) {
 				d.Limits = append(d.Limits, l)
 				p.report("%s.%s refuses writes beyond its limits from now on, as at the old server, unless it had other limits: %s", l.Database, l.RetentionPolicy, l.Statement())
@@ -131,7 +132,7 @@ func (p *Pull) Define(ctx context.Context, c *Catalog) (transfer.Defined, error)
 		}
 	}
 	if len(d.Queries)+len(d.Downsamples)+len(d.Limits) == 0 {
-		return transfer.Defined{}, nil
+		return exchange.Defined{}, nil
 	}
 	return p.client.Define(ctx, d)
 }

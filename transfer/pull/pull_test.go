@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/exchange"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/transfer"
@@ -92,19 +93,19 @@ func TestVersions(t *testing.T) {
 func TestFilter(t *testing.T) {
 	rows := someRows()
 	for _, c := range []struct {
-		filter transfer.Filter
+		filter exchange.Filter
 		wants  func(r fakeRow) bool
 		err    string
 	}{
-		{filter: transfer.Filter{Measurements: []string{"n"}}, wants: func(r fakeRow) bool { return r.measurement == "n" }},
+		{filter: exchange.Filter{Measurements: []string{"n"}}, wants: func(r fakeRow) bool { return r.measurement == "n" }},
 		{
-			filter: transfer.Filter{Database: "d", RetentionPolicy: "p", Measurements: []string{"[m]"}, Range: model.TimeRange{Min: rows[3].at, Max: rows[9].at}},
+			filter: exchange.Filter{Database: "d", RetentionPolicy: "p", Measurements: []string{"[m]"}, Range: model.TimeRange{Min: rows[3].at, Max: rows[9].at}},
 			wants:  func(r fakeRow) bool { return r.measurement == "m" && r.at >= rows[3].at && r.at <= rows[9].at },
 		},
-		{filter: transfer.Filter{Database: "e"}, err: `the old server has no database "e"`},
-		{filter: transfer.Filter{Database: "d", RetentionPolicy: "q"}, err: `the old server has no retention policy "q"`},
-		{filter: transfer.Filter{RetentionPolicy: "p"}, err: "only together with its database"},
-		{filter: transfer.Filter{Measurements: []string{"["}}, err: "syntax error in pattern"},
+		{filter: exchange.Filter{Database: "e"}, err: `the old server has no database "e"`},
+		{filter: exchange.Filter{Database: "d", RetentionPolicy: "q"}, err: `the old server has no retention policy "q"`},
+		{filter: exchange.Filter{RetentionPolicy: "p"}, err: "only together with its database"},
+		{filter: exchange.Filter{Measurements: []string{"["}}, err: "syntax error in pattern"},
 	} {
 		f, to := newFake(t, "1.8.10", rows...), newTarget(t)
 		_, err := pulled(t, f, to, Options{Filter: c.filter})
@@ -617,7 +618,7 @@ func TestRefusedBefore(t *testing.T) {
 // for one of the source.
 func TestTargetFails(t *testing.T) {
 	s := newFake(t, "1.8.10", someRows()...).connect()
-	c, err := s.Catalog(t.Context(), &transfer.Filter{})
+	c, err := s.Catalog(t.Context(), &exchange.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -632,7 +633,7 @@ func TestTargetFails(t *testing.T) {
 				return q == asked
 			}
 			err = New(s, away.client(), Options{}).Rows(t.Context(), c)
-			var answer *transfer.WriteError
+			var answer *exchange.WriteError
 			if !errors.As(err, &answer) || answer.Status != status || strings.Contains(err.Error(), "the old server") || asked == "" && !strings.Contains(err.Error(), "write d.p.") {
 				t.Errorf("%d at %q: %v", status, asked, err)
 			}
@@ -688,7 +689,7 @@ func TestCatalog(t *testing.T) {
 		`SHOW GRANTS FOR "a \"b\""`:            table1("", `database","privilege`, `["d","READ"],["e \"1\"","ALL PRIVILEGES"],["gone","READ"],["d","NO PRIVILEGES"]`),
 	}
 	f.extra = maps
-	c, err := f.connect().Catalog(t.Context(), &transfer.Filter{})
+	c, err := f.connect().Catalog(t.Context(), &exchange.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -699,7 +700,7 @@ func TestCatalog(t *testing.T) {
 	}; !reflect.DeepEqual(c.Data.Databases, want) {
 		t.Errorf("databases %+v", c.Data.Databases)
 	}
-	if want := []transfer.Continuous{{Database: "d", Name: "q", Query: "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT 1 END"}}; !slices.Equal(c.Queries, want) {
+	if want := []exchange.Continuous{{Database: "d", Name: "q", Query: "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT 1 END"}}; !slices.Equal(c.Queries, want) {
 		t.Errorf("continuous queries %q", c.Queries)
 	}
 	if want := []string{
@@ -733,7 +734,7 @@ func TestWithoutDownsamples(t *testing.T) {
 		}
 		s := f.connect()
 		s.kind = tsdbd
-		c, err := s.Catalog(t.Context(), &transfer.Filter{})
+		c, err := s.Catalog(t.Context(), &exchange.Filter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -749,7 +750,7 @@ func TestPoliciesOf3(t *testing.T) {
 	f.extra["SHOW DATABASES"] = table1("", "iox::database", `["d/long"],["d"]`)
 	f.extra["SHOW RETENTION POLICIES"] = table1("", `name","duration`, `["x",86400000000000]`)
 	s := f.connect()
-	c, err := s.Catalog(t.Context(), &transfer.Filter{})
+	c, err := s.Catalog(t.Context(), &exchange.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -777,12 +778,12 @@ func TestJudge(t *testing.T) {
 		{&queryError{"max-concurrent-queries limit exceeded(5, 5)"}, again},
 		{&queryError{"Query would scan 500 Parquet files, exceeding the file limit"}, split},
 		{&queryError{"database not found: d"}, give},
-		{&transfer.WriteError{Status: 400, Message: "error parsing query"}, give},
-		{&transfer.WriteError{Status: 401}, give},
-		{&transfer.WriteError{Status: 429}, again},
-		{&transfer.WriteError{Status: 500, Message: "Resources exhausted"}, split},
-		{&transfer.WriteError{Status: 502}, again},
-		{&transfer.WriteError{Status: 504}, split},
+		{&exchange.WriteError{Status: 400, Message: "error parsing query"}, give},
+		{&exchange.WriteError{Status: 401}, give},
+		{&exchange.WriteError{Status: 429}, again},
+		{&exchange.WriteError{Status: 500, Message: "Resources exhausted"}, split},
+		{&exchange.WriteError{Status: 502}, again},
+		{&exchange.WriteError{Status: 504}, split},
 		{errors.New("connection reset"), again},
 		{t.Context().Err(), again},
 	} {
@@ -879,7 +880,7 @@ func TestSurvey(t *testing.T) {
 		return false
 	}
 	s := f.connect()
-	c, err := s.Catalog(t.Context(), &transfer.Filter{})
+	c, err := s.Catalog(t.Context(), &exchange.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"tsdbd/exchange"
 	"tsdbd/lineproto"
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
-	"tsdbd/transfer"
 )
 
 // measurement is a measurement of a retention policy at the source.
@@ -129,7 +129,7 @@ func where(r model.TimeRange) string {
 func (s *Server) selection(m *measurement, r model.TimeRange) string {
 	columns := make([]string, len(m.fields))
 	for i, f := range m.fields {
-		columns[i] = transfer.QuoteIdent(f.key) + "::" + f.cast
+		columns[i] = exchange.QuoteIdent(f.key) + "::" + f.cast
 	}
 	if m.hidden != 0 && r.Min < m.hidden {
 		r = model.AllTime // lines leaves the other rows out
@@ -181,7 +181,7 @@ func (s *Server) copy(ctx context.Context, m *measurement, r model.TimeRange, ou
 func (s *Server) export(ctx context.Context, m *measurement, r model.TimeRange, out io.Writer, w *watcher) (n, newest int64, err error) {
 	t := &stamps{out: out, newest: model.AllTime.Min, w: w}
 	w.wait()
-	n, err = s.client.Export(ctx, t, transfer.ExportOptions{LinesOnly: true, Filter: transfer.Filter{
+	n, err = s.client.Export(ctx, t, exchange.ExportOptions{LinesOnly: true, Filter: exchange.Filter{
 		Database: m.database, RetentionPolicy: m.policy, Range: r,
 		Measurements: []string{strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(m.name)},
 	}})

@@ -12,13 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"tsdbd/exchange"
 	"tsdbd/model"
-	"tsdbd/transfer"
 )
 
 // Server is a running server that rows are taken out of.
 type Server struct {
-	client *transfer.Client
+	client *exchange.Client
 	// Product names the server and its version.
 	Product string
 	kind    serverKind
@@ -41,7 +41,7 @@ const (
 const pingTime = 30 * time.Second
 
 // Connect finds out what server a client talks to.
-func Connect(ctx context.Context, client *transfer.Client) (*Server, error) {
+func Connect(ctx context.Context, client *exchange.Client) (*Server, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, fmt.Errorf("the server has not answered for %s", pingTime))
 	defer cancel()
 	resp, err := client.Do(ctx, http.MethodGet, "/ping", nil, nil, nil)
@@ -97,9 +97,9 @@ func (s *Server) database(p place) string {
 // source returns what FROM names.
 func (s *Server) source(p place, measurement string) string {
 	if s.kind == influx3 {
-		return transfer.QuoteIdent(measurement)
+		return exchange.QuoteIdent(measurement)
 	}
-	return transfer.QuoteIdent(p.policy) + "." + transfer.QuoteIdent(measurement)
+	return exchange.QuoteIdent(p.policy) + "." + exchange.QuoteIdent(measurement)
 }
 
 // longQuery is the length from which a query is sent as a form: URLs have limits, and

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tsdbd/exchange"
 	"tsdbd/model"
-	"tsdbd/transfer"
 )
 
 // silent is a server that answers path and is silent otherwise.
@@ -36,14 +36,14 @@ func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		if _, err := Connect(t.Context(), &transfer.Client{URL: "http://h", HTTP: &http.Client{Transport: silent{}}}); err == nil || !strings.Contains(err.Error(), "has not answered for 30s") {
+		if _, err := Connect(t.Context(), &exchange.Client{URL: "http://h", HTTP: &http.Client{Transport: silent{}}}); err == nil || !strings.Contains(err.Error(), "has not answered for 30s") {
 			t.Errorf("a silent server: %v", err)
 		}
 		if took := time.Since(began); took != pingTime {
 			t.Errorf("it was waited for for %s", took)
 		}
 		for _, path := range []string{"/ping", "half of /query"} {
-			s, err := Connect(t.Context(), &transfer.Client{URL: "http://h", HTTP: &http.Client{Transport: silent{path}}})
+			s, err := Connect(t.Context(), &exchange.Client{URL: "http://h", HTTP: &http.Client{Transport: silent{path}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestSilent(t *testing.T) {
 				t.Errorf("%s: %v after %s", path, err, time.Since(began))
 			}
 			began = time.Now()
-			if err := s.buckets(t.Context(), &Catalog{}, &transfer.Filter{}); !errors.Is(err, errStalled) || time.Since(began) != stallTime {
+			if err := s.buckets(t.Context(), &Catalog{}, &exchange.Filter{}); !errors.Is(err, errStalled) || time.Since(began) != stallTime {
 				t.Errorf("%s: the buckets: %v after %s", path, err, time.Since(began))
 			}
 			told := ""
@@ -69,7 +69,7 @@ func TestSilent(t *testing.T) {
 // it had gone well for longer.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(&Server{}, &transfer.Client{}, Options{Patience: time.Minute})
+		p := New(&Server{}, &exchange.Client{}, Options{Patience: time.Minute})
 		w, broken := p.newWait(), errors.New("broken")
 		time.Sleep(time.Hour)
 		began, attempts := time.Now(), 0

@@ -6,12 +6,12 @@ import (
 	"math"
 	"slices"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/prom"
 	"tsdbd/prom/jsonline"
 	"tsdbd/prom/metadata"
-	"tsdbd/transfer/rows"
 )
 
 // Bounds of the samples of a line, of those in memory, and of the text in memory.

@@ -5,10 +5,10 @@ import (
 	"math"
 	"sort"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/internal/binio"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/transfer/rows"
 	"tsdbd/transfer/tsm1/block"
 )
 

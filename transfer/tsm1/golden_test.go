@@ -13,8 +13,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/model"
-	"tsdbd/transfer/rows"
 )
 
 var update = flag.Bool("update", false, "write the summaries of testdata")

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/internal/binio"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/transfer/rows"
 	"tsdbd/transfer/tsm1/names"
 )
 

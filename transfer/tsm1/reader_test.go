@@ -15,10 +15,10 @@ import (
 	"sync"
 	"testing"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/transfer/rows"
 	"tsdbd/transfer/tsm1/tsm1test"
 )
 

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"sync"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/model"
-	"tsdbd/transfer/rows"
 	"tsdbd/transfer/tsm1/catalog"
 	"tsdbd/transfer/tsm1/names"
 )

@@ -7,7 +7,7 @@ import (
 )
 
 // TestSteadyStateAllocation: with room in dst, neither direction allocates,
-// but for the backing bytes of strings.
+// except for the backing bytes of strings.
 func TestSteadyStateAllocation(t *testing.T) {
 	if raceEnabled {
 		t.Skip("pools drop items under the race detector")

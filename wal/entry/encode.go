@@ -237,7 +237,7 @@ func (c *Encoder) write(w *Write) error {
 	return nil
 }
 
-// Trim gives up what an encode left behind but for the buffers, and these as well
+// Trim gives up what an encode left behind except for the buffers, and these as well
 // if the payload takes more than keep bytes.
 func (c *Encoder) Trim(keep int) {
 	clear(c.plans)

@@ -133,10 +133,20 @@ func TestDamage(t *testing.T) {
 			if err := checkValues(body); err != nil {
 				t.Error(err)
 			}
-			checkWarning(t, s, c.warning)
-			if c.name == "block of a tsm file" {
-				if !strings.Contains(body, "points of shard 1, ") || !strings.Contains(body, " to 1970-01-") {
+			if c.name != "block of a tsm file" {
+				checkWarning(t, s, c.warning)
+			} else {
+				if body := s.Query("db", "SELECT v FROM m"); !strings.Contains(body, "points of shard 1, ") || !strings.Contains(body, " to 1970-01-") {
 					t.Errorf("the error does not name the shard and its times: %.500s", body)
+				}
+				for _, q := range []string{"SELECT v FROM m", "SELECT count(v), sum(v) FROM m, late"} {
+					_, body, err := s.Do(context.Background(), http.MethodPost, "/query", map[string][]string{"db": {"db"}, "q": {q}, "epoch": {"ns"}, "partial": {"true"}}, "")
+					if err != nil || strings.Contains(body, `"error"`) || !strings.Contains(body, ".tsm is left out") {
+						t.Errorf("%s without the damaged file: %.500s %v", q, body, err)
+					}
+					if err := checkValues(body); err != nil && q == "SELECT v FROM m" {
+						t.Error(err)
+					}
 				}
 				_, text := s.Health()
 				if !strings.Contains(text, "files have damage that queries may meet, the first: ") || !strings.Contains(text, ".tsm at offset ") {

@@ -80,7 +80,7 @@ type docPage struct {
 	path   string
 	dir    string // where commands run
 	server *Server
-	nodes  []string // free addresses in the place of those in nodeAddresses
+	nodes  []string // free addresses in place of those in nodeAddresses
 }
 
 // nodeAddresses are the addresses of nodes that a page starts itself.
@@ -175,7 +175,7 @@ func (p *docPage) start() {
 	p.server.Restart()
 }
 
-// local puts the page's server and directory in the place of those in a text.
+// local puts the page's server and directory in place of those in a text.
 func (p *docPage) local(text string) string {
 	if p.nodes != nil {
 		for i, address := range nodeAddresses {

@@ -120,7 +120,7 @@ func TestPagesOfOthers(t *testing.T) {
 	f(200, "GET", "/query?q=CREATE+DATABASE+x", "", "User-Agent", "Ruby")
 	f(200, "GET", "/query?q=CREATE+DATABASE+x", "", "User-Agent", mozilla, "Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate")
 
-	// With http.allowed-hosts, reading needs a name too, but for programs.
+	// With http.allowed-hosts, reading needs a name too, except for programs.
 	s.Stop()
 	s.Env = append(s.Env, "TSDBD_HTTP_ALLOWED_HOSTS=tsdb.example.org;TSDB2.example.org", "TSDBD_HTTP_ALLOWED_ORIGINS=https://grafana.example.org")
 	s.Restart()

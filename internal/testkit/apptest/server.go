@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -98,33 +96,14 @@ func New(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// FreeAddress returns an address of this machine that nobody listens on. Its port is none of
-// those the kernel gives to clients and to listeners on port 0: one of theirs
-// could be taken while a server is down between two starts.
+// FreeAddress is proc.FreeAddress, for tests.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	const first = 10_000
-	end := 32_768 // the kernel's default
-	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
-		_, _ = fmt.Sscan(string(text), &end)
+	address, err := proc.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
 	}
-	var err error
-	for range 1000 {
-		port := 0 // the kernel's choice, if it has left no others
-		if end > first+1000 {
-			port = first + rand.IntN(end-first)
-		}
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
-			continue
-		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return l.Addr().String()
-	}
-	t.Fatal(err)
-	return ""
+	return address
 }
 
 // Restart starts the process again after Kill or Stop and waits until it

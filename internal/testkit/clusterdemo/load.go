@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"tsdbd/transfer"
+	"tsdbd/exchange"
 )
 
 const (
@@ -55,11 +55,11 @@ func (l *load) run(ctx context.Context) {
 	ticker := time.NewTicker(batchInterval)
 	defer ticker.Stop()
 	turn := 0
-	try := func(f func(c *transfer.Client) error) bool {
+	try := func(f func(c *exchange.Client) error) bool {
 		for ctx.Err() == nil {
 			n := l.nodes[turn%len(l.nodes)]
 			turn++
-			if f(&transfer.Client{URL: n.url(), HTTP: l.http}) == nil {
+			if f(&exchange.Client{URL: n.url(), HTTP: l.http}) == nil {
 				return true
 			}
 			select {
@@ -69,7 +69,7 @@ func (l *load) run(ctx context.Context) {
 		}
 		return false
 	}
-	made := try(func(c *transfer.Client) error {
+	made := try(func(c *exchange.Client) error {
 		return c.Ask(ctx, http.MethodPost, "/query", url.Values{"q": {"CREATE DATABASE " + database}}, nil, nil, nil)
 	})
 	if !made {
@@ -82,7 +82,7 @@ func (l *load) run(ctx context.Context) {
 			fmt.Fprintf(&lines, "%s,writer=w%d v=%di %d\n", measurement, i, at, at+int64(i))
 		}
 		tries := 0
-		done := try(func(c *transfer.Client) error {
+		done := try(func(c *exchange.Client) error {
 			tries++
 			return c.Write(ctx, database, "", "", []byte(lines.String()))
 		})
@@ -116,7 +116,7 @@ func (l *load) acknowledge(repeated int) {
 func (l *load) found(ctx context.Context, n *node) string {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	c := &transfer.Client{URL: n.url(), HTTP: l.http}
+	c := &exchange.Client{URL: n.url(), HTTP: l.http}
 	var answer struct {
 		Results []struct {
 			Series []struct{ Values [][]json.Number }

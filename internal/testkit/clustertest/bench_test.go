@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,80 +19,87 @@ import (
 
 var (
 	benchRuns   = flag.Int("bench-runs", 0, "runs of TestBench; 0: it measures nothing")
-	benchRows   = flag.Int("bench-rows", load.DevopsHosts*load.DevopsSteps, "rows of TestBench")
-	benchSmall  = flag.Int("bench-small", 1000, "writes of one row of TestBench")
+	benchRows   = flag.Int("bench-rows", load.DevopsHosts*load.DevopsSteps, "rows of each load of TestBench")
+	benchSmall  = flag.Int("bench-small", 1000, "writes of one row of TestBench; a tenth as many of 10,000 rows")
+	benchMissed = flag.Int("bench-missed", 5_000_000, "rows that a node of TestBench misses; 0: none")
 	benchReport = flag.String("bench-report", "", "page that TestBench puts its figures into")
 )
 
-// figures are what one run measures of the servers of a kind.
-type figures struct {
-	cpu     [][]float64     // by run: microseconds a row of each server, the leader first
-	rows    []float64       // thousands a second
-	small   []time.Duration // writes of one row at the server, or the leader
-	through []time.Duration // through a follower
-}
-
-// TestBench writes the devops workload to a server of its own and to the leader of a
-// cluster, in turn, and compares processor time and latency. It needs an idle machine.
+// TestBench writes the same to a server of its own and to a cluster, in turn, and compares
+// processor time and latency. Then a node catches up on what it has missed. It needs an
+// idle machine.
 func TestBench(t *testing.T) {
 	if *benchRuns == 0 {
 		t.Skip("measures with -bench-runs")
 	}
-	g := load.NewDevops(load.DevopsHosts, *benchRows/load.DevopsHosts)
-	var bodies []string
-	for {
-		b, n := g.Next(nil, 5000)
-		if n == 0 {
-			break
-		}
-		bodies = append(bodies, string(b))
-	}
-	single, three := &figures{}, &figures{}
+	devops, regular := devopsBodies(*benchRows), regularBodies(*benchRows)
+	f := newFigures()
 	for range *benchRuns {
 		// What was written is in files at the end, of all servers.
 		env := []string{"TSDBD_DATA_FLUSH_IDLE=1s"}
 		c := prepare(t, setup{nodes: 1, env: env})
 		c.nodes[0].Args = nil
 		c.nodes[0].Restart()
-		single.measure(c, c.nodes, bodies)
+		n := c.nodes[0]
+		f.load("devops", "one", n, nil, devops)
+		f.load("regular", "one", n, nil, regular)
+		f.requests("one", n, devops)
 		c.stop()
+
 		c = start(t, setup{nodes: 3, env: env})
 		leader := c.leader()
-		three.measure(c, append([]*node{leader}, c.others(leader)...), bodies)
+		others := c.others(leader)
+		f.load("devops", "leader", leader, others, devops)
+		f.load("regular", "leader", leader, others, regular)
+		f.load("devops", "follower", others[0], []*node{leader, others[1]}, devops)
+		f.requests("leader", leader, devops)
+		f.requests("follower", others[0], devops)
+		f.reads(leader, others[0])
 		c.verify()
 		c.stop()
 	}
-	text := report(single, three)
-	t.Log("\n" + text)
-	if *benchReport != "" {
-		page, err := os.ReadFile(*benchReport)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const from, to = "<!-- figures -->\n", "<!-- end of figures -->"
-		before, rest, ok := strings.Cut(string(page), from)
-		_, after, ok2 := strings.Cut(rest, to)
-		if !ok || !ok2 {
-			t.Fatalf("%s has no place for figures", *benchReport)
-		}
-		if err := os.WriteFile(*benchReport, []byte(before+from+text+to+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if *benchMissed > 0 {
+		f.catchUp(t, "by the log")
+		f.catchUp(t, "by files", "TSDBD_CLUSTER_LOG_MAX_SIZE=1MiB")
 	}
-	one, lead, follow := mean(single.cpu, 0), mean(three.cpu, 0), max(mean(three.cpu, 1), mean(three.cpu, 2))
-	if lead > 1.4*one || follow > 0.75*one {
-		t.Errorf("the leader takes %.2f of the time of a single node, want 1.4 at most; a follower %.2f, want 0.75", lead/one, follow/one)
-	}
-	if p := percentile(three.small, 50); p > 3*time.Millisecond && p > 5*percentile(single.small, 50) {
-		t.Errorf("a write of one row takes %v at the median", p)
+	f.publish(t)
+	f.check(t)
+}
+
+// devopsBodies returns requests of 5,000 rows of the devops load.
+func devopsBodies(rows int) (bodies []string) {
+	g := load.NewDevops(load.DevopsHosts, rows/load.DevopsHosts)
+	for {
+		b, n := g.Next(nil, 5000)
+		if n == 0 {
+			return bodies
+		}
+		bodies = append(bodies, string(b))
 	}
 }
 
-// measure loads the servers through the first one.
-func (f *figures) measure(c *cluster, nodes []*node, bodies []string) {
-	t := c.t
+// regularBodies returns requests of 5,000 rows of 100 series that have two short tags, so
+// that a server has little to parse, and values that repeat.
+func regularBodies(rows int) (bodies []string) {
+	for at := 0; at < rows; at += 5000 {
+		var b strings.Builder
+		for i := at; i < min(at+5000, rows); i++ {
+			h, t := i%100, i/100
+			fmt.Fprintf(&b, "cpu,host=host_%d,region=eu-%d a=%di,b=%di,c=%di,d=%di,e=%di,f=%di,g=%di,h=%di,i=%di,j=%di %d\n", h, h%7,
+				(t*7+h)%100, (t*3+h)%100, t%97, (h*t)%89, t%60, (t/60)%100, (t*11)%100, h, (t+h)%13, (t*17)%100, load.DevopsTime(t))
+		}
+		bodies = append(bodies, b.String())
+	}
+	return bodies
+}
+
+// load writes requests to a node, four at a time, into a database of their own.
+func (f *figures) load(what, at string, to *node, others []*node, bodies []string) {
+	t := to.c.t
 	t.Helper()
-	nodes[0].must("", "CREATE DATABASE db")
+	db := what + "_" + at
+	to.must("", "CREATE DATABASE "+db)
+	nodes := append([]*node{to}, others...)
 	quiet(t, nodes)
 	before := cpuTimes(t, nodes)
 	queue := make(chan string)
@@ -102,7 +108,7 @@ func (f *figures) measure(c *cluster, nodes []*node, bodies []string) {
 	for range 4 {
 		writers.Go(func() {
 			for b := range queue {
-				if err := nodes[0].insist(b); err != nil {
+				if err := to.insist(db, b); err != nil {
 					t.Error(err)
 				}
 			}
@@ -114,33 +120,94 @@ func (f *figures) measure(c *cluster, nodes []*node, bodies []string) {
 	close(queue)
 	writers.Wait()
 	rows := float64(*benchRows)
-	f.rows = append(f.rows, rows/time.Since(began).Seconds()/1000)
+	f.rows[db] = append(f.rows[db], rows/time.Since(began).Seconds()/1000)
 	quiet(t, nodes)
 	var cpu []float64
 	for i, after := range cpuTimes(t, nodes) {
 		cpu = append(cpu, float64((after-before[i]).Microseconds())/rows)
 	}
-	f.cpu = append(f.cpu, cpu)
-	f.small = append(f.small, latencies(nodes[0])...)
-	if len(nodes) > 1 {
-		f.through = append(f.through, latencies(nodes[1])...)
+	f.cpu[db] = append(f.cpu[db], cpu)
+}
+
+// requests measures requests at a node, one after the other.
+func (f *figures) requests(at string, n *node, bodies []string) {
+	n.c.t.Helper()
+	n.must("", "CREATE DATABASE requests")
+	for i := range *benchSmall {
+		d := n.post1("requests", fmt.Sprintf("small,host=a v=%di %d", i, i))
+		if i >= *benchSmall/10 { // warm
+			f.small[at] = append(f.small[at], d)
+		}
+	}
+	for i := 0; i < *benchSmall/10 && 2*i+1 < len(bodies); i++ {
+		d := n.post1("requests", bodies[2*i]+bodies[2*i+1])
+		if i >= *benchSmall/100 {
+			f.large[at] = append(f.large[at], d)
+		}
+		time.Sleep(20 * time.Millisecond) // the nodes share the processors of this machine
 	}
 }
 
-// latencies measures writes of one row, one after the other.
-func latencies(n *node) (all []time.Duration) {
+// post1 returns how long a write takes, which must succeed.
+func (n *node) post1(db, lines string) time.Duration {
 	n.c.t.Helper()
-	for i := range *benchSmall {
-		began := time.Now()
-		a, err := n.post(context.Background(), "db", fmt.Sprintf("small,host=a v=%di %d", i, i))
-		if err != nil || a.status != http.StatusNoContent {
-			n.c.t.Fatalf("write: %d %s %v", a.status, a.body, err)
-		}
-		if i >= *benchSmall/10 { // warm
-			all = append(all, time.Since(began))
-		}
+	began := time.Now()
+	a, err := n.post(context.Background(), db, lines)
+	if err != nil || a.status != http.StatusNoContent {
+		n.c.t.Fatalf("write: %d %s %v", a.status, a.body, err)
 	}
-	return all
+	return time.Since(began)
+}
+
+// reads measures how long after its answer a write is seen at another node, while nothing
+// else is written.
+func (f *figures) reads(to, from *node) {
+	t := to.c.t
+	t.Helper()
+	quiet(t, []*node{to, from})
+	for i := range *benchSmall {
+		to.post1("requests", fmt.Sprintf("seen v=1i %d", i))
+		began := time.Now()
+		for seen := int64(0); seen == 0; {
+			var err error
+			if seen, err = from.count("requests", fmt.Sprintf("SELECT count(v) FROM seen WHERE time = %d", i), 0); err != nil || time.Since(began) > patience {
+				t.Fatalf("row %d is not seen at %s: %v", i, from.name, err)
+			}
+		}
+		if i >= *benchSmall/10 {
+			f.seen = append(f.seen, time.Since(began))
+		}
+		time.Sleep(5 * time.Millisecond) // so that no entry comes along
+	}
+}
+
+// catchUp measures how long a node needs for what was written while it was down.
+func (f *figures) catchUp(t *testing.T, how string, env ...string) {
+	t.Helper()
+	c := start(t, setup{nodes: 3, env: append(env, "TSDBD_DATA_FLUSH_IDLE=1s")})
+	c.nodes[0].must("", "CREATE DATABASE db")
+	away := c.follower()
+	away.Kill()
+	rest := c.others(away)
+	(&cluster{t: t, nodes: rest, http: c.http}).fillDevops(*benchMissed)
+	quiet(t, rest)
+	s, err := rest[0].status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	c.restart(away)
+	c.await("what was missed", func() error {
+		now, err := away.status()
+		if err == nil && now.Applied < s.Applied {
+			err = fmt.Errorf("%d of %d entries", now.Applied, s.Applied)
+		}
+		return err
+	})
+	f.missed = append(f.missed, missed{how, time.Since(began), cpuTimes(t, []*node{away})[0]})
+	c.healthy()
+	c.verify()
+	c.stop()
 }
 
 // cpuTimes returns the processor time of servers.
@@ -185,42 +252,4 @@ func quiet(t testing.TB, nodes []*node) {
 		}
 	}
 	t.Fatalf("the servers do not come to rest: %v in two seconds", used)
-}
-
-func mean(runs [][]float64, server int) (m float64) {
-	for _, r := range runs {
-		m += r[server] / float64(len(runs))
-	}
-	return m
-}
-
-func percentile(all []time.Duration, p int) time.Duration {
-	if len(all) == 0 {
-		return 0
-	}
-	slices.Sort(all)
-	return all[min(len(all)*p/100, len(all)-1)]
-}
-
-// report returns the figures as a table.
-func report(single, three *figures) string {
-	var b strings.Builder
-	average := func(v []float64) (m float64) {
-		for _, x := range v {
-			m += x / float64(len(v))
-		}
-		return m
-	}
-	one := mean(single.cpu, 0)
-	fmt.Fprintf(&b, "\n%d runs of %d rows of 10 integers on %s.\n\n", len(single.cpu), *benchRows, time.Now().UTC().Format(time.DateOnly))
-	fmt.Fprintln(&b, "| | one server | leader | followers |\n|---|--:|--:|--:|")
-	fmt.Fprintf(&b, "| CPU time per row, merges included, us | %.2f | %.2f | %.2f, %.2f |\n", one, mean(three.cpu, 0), mean(three.cpu, 1), mean(three.cpu, 2))
-	fmt.Fprintf(&b, "| of one server | 1 | %.2f | %.2f, %.2f |\n", mean(three.cpu, 0)/one, mean(three.cpu, 1)/one, mean(three.cpu, 2)/one)
-	fmt.Fprintf(&b, "| thousand rows per second, all processes on this machine | %.0f | %.0f | |\n", average(single.rows), average(three.rows))
-	for _, p := range []int{50, 99} {
-		round := func(d []time.Duration) time.Duration { return percentile(d, p).Round(10 * time.Microsecond) }
-		fmt.Fprintf(&b, "| write of one row, %d %% | %v | %v | %v |\n", p, round(single.small), round(three.small), round(three.through))
-	}
-	b.WriteByte('\n')
-	return b.String()
 }

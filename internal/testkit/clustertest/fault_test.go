@@ -3,9 +3,11 @@
 package clustertest
 
 import (
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -26,6 +28,7 @@ type trouble struct {
 	r *rand.Rand
 	// shortest and longest are how long a node is stopped or cut off.
 	shortest, longest time.Duration
+	stamps            int // measurements of points without a time
 }
 
 // hold waits while a fault lasts.
@@ -96,15 +99,19 @@ func (g *trouble) cutPower(nodes ...*node) {
 	g.restart(nodes...)
 }
 
-func (g *trouble) fill(n *node) {
+func (g *trouble) fill(nodes ...*node) {
 	g.t.Helper()
-	ballast := filepath.Join(n.disk.Dir, "ballast")
-	apptest.FillDisk(g.t, ballast)
-	g.hold()
-	apptest.FillDisk(g.t, ballast) // what the node has freed meanwhile
-	g.hold()
-	if err := os.Remove(ballast); err != nil {
-		g.t.Fatal(err)
+	ballast := func(n *node) string { return filepath.Join(n.disk.Dir, "ballast") }
+	for range 2 { // again what the node has freed meanwhile
+		for _, n := range nodes {
+			apptest.FillDisk(g.t, ballast(n))
+		}
+		g.hold()
+	}
+	for _, n := range nodes {
+		if err := os.Remove(ballast(n)); err != nil {
+			g.t.Fatal(err)
+		}
 	}
 }
 
@@ -154,7 +161,7 @@ func (g *trouble) cutOff(cut func()) {
 }
 
 // faults are all faults of the rounds.
-var faults = []fault{
+var faults = append([]fault{
 	{"kill the leader", false, func(g *trouble) { g.kill(g.withLeader()...) }},
 	{"kill a follower", false, func(g *trouble) { g.kill(g.followers()...) }},
 	{"kill all", false, func(g *trouble) { g.kill(g.nodes...) }},
@@ -166,6 +173,7 @@ var faults = []fault{
 	{"power cut of all", true, func(g *trouble) { g.cutPower(g.nodes...) }},
 	{"disk of the leader full", true, func(g *trouble) { g.fill(g.leader()) }},
 	{"disk of a follower full", true, func(g *trouble) { g.fill(g.aFollower()) }},
+	{"two disks full", true, func(g *trouble) { g.fill(g.some(2)...) }},
 	{"disk of the leader hangs", true, func(g *trouble) { g.hang(g.leader()) }},
 	{"disk of a follower hangs", true, func(g *trouble) { g.hang(g.aFollower()) }},
 	{"leader cut off", false, func(g *trouble) {
@@ -203,4 +211,17 @@ var faults = []fault{
 			g.network.Cut(f[1].name, f[0].name)
 		})
 	}},
+	{"clock of the leader ahead", false, func(g *trouble) { g.jump(g.leader(), time.Hour, false) }},
+	{"clock of the leader behind", false, func(g *trouble) { g.jump(g.leader(), -time.Hour, false) }},
+	{"clock of a follower ahead", false, func(g *trouble) { g.jump(g.aFollower(), time.Hour, false) }},
+	{"clock of a follower behind", false, func(g *trouble) { g.jump(g.aFollower(), -time.Hour, false) }},
+	{"start with another clock", false, func(g *trouble) { g.jump(g.some(1)[0], time.Hour, true) }},
+}, damages()...)
+
+// damages has a fault for each kind of file.
+func damages() (out []fault) {
+	for _, kind := range slices.Sorted(maps.Keys(harms)) {
+		out = append(out, fault{"damage of the " + kind, false, func(g *trouble) { g.damage(g.some(1)[0], kind) }})
+	}
+	return out
 }

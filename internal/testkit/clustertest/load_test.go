@@ -125,7 +125,7 @@ func TestFollowerFarBehind(t *testing.T) {
 	var most, largest int64 // memory and log
 	for i := 0; written < *behindMiB<<20; i++ {
 		body, n := body(i)
-		if err := c.others(behind)[i%2].insist(body); err != nil {
+		if err := c.others(behind)[i%2].insist("db", body); err != nil {
 			c.fatalf("%v", err)
 		}
 		written += 16 * int(n) // bytes of the log: the values do not compress
@@ -169,9 +169,9 @@ func TestFollowerFarBehind(t *testing.T) {
 }
 
 // insist writes a body at one node until it is stored.
-func (n *node) insist(body string) error {
+func (n *node) insist(db, body string) error {
 	c := &cluster{t: n.c.t, nodes: []*node{n}, http: n.c.http}
-	return c.insist(0, []byte(body))
+	return c.insist(db, 0, body)
 }
 
 // body makes points whose values do not compress.
@@ -204,7 +204,7 @@ func (c *cluster) rate(leader *node, number *atomic.Int64, during time.Duration)
 		writers.Go(func() {
 			for !over() {
 				b, _ := body(int(number.Add(1)))
-				if err := leader.insist(b); err != nil {
+				if err := leader.insist("db", b); err != nil {
 					c.t.Error(err)
 					return
 				}

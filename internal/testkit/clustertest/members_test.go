@@ -35,7 +35,7 @@ func (c *cluster) fillDevops(rows int) {
 	for i := range 4 {
 		writers.Go(func() {
 			for b := range bodies {
-				if err := c.insist(i, b); err != nil {
+				if err := c.insist("db", i, string(b)); err != nil {
 					failed.CompareAndSwap(nil, &err)
 				}
 			}
@@ -56,10 +56,10 @@ func (c *cluster) fillDevops(rows int) {
 }
 
 // insist writes a body at one node or the next, until it is stored.
-func (c *cluster) insist(at int, body []byte) error {
+func (c *cluster) insist(db string, at int, body string) error {
 	for begin := time.Now(); ; at++ {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		a, err := c.nodes[at%len(c.nodes)].post(ctx, "db", string(body))
+		a, err := c.nodes[at%len(c.nodes)].post(ctx, db, body)
 		cancel()
 		switch {
 		case err == nil && a.status == http.StatusNoContent:

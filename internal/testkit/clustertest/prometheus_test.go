@@ -70,6 +70,23 @@ func write2(via string, bad bool, ms ...int) string {
 	return string(snappy.Encode(nil, b))
 }
 
+// exemplars2 is a request of remote write 2.0 with a sample, an exemplar and metadata of the
+// metric m. If late is set, the exemplar is older than that of another request.
+func exemplars2(late bool) string {
+	var b []byte
+	for _, symbol := range []string{"", "__name__", "m", "via", "exemplars", "trace", "t1", "what m is"} {
+		b = member(b, 4, symbol)
+	}
+	at := 7
+	if late {
+		at = 6
+	}
+	series := member(member(nil, 1, []byte{1, 2, 3, 4}), 2, promSample(1, at))
+	series = member(series, 4, member(member(member(nil, 1, []byte{5, 6}), 2, 0.5), 3, at))
+	series = member(series, 5, member(member(nil, 1, 1), 3, 7))
+	return string(snappy.Encode(nil, member(b, 5, series)))
+}
+
 // read1 is a request of remote read for the metric m; chunks asks for frames.
 func read1(chunks bool) string {
 	b := member(nil, 1, member(member(member(nil, 1, 0), 2, 1_000_000), 3, member(member(member(nil, 1, 0), 2, "__name__"), 3, "m")))
@@ -87,7 +104,11 @@ type promRequest struct {
 
 // prometheus sends a request to a node.
 func (n *node) prometheus(ctx context.Context, db string, r promRequest, position uint64) (a answer, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL+"/prometheus/"+db+r.path, strings.NewReader(r.body))
+	method := http.MethodPost
+	if r.media == "" {
+		method = http.MethodGet
+	}
+	req, err := http.NewRequestWithContext(ctx, method, n.URL+"/prometheus/"+db+r.path, strings.NewReader(r.body))
 	if err != nil {
 		return a, err
 	}
@@ -128,6 +149,8 @@ func TestPrometheusThroughAFollower(t *testing.T) {
 		{"remote write 1.0", "/api/v1/write", proto, "snappy", write1(100), 100},
 		{"remote write 2.0", "/api/v1/write", proto2, "snappy", write2("2", false, 1, 2, 3), 3},
 		{"remote write 2.0, partial", "/api/v1/write", proto2, "snappy", write2("partial", true, 1, 2), 2},
+		{"remote write 2.0, exemplars", "/api/v1/write", proto2, "snappy", exemplars2(false), 1},
+		{"remote write 2.0, an old exemplar", "/api/v1/write", proto2, "snappy", exemplars2(true), 1},
 		{"remote write 2.0, not a message", "/api/v1/write", proto2, "snappy", string(snappy.Encode(nil, []byte("\xff"))), 0},
 		{"remote write, another type", "/api/v1/write", "text/plain", "snappy", write1(1), 0},
 		{"remote write, another encoding", "/api/v1/write", proto, "gzip", write1(1), 0},
@@ -138,6 +161,9 @@ func TestPrometheusThroughAFollower(t *testing.T) {
 		{"lines", "/api/v1/import?extra_label=to%3D=a%26b", "application/json", "", lines, 3},
 		{"lines, gzip", "/api/v1/import", "application/json", "gzip", zipped(lines), 3},
 		{"lines, partial", "/api/v1/import", "application/json", "", lines + "{}\n", 3},
+		{"text", "/api/v1/import/prometheus", "text/plain", "", "# HELP text some help\n# TYPE text counter\ntext 1 11\n", 1},
+		{"text, partial", "/api/v1/import/prometheus/metrics/job/a", "text/plain", "", "m 1 12\nm{\n", 1},
+		{"nothing", "/api/v1/import/prometheus", "text/plain", "", "", 0},
 		{"no such policy", "/nosuch/api/v1/import", "application/json", "", lines, 0},
 	}
 	// What of an answer depends on the node or the time.
@@ -185,6 +211,8 @@ func TestPrometheusThroughAFollower(t *testing.T) {
 		{"remote read, chunks", "/api/v1/read", proto, "snappy", read1(true), 0},
 		{"remote read, not a message", "/api/v1/read", proto, "snappy", "\xff", 0},
 		{"export", "/api/v1/export?match[]=m", "", "", "", 0},
+		{"exemplars", "/api/v1/query_exemplars?query=m&start=0&end=1", "", "", "", 0},
+		{"metadata", "/api/v1/metadata", "", "", "", 0},
 		{"export without a selector", "/api/v1/export", "", "", "", 0},
 		{"query", "/api/v1/query?time=0.1&query=count_over_time(m[1m])", "", "", "", 0},
 	} {
@@ -198,6 +226,9 @@ func TestPrometheusThroughAFollower(t *testing.T) {
 		}
 		if r.name == "export" && (!strings.Contains(want, `\"via\":\"lines%2B\"`) || !strings.Contains(want, `\"to\":\"=a\\u0026b\"`)) {
 			t.Errorf("export: %s", want)
+		}
+		if r.name == "exemplars" && strings.Count(want, `\"trace\":\"t1\"`) != 1 || r.name == "metadata" && (!strings.Contains(want, "what m is") || !strings.Contains(want, "some help")) {
+			t.Errorf("%s: %s", r.name, want)
 		}
 	}
 	c.verify()
@@ -232,9 +263,26 @@ func (n *node) metric(name string) (value int64) {
 	return 0
 }
 
+// numbered is a request of remote write 2.0 with samples of m{via="w"}, one at each ms, and a
+// series of its own with a sample, an exemplar and metadata, which have a number.
+func numbered(number int, ms []int) string {
+	var b []byte
+	for _, symbol := range []string{"", "__name__", "m", "via", "w", fmt.Sprintf("x%d", number), "trace", fmt.Sprintf("trace-%d.", number), fmt.Sprintf("help-%d.", number)} {
+		b = member(b, 4, symbol)
+	}
+	series := member(nil, 1, []byte{1, 2, 3, 4})
+	for _, at := range ms {
+		series = member(series, 2, promSample(float64(at), at))
+	}
+	b = member(b, 5, series)
+	series = member(member(nil, 1, []byte{1, 2, 3, 5}), 2, promSample(1, number))
+	series = member(series, 4, member(member(member(nil, 1, []byte{6, 7}), 2, 0.5), 3, number))
+	return string(snappy.Encode(nil, member(b, 5, member(series, 5, member(member(nil, 1, 1), 3, 8)))))
+}
+
 // TestPrometheusFailover kills the leader while Prometheus writes through all nodes. An
-// answer of 204 says that all samples are stored and how many they are. Prometheus drops a
-// request that is answered with 4xx, so no answer is.
+// answer of 204 says that all samples, exemplars and metadata are stored and how many they
+// are. Prometheus drops a request that is answered with 4xx, so no answer is.
 func TestPrometheusFailover(t *testing.T) {
 	t.Parallel()
 	c := start(t, setup{nodes: 3})
@@ -259,7 +307,7 @@ func TestPrometheusFailover(t *testing.T) {
 				for i := range each {
 					ms = append(ms, first+i)
 				}
-				r := promRequest{path: "/api/v1/write", media: "application/x-protobuf;proto=io.prometheus.write.v2.Request", encoding: "snappy", body: write2("w", false, ms...)}
+				r := promRequest{path: "/api/v1/write", media: "application/x-protobuf;proto=io.prometheus.write.v2.Request", encoding: "snappy", body: numbered(first, ms)}
 				for ctx.Err() == nil { // as Prometheus does: again until it is answered
 					wasDead := dead.Load()
 					limit, stop := context.WithTimeout(context.Background(), patience)
@@ -273,8 +321,8 @@ func TestPrometheusFailover(t *testing.T) {
 						time.Sleep(10 * time.Millisecond)
 						continue
 					}
-					if n := a.header.Get("X-Prometheus-Remote-Write-Samples-Written"); n != fmt.Sprint(each) {
-						t.Errorf("%q samples are written, want %d", n, each)
+					if n, x := a.header.Get("X-Prometheus-Remote-Write-Samples-Written"), a.header.Get("X-Prometheus-Remote-Write-Exemplars-Written"); n != fmt.Sprint(each+1) || x != "1" {
+						t.Errorf("%q samples and %q exemplars are written, want %d and 1", n, x, each+1)
 					}
 					mu.Lock()
 					for _, at := range ms {
@@ -321,6 +369,17 @@ func TestPrometheusFailover(t *testing.T) {
 		for _, at := range slices.Sorted(maps.Keys(acknowledged)) {
 			if !found[at] {
 				t.Fatalf("%s lacks the sample at %d, which was acknowledged", n.name, at)
+			}
+		}
+		for what, path := range map[string]string{"trace": "query_exemplars?query=m&start=0&end=1000000", "help": "metadata"} {
+			a, err := n.prometheus(t.Context(), "db", promRequest{path: "/api/v1/" + path}, 0)
+			if err != nil || a.status != http.StatusOK {
+				t.Fatalf("%s of %s: %d %v", path, n.name, a.status, err)
+			}
+			for at := range acknowledged {
+				if at%each == 1 && !strings.Contains(a.body, fmt.Sprintf("%s-%d.", what, at)) {
+					t.Errorf("%s lacks %s %d, which was acknowledged", n.name, what, at)
+				}
 			}
 		}
 	}

@@ -107,7 +107,7 @@ func (n *Network) Dial(name string) func(ctx context.Context, address string) (n
 }
 
 // AddressFor returns the address by which one node reaches another one. Processes
-// need it in the place of the other's own address.
+// need it in place of the other's own address.
 func (n *Network) AddressFor(from, to string) (string, error) {
 	p, err := n.proxy(from, to)
 	if err != nil {

@@ -144,7 +144,7 @@ func Differences(t testing.TB) map[string]*Difference {
 	out := map[string]*Difference{}
 	for _, d := range list {
 		if d.Reason == "" || out[d.Theme+"/"+d.ID] != nil {
-			t.Errorf("difference %s/%s has no reason or stands twice", d.Theme, d.ID)
+			t.Errorf("difference %s/%s has no reason or occurs twice", d.Theme, d.ID)
 		}
 		out[d.Theme+"/"+d.ID] = d
 	}

@@ -9,7 +9,7 @@
 // InfluxDB 1.6.7.
 //
 // testdata/differences.json lists the cases that are answered otherwise on
-// purpose, with the reason and, but for the order of rows of equal time, our
+// purpose, with the reason and, except for the order of rows of equal time, our
 // answer. A listed case that does not differ any more fails the test. Its entry with a
 // kind instead of a case is about all cases: messages that say why a result is empty.
 package golden

@@ -179,7 +179,7 @@ func (g *Devops) Mean(host, field, first, last int) (float64, bool) {
 }
 
 // DevopsStream makes endless rows of a devops kind for one sender: a block of
-// lines is made once and only its times are written anew, so that a row costs
+// lines is made once and only its times are rewritten, so that a row costs
 // the sender next to nothing.
 type DevopsStream struct {
 	block []byte

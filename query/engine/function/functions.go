@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/influxdata/influxql"
@@ -13,6 +14,7 @@ import (
 	"tsdbd/query/admission"
 	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/rowset"
+	"tsdbd/query/expr"
 	"tsdbd/query/window"
 )
 
@@ -74,6 +76,13 @@ func functionTable(parts ...map[string]Function) map[string]Function {
 func anyType(model.FieldType) bool           { return true }
 func numberOrBoolean(t model.FieldType) bool { return t.Numeric() || t == model.Boolean }
 func onlyText(t model.FieldType) bool        { return t == model.String }
+
+// Names returns the names of all functions, those of single numbers as well, sorted.
+func Names() []string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(Functions)), maps.Keys(expr.MathFunctions))
+	slices.Sort(names)
+	return names
+}
 
 // IsSelector reports whether a function returns stored rows.
 func IsSelector(name string) bool { return Functions[name].Selector }

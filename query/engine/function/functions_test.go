@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,18 +14,6 @@ import (
 
 	"tsdbd/query/expr"
 )
-
-// functionNames returns the names of all functions, sorted.
-func functionNames() []string {
-	return slices.Sorted(func(yield func(string) bool) {
-		for name := range Functions {
-			if !yield(name) {
-				return
-			}
-		}
-		maps.Keys(expr.MathFunctions)(yield)
-	})
-}
 
 // TestDocsFunctions: docs/influxql.md names every function, and no other.
 func TestDocsFunctions(t *testing.T) {
@@ -43,7 +30,7 @@ func TestDocsFunctions(t *testing.T) {
 		}
 	}
 	slices.Sort(named)
-	if all := functionNames(); !slices.Equal(named, all) {
+	if all := Names(); !slices.Equal(named, all) {
 		t.Errorf("the document names\n%q\nthe tables have\n%q", named, all)
 	}
 }
@@ -95,7 +82,7 @@ func TestFunctionsHaveOneHome(t *testing.T) {
 			return true
 		})
 	}
-	for _, name := range functionNames() {
+	for _, name := range Names() {
 		switch name {
 		case "count", "distinct": // count(distinct(f))
 		case "top", "bottom": // columns that carry tags

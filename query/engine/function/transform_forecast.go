@@ -248,7 +248,7 @@ func (s *simplex) toward(p, from, to []float64, by float64) ([]float64, float64)
 	return p, s.f(p)
 }
 
-// swap puts a spare point in the place of a corner, which becomes spare.
+// swap puts a spare point in place of a corner, which becomes spare.
 func (s *simplex) swap(corner, spare int, value float64) {
 	s.corner[corner], s.spare[spare] = s.spare[spare], s.corner[corner]
 	s.value[corner] = value

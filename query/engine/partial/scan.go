@@ -36,7 +36,7 @@ type Plan struct {
 	starts []int64 // zone: starts of the windows of Prepare, by number
 	first  int64   // the ordinal of the first of them
 
-	refAt  map[influxql.VarRef]int // places of Refs, but for those of Aux
+	refAt  map[influxql.VarRef]int // places of Refs, except for those of Aux
 	slotAt map[Slot]int            // places of Slots
 }
 

@@ -214,7 +214,7 @@ func wideSum(t model.FieldType, s *scan.Stats) (hi, lo uint64, ok bool) {
 	return hi + carry, lo, true
 }
 
-// sumSquares adds up the squares, exactly but for the low order of the error terms.
+// sumSquares adds up the squares, exactly except for the low order of the error terms.
 func sumSquares(x []float64) (hi, lo float64) {
 	for _, v := range x {
 		p := v * v

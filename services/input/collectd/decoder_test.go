@@ -210,7 +210,7 @@ func TestReadTypes(t *testing.T) {
 		t.Error(types, err)
 	}
 	for want, text := range map[string]string{
-		"line 2: a type without": "a b:GAUGE:0:1\nx\n", "is not name:kind": "x a:GAUGE:0\n", "stands twice": "x a:G:0:1,a:G:0:1\n",
+		"line 2: a type without": "a b:GAUGE:0:1\nx\n", "is not name:kind": "x a:GAUGE:0\n", "occurs twice": "x a:G:0:1,a:G:0:1\n",
 	} {
 		if _, err := ReadTypes(write("bad/bad.db", text), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

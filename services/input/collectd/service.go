@@ -27,6 +27,10 @@ type Options struct {
 
 // Listen opens the input.
 func Listen(opt Options) (*input.Service, error) {
+	opt.Figures = func(c *input.Counts, figures map[string]any) {
+		c.Received(figures)
+		figures["readFail"], figures["droppedPointsInvalid"] = c.ReadFailures.Load(), c.NotANumber.Load()+c.Refused.Load()
+	}
 	return input.Open(opt.Options, func(b *input.Batcher) (input.Listener, error) {
 		d := decoder{types: opt.Types, users: opt.Users, level: opt.Level, split: !opt.Join}
 		c := b.Counts()

@@ -72,7 +72,7 @@ func (t Types) read(r io.Reader) error {
 				return fmt.Errorf("line %d: %+.40q is not name:kind:min:max", n, w)
 			}
 			if slices.Contains(names, part[0]) {
-				return fmt.Errorf("line %d: %q stands twice", n, part[0])
+				return fmt.Errorf("line %d: %q occurs twice", n, part[0])
 			}
 			names = append(names, part[0])
 		}

@@ -46,6 +46,11 @@ func (o *Options) parser() (parser, error) {
 
 // Listen opens the input.
 func Listen(opt Options) (*input.Service, error) {
+	opt.Figures = func(c *input.Counts, figures map[string]any) {
+		c.Received(figures)
+		figures["pointsNaNFail"] = c.NotANumber.Load()
+		figures["connsActive"], figures["connsHandled"] = c.Connections.Load(), c.Connected.Load()
+	}
 	p, err := opt.parser()
 	if err != nil {
 		return nil, err

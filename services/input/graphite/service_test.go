@@ -122,3 +122,13 @@ func BenchmarkLine(b *testing.B) {
 		}
 	}
 }
+
+// TestStatistics holds the figures of SHOW STATS by their names in InfluxDB.
+func TestStatistics(t *testing.T) {
+	figures := listen(t, &inputtest.Store{}, "tcp").Statistics()
+	for _, name := range strings.Fields("batchesTx batchesTxFail pointsTx bytesRx pointsRx pointsParseFail pointsNaNFail connsActive connsHandled") {
+		if figures[name] != int64(0) {
+			t.Errorf("%s is %v", name, figures[name])
+		}
+	}
+}

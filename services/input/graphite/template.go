@@ -38,7 +38,7 @@ func newTemplate(text string, tags model.Tags, separator string) (*template, err
 	case count[wordMeasurement]+count[wordMeasurements] == 0:
 		return nil, fmt.Errorf("no measurement in template %q", text)
 	case count[wordField] > 1:
-		return nil, fmt.Errorf("field stands twice in template %q", text)
+		return nil, fmt.Errorf("field occurs twice in template %q", text)
 	case count[wordMeasurements] > 0 && count[wordFields] > 0:
 		return nil, fmt.Errorf("both measurement* and field* in template %q", text)
 	}
@@ -141,7 +141,7 @@ func (t *templates) add(line, separator string, seen map[string]bool) error {
 		filter, words = words[0], words[1:]
 	}
 	if seen[filter] {
-		return fmt.Errorf("filter %q stands twice", filter)
+		return fmt.Errorf("filter %q occurs twice", filter)
 	}
 	seen[filter] = true
 	var tags model.Tags
@@ -206,7 +206,7 @@ func ParseTags(list []string) (model.Tags, error) {
 			return nil, fmt.Errorf("tag %q is not key=value", text)
 		}
 		if slices.ContainsFunc(tags, func(t model.Tag) bool { return t.Key == key }) {
-			return nil, fmt.Errorf("tag %q stands twice", key)
+			return nil, fmt.Errorf("tag %q occurs twice", key)
 		}
 		tags = append(tags, model.Tag{Key: key, Value: value})
 	}

@@ -21,6 +21,7 @@ type Store struct {
 	mu struct {
 		sync.Mutex
 		tables   map[string]*point.Table
+		made     uint32          // tables, with those that were dropped
 		policies map[string]bool // "db.rp"
 		points   []string
 		batches  int
@@ -38,7 +39,8 @@ func (s *Store) Ensure(_ context.Context, db, rp string) error {
 		s.mu.tables, s.mu.policies = map[string]*point.Table{}, map[string]bool{}
 	}
 	if s.mu.tables[db] == nil {
-		s.mu.tables[db] = point.NewTable(uint32(len(s.mu.tables) + 1))
+		s.mu.made++
+		s.mu.tables[db] = point.NewTable(s.mu.made)
 		s.mu.policies[db+"."] = true
 	}
 	s.mu.policies[db+"."+rp] = true

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -74,6 +75,7 @@ func Listen(opt Options) (*Service, error) {
 	if opt.Logger != nil {
 		s.http.ErrorLog = slog.NewLogLogger(opt.Logger.Handler(), slog.LevelDebug)
 	}
+	opt.Figures = s.figures
 	var err error
 	s.Service, err = input.Open(opt.Options, func(b *input.Batcher) (input.Listener, error) {
 		s.batcher = b
@@ -136,14 +138,17 @@ func (s *Service) telnetLines(conn net.Conn, lines *input.Lines) {
 	})
 }
 
-// Figures returns the counts of this input by InfluxDB's names.
-func (s *Service) Figures() map[string]int64 {
-	return map[string]int64{
+// figures is input.Options.Figures.
+func (s *Service) figures(c *input.Counts, figures map[string]any) {
+	maps.Copy(figures, map[string]any{
 		"httpConnsHandled": s.requests.Load(),
 		"tlConnsActive":    s.open.Load(), "tlConnsHandled": s.telnet.Load(), "tlPointsRx": s.lines.Load(),
 		"tlBadLine": s.faults[badLine].Load(), "tlBadTime": s.faults[badTime].Load(),
 		"tlBadTag": s.faults[badTag].Load(), "tlBadFloat": s.faults[badValue].Load(),
-	}
+		"tlBytesRx": c.Bytes.Load(), "tlReadErr": c.ReadFailures.Load(),
+		"connsActive": c.Connections.Load(), "connsHandled": c.Connected.Load(),
+		"droppedPointsInvalid": c.BadPoints.Load() + c.Refused.Load(),
+	})
 }
 
 // listener closes the HTTP server and then the connections.

@@ -160,8 +160,8 @@ func TestBothProtocols(t *testing.T) {
 	if got := s.Points(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	figures := in.Figures()
-	if figures["tlBadLine"] != 1 || figures["tlBadFloat"] != 1 || figures["tlPointsRx"] != 2 || figures["tlConnsHandled"] != 1 {
+	figures := in.Statistics()
+	if figures["tlBadLine"] != int64(1) || figures["tlBadFloat"] != int64(1) || figures["tlPointsRx"] != int64(2) || figures["tlConnsHandled"] != int64(1) {
 		t.Error(figures)
 	}
 }

@@ -18,6 +18,10 @@ type Options struct {
 
 // Listen opens the input.
 func Listen(opt Options) (*input.Service, error) {
+	opt.Figures = func(c *input.Counts, figures map[string]any) {
+		c.Received(figures)
+		figures["readFail"] = c.ReadFailures.Load()
+	}
 	return input.Open(opt.Options, func(b *input.Batcher) (input.Listener, error) {
 		return input.ListenPackets(opt.Address, opt.ReadBuffer, b.Counts(), func(packet []byte, now time.Time) {
 			b.AddLines(packet, opt.Unit, now)

@@ -3,8 +3,8 @@
 import type { Completion, CompletionContext, CompletionResult } from "@codemirror/autocomplete";
 import { column, identifier, literal, select } from "../api/influxql";
 import { contextAt } from "./context";
-import { functions, keywords } from "./language";
 import { cached, limit } from "./lookup";
+import { functions, keywords } from "./words";
 
 const lookUp = (db: string, statement: string, name: string) => cached(`${db} ${statement} ${name}`, () => column(statement, name, { db }));
 

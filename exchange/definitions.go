@@ -1,0 +1,185 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+)
+
+// Definitions are what a catalog has besides databases and policies.
+type Definitions struct {
+	Users         []*meta.User   `json:"users"`
+	Queries       []Continuous   `json:"continuous_queries"`
+	Downsamples   []Downsample   `json:"downsamples"`
+	Subscriptions []Subscription `json:"subscriptions"`
+	// Limits come after the rows, which they would refuse.
+	Limits []WriteLimits `json:"write_limits,omitempty"`
+}
+
+// WriteLimits are FUTURE LIMIT and PAST LIMIT of a retention policy; 0: none.
+type WriteLimits struct {
+	Database        string        `json:"database"`
+	RetentionPolicy string        `json:"retention_policy"`
+	Future          time.Duration `json:"future"`
+	Past            time.Duration `json:"past"`
+}
+
+// Statement returns the statement that sets the limits.
+func (l *WriteLimits) Statement() string {
+	text := fmt.Sprintf("ALTER RETENTION POLICY %s ON %s", QuoteIdent(l.RetentionPolicy), QuoteIdent(l.Database))
+	if l.Future > 0 {
+		text += " FUTURE LIMIT " + influxql.FormatDuration(l.Future)
+	}
+	if l.Past > 0 {
+		text += " PAST LIMIT " + influxql.FormatDuration(l.Past)
+	}
+	return text
+}
+
+// Limits returns the limits of the policies of a database, which gets a name.
+func Limits(d *meta.Database, name string) (out []WriteLimits) {
+	for _, rp := range d.RetentionPolicies {
+		if rp.Limited() {
+			out = append(out, WriteLimits{name, rp.Name, rp.FutureWriteLimit, rp.PastWriteLimit})
+		}
+	}
+	return out
+}
+
+// Continuous is a continuous query of a database.
+type Continuous struct {
+	Database string `json:"database"`
+	Name     string `json:"name"`
+	Query    string `json:"query"`
+}
+
+// Downsample is a downsample of a database. The server that it is defined on has yet to
+// compute its windows.
+type Downsample struct {
+	Database   string          `json:"database"`
+	Definition meta.Downsample `json:"downsample"`
+}
+
+// Statement returns the statement that makes the downsample.
+func (t *Downsample) Statement() string {
+	d := &t.Definition
+	text := fmt.Sprintf("CREATE DOWNSAMPLE ON %s FROM %s INTO %s EVERY %s AS %s", QuoteIdent(t.Database), QuoteIdent(d.From), QuoteIdent(d.Into),
+		influxql.FormatDuration(d.Every), strings.Join(d.Functions, ", "))
+	if d.Where != "" {
+		text += " WHERE " + d.Where
+	}
+	return text
+}
+
+// Subscription is a subscription of a retention policy.
+type Subscription struct {
+	Database        string            `json:"database"`
+	RetentionPolicy string            `json:"retention_policy"`
+	Subscription    meta.Subscription `json:"subscription"`
+}
+
+// Defined counts the definitions that were created.
+type Defined struct {
+	Users         int `json:"users"`
+	Queries       int `json:"continuous_queries"`
+	Downsamples   int `json:"downsamples"`
+	Subscriptions int `json:"subscriptions"`
+	Limits        int `json:"write_limits,omitempty"`
+}
+
+// Catalog is a catalog that can be changed.
+type Catalog interface {
+	Catalog() *meta.Data
+	Apply(ctx context.Context, cmd meta.Command) error
+}
+
+// Define gives a server the definitions that it lacks; those that it has under
+// the same name stay as they are.
+func (c *Client) Define(ctx context.Context, d *Definitions) (made Defined, err error) {
+	b, err := json.Marshal(d)
+	if err != nil {
+		return made, err
+	}
+	err = c.Ask(ctx, http.MethodPost, PathPrefix+"define", nil, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(b), &made)
+	return made, err
+}
+
+// MakeDefinitions applies what is lacking. A grant on a database that is not
+// there is left out.
+func MakeDefinitions(ctx context.Context, to Catalog, d *Definitions) (made Defined, err error) {
+	for _, u := range d.Users {
+		if u == nil || to.Catalog().User(u.Name) != nil {
+			continue
+		}
+		if err := to.Apply(ctx, meta.CreateUser{Name: u.Name, Hash: u.Hash, Admin: u.Admin}); err != nil {
+			if errors.Is(err, meta.ErrUserExists) {
+				continue
+			}
+			return made, fmt.Errorf("user %s: %w", u.Name, err)
+		}
+		made.Users++
+		for db, p := range u.Privileges {
+			if to.Catalog().Database(db) == nil {
+				continue
+			}
+			if err := to.Apply(ctx, meta.SetPrivilege{Name: u.Name, Database: db, Privilege: p}); err != nil {
+				return made, fmt.Errorf("user %s: %w", u.Name, err)
+			}
+		}
+	}
+	for _, q := range d.Queries {
+		db := to.Catalog().Database(q.Database)
+		there := db != nil && slices.ContainsFunc(db.ContinuousQueries, func(o meta.ContinuousQuery) bool { return o.Name == q.Name })
+		err := to.Apply(ctx, meta.CreateContinuousQuery{Database: q.Database, Name: q.Name, Query: q.Query})
+		if err != nil && !errors.Is(err, meta.ErrContinuousQueryExists) {
+			return made, fmt.Errorf("continuous query %s: %w", q.Name, err)
+		}
+		if err == nil && !there {
+			made.Queries++
+		}
+	}
+	for _, t := range d.Downsamples {
+		def, db := &t.Definition, to.Catalog().Database(t.Database)
+		there := db != nil && db.Downsample(def.Into) != nil
+		err := to.Apply(ctx, meta.CreateDownsample{
+			Database: t.Database, From: def.From, Into: def.Into, Every: def.Every, Functions: def.Functions, Where: def.Where, Time: time.Now().UnixNano(),
+		})
+		if err != nil && !errors.Is(err, meta.ErrDownsampleExists) {
+			return made, fmt.Errorf("downsample from %s into %s: %w", def.From, def.Into, err)
+		}
+		if err == nil && !there {
+			made.Downsamples++
+		}
+	}
+	for _, s := range d.Subscriptions {
+		err := to.Apply(ctx, meta.CreateSubscription{Database: s.Database, RetentionPolicy: s.RetentionPolicy, Subscription: s.Subscription})
+		if err != nil && !errors.Is(err, meta.ErrSubscriptionExists) {
+			return made, fmt.Errorf("subscription %s: %w", s.Subscription.Name, err)
+		}
+		if err == nil {
+			made.Subscriptions++
+		}
+	}
+	for _, l := range d.Limits {
+		db := to.Catalog().Database(l.Database)
+		if db == nil || db.RetentionPolicy(l.RetentionPolicy) == nil || db.RetentionPolicy(l.RetentionPolicy).Limited() {
+			continue
+		}
+		spec := meta.RetentionPolicySpec{Name: l.RetentionPolicy, FutureWriteLimit: &l.Future, PastWriteLimit: &l.Past}
+		if err := to.Apply(ctx, meta.AlterRetentionPolicy{Database: l.Database, Policy: spec}); err != nil {
+			return made, fmt.Errorf("%s: %w", l.Statement(), err)
+		}
+		made.Limits++
+	}
+	return made, nil
+}

@@ -1,0 +1,137 @@
+package downsample
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"tsdbd/internal/testkit/testseed"
+	"tsdbd/query/downsample"
+)
+
+// TestQueriesModel: a SELECT has the same answer with and without downsamples, except for the
+// last digits, whatever windows are computed.
+func TestQueriesModel(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testseed.Of(t), 1))
+	pick := func(list ...string) string { return list[rnd.IntN(len(list))] }
+	used, unused := 0, 0
+	for range 6 {
+		h := &harness{t: t, use: downsample.Complete}
+		h.begin()
+		h.now = time.Unix(0, 0).Add(72*time.Hour + 10*time.Minute)
+		h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY t1 ON d DURATION INF REPLICATION 1 SHARD DURATION 1d; CREATE RETENTION POLICY t2 ON d DURATION INF REPLICATION 1 SHARD DURATION 7d")
+		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO t1 EVERY 1h AS " + pick("mean, max, count", "sum, min, max, count", "first, last, mean, count, median"))
+		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO t2 EVERY 6h AS max, count, sum")
+		write := func(from, to int) {
+			var lines strings.Builder
+			for range 60 {
+				fmt.Fprintf(&lines, "m,a=%s%s f=%d,i=%di,u=%du %d\n", pick("x", "y", "z"), pick("", ",b=1"), rnd.IntN(64), rnd.IntN(64), rnd.IntN(64), from+rnd.IntN(to-from))
+			}
+			fmt.Fprintf(&lines, "m,a=x f=%d,s=\"text\" %d\n", rnd.IntN(64), from+rnd.IntN(to-from))
+			if err := h.load("raw", lines.String()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 4 {
+			write(0, 3600*72)
+		}
+		if err := h.settle(); err != nil {
+			t.Fatal(err)
+		}
+		for range 120 {
+			switch rnd.IntN(20) {
+			case 0:
+				from := rnd.IntN(3600 * 71)
+				write(from, from+3600)
+			case 1:
+				if err := h.settle(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fields := make([]string, 1+rnd.IntN(2))
+			for i := range fields {
+				if fields[i] = pick("max(f)", "count(i)", "sum(i)", "mean(f)", "min(i)"); rnd.IntN(3) > 0 {
+					continue
+				}
+				fields[i] = pick("max(f)", "mean(f)", "count(i)", "sum(i)", "min(i)", "last(f)", "median(f)", "count(s)", "mean(f) * 2", "derivative(max(i), 1h)", "cumulative_sum(sum(i))", "abs(min(i))", "max(f) - min(f)",
+					"mean(i)", "mean(u)", "sum(s)", "sum(f) / count(f)", "spread(f)", "percentile(f, 50)", "first(i)", "count(distinct(i))", "moving_average(max(f), 2)", "mean(f) + max(i)")
+			}
+			bound := func(at int) string {
+				return time.Unix(int64(at), 0).UTC().Format(time.RFC3339)
+			}
+			from := rnd.IntN(3600 * 60)
+			to := from + rnd.IntN(3600*72-from)
+			if rnd.IntN(2) == 0 {
+				from, to = from/3600*3600, to/3600*3600
+			}
+			where := "time >= '" + bound(from) + "'"
+			if rnd.IntN(4) > 0 {
+				where += " AND time < '" + bound(to) + "'"
+			}
+			where += pick("", "", " AND a = 'x'", " AND a != 'x' AND b = ''", " AND a =~ /[xy]/", " AND (a = 'x' OR b = '1')", " AND f > 10")
+			source := pick("m", "m", "m", "m", "raw.m", "/m/", "(SELECT max(f) AS f, sum(i) AS i FROM m GROUP BY time(1h), a, b)", "m, nope")
+			q := fmt.Sprintf("SELECT %s FROM %s WHERE %s GROUP BY time(%s)%s%s%s%s%s", strings.Join(fields, ", "), source, where,
+				pick("1h", "2h", "6h", "12h", "1d", "1d, 6h", "30m", "6h, 1h", "1h, 30m", "1mo"), pick("", ", a", ", *", ", a, b"),
+				pick("", " fill(none)", " fill(0)", " fill(previous)", " fill(linear)"), pick("", " ORDER BY time DESC"), pick("", "", " LIMIT 3", " SLIMIT 2", " LIMIT 2 OFFSET 1", " SLIMIT 1 SOFFSET 1"), pick("", "", "", " tz('Asia/Kathmandu')", " tz('Europe/Berlin')"))
+			want := rounded(h.ask(q))
+			h.rewrite, h.notes = true, nil
+			got := rounded(h.ask(q))
+			h.rewrite = false
+			if len(h.notes) > 0 {
+				used++
+			} else {
+				unused++
+			}
+			if got != want {
+				t.Fatalf("%s\n%s\ngot\n%s\nwant\n%s", q, h.notes, got, want)
+			}
+		}
+	}
+	t.Logf("%d statements with downsamples, %d without", used, unused)
+	if used < 40 {
+		t.Errorf("only %d statements took a downsample", used)
+	}
+}
+
+var number = regexp.MustCompile(`-?\d+\.\d+`)
+
+// rounded rounds the numbers of a text to twelve digits.
+func rounded(text string) string {
+	return number.ReplaceAllStringFunc(text, func(digits string) string {
+		f, err := strconv.ParseFloat(digits, 64)
+		if err != nil {
+			return digits
+		}
+		return strconv.FormatFloat(f, 'g', 12, 64)
+	})
+}
+
+// TestExplain: EXPLAIN says that a downsample answers, and runs what answers.
+func TestExplain(t *testing.T) {
+	h := &harness{t: t, use: downsample.Complete}
+	h.begin()
+	h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY hours ON d DURATION INF REPLICATION 1; CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS max")
+	h.now = time.Unix(0, 0).Add(36 * time.Hour)
+	if err := h.load("raw", "m f=1 3600\nm f=2 80000"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	const q = "SELECT max(f) FROM m WHERE time >= 0 AND time < 40h GROUP BY time(6h)"
+	for text, want := range map[string]bool{"EXPLAIN " + q: true, "EXPLAIN ANALYZE " + q: true, "EXPLAIN SELECT f FROM m": false} {
+		h.rewrite = true
+		got := h.ask(text)
+		if told := strings.Contains(got, "DOWNSAMPLE: rows of raw before 1970-01-02T12:00:00Z are from the downsample hours"); told != want || strings.Contains(got, "d.hours.m") != want {
+			t.Errorf("%s:\n%s", text, got)
+		}
+	}
+	h.rewrite, h.notes = true, nil
+	if h.ask(strings.Replace(q, " FROM", " INTO t FROM", 1)); len(h.notes) > 0 {
+		t.Errorf("INTO takes a downsample: %v", h.notes)
+	}
+}

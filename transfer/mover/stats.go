@@ -1,0 +1,66 @@
+package mover
+
+import (
+	"slices"
+
+	"tsdbd/exchange"
+	"tsdbd/transfer/compare"
+	"tsdbd/transfer/journal"
+)
+
+// Stats are what a move has done.
+type Stats struct {
+	Databases, Policies int // made
+	Defined             exchange.Defined
+	Parts               int // with rows that were moved
+	Joined              int // of them into shards that had points, by writes
+	Earlier             int // that the journal had
+	Expired             int // that the policy would have dropped
+	// EarlierFlaws says that values were damaged or missing when the journal got its parts,
+	// EarlierRefused what was refused of them. They are not in the other numbers.
+	EarlierFlaws   bool
+	EarlierRefused journal.Refused
+	Rows           int64 // read, with those of parts that had to be read again
+	Known          int64 // of them, those that were stored by an earlier move
+	Written        int64 // points that a server has stored
+	Values, Bytes  int64 // values that were read, or stored in files, and the size of the files
+	Passed         int64 // about how many values of finished parts were not read
+	Refused        int64 // values; by a server, points
+	Reasons        []Reason
+	// Source and Target are what was read and what the target has of it. Target may have
+	// more, where it had points before. Options.Progress does not get them.
+	Source, Target compare.Totals
+}
+
+// Reason is why values were refused.
+type Reason struct {
+	Text   string
+	Values int64 // 0: not known, because there were several reasons at a time
+}
+
+// maxReasons bounds how many different reasons are kept.
+const maxReasons = 20
+
+// refuse counts what was refused.
+func (s *Stats) refuse(reason string, values int64) {
+	i := slices.IndexFunc(s.Reasons, func(r Reason) bool { return r.Text == reason })
+	if i < 0 && len(s.Reasons) < maxReasons {
+		i, s.Reasons = len(s.Reasons), append(s.Reasons, Reason{Text: reason})
+	}
+	if i >= 0 {
+		s.Reasons[i].Values += values
+	}
+}
+
+// Missing returns the differences that say that the target lacks something, or has other
+// values.
+func (s *Stats) Missing() (out []compare.Difference) { return missing(s.Source, s.Target) }
+
+func missing(source, target compare.Totals) (out []compare.Difference) {
+	for _, d := range compare.Differences(source, target) {
+		if d.Fewer || d.What == "sum" || d.What == "type" {
+			out = append(out, d)
+		}
+	}
+	return out
+}
