@@ -2,6 +2,7 @@ package read
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,8 @@ func TestReadScripts(t *testing.T) {
 	})
 }
 
+var beyond = regexp.MustCompile(`\(\d+/`)
+
 // readRows returns the rows that a SELECT reads, as text.
 func readRows(t *testing.T, b *Budget, store *scantest.Store, text string, ties rowset.Ties) string {
 	t.Helper()
@@ -118,7 +121,8 @@ func readRows(t *testing.T, b *Budget, store *scantest.Store, text string, ties 
 	for _, u := range units {
 		found, _, err := b.Rows(u, req)
 		if err != nil {
-			return err.Error()
+			// How far beyond a limit several workers are is a matter of chance.
+			return beyond.ReplaceAllString(err.Error(), "(more/")
 		}
 		for _, g := range groups.Order(true) {
 			rs := found[g]
