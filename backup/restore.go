@@ -178,7 +178,7 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 	}
 	known := ledger.Ledger{Lineage: data.Lineage, Shards: map[uint64]ledger.Shard{}, IDs: map[uint32]ledger.IDs{}}
 	for _, s := range databases {
-		// What the log lacks of them the server has told that was backed up.
+		// The server that was backed up has reported already which of them the log lacks.
 		known.IDs[s.Database] = ledger.IDs{Next: s.Given, Told: true}
 	}
 	for _, s := range shards {

@@ -4,7 +4,7 @@ import "iter"
 
 // Line finds the end of a line, whose bytes may come in pieces. A line break within a
 // string, or behind a backslash, does not end a line. This is the one place that knows the
-// rule: whoever cuts line protocol into lines by another one turns a part of a string into
+// rule: code that splits line protocol by another rule turns a part of a string into
 // a point. The zero value is at the beginning of a line.
 type Line struct {
 	begun   bool // something other than blanks has come

@@ -26,7 +26,7 @@ const defaultMaxErrorBytes = 1 << 20
 const maxStringBytes = 1<<24 - 1
 
 // Parser reads bodies of line protocol into batches. It holds only scratch
-// memory and what it last met; it is used by one goroutine at a time, and any
+// memory and what it saw last; it is used by one goroutine at a time, and any
 // number of parsers may share a table. The zero value is ready.
 type Parser struct {
 	table *point.Table
@@ -185,7 +185,7 @@ func (p *Parser) fast(body []byte, pos int) int {
 	return pos
 }
 
-// newSeries takes apart a spelling not met before, with the space behind it,
+// newSeries takes apart a spelling that it has not seen before, with the space behind it,
 // and sets p.key. It reports whether the line may be read by the fast path.
 func (p *Parser) newSeries(raw []byte) bool {
 	end, bad := p.scanKey(raw)

@@ -132,7 +132,7 @@ func boolean(x uint64) (value uint64, size int) {
 // plainFields reads fields that are not those predicted, as long as their keys
 // need no unescaping and their values are of the common forms, and finds their
 // layout. It returns a nil layout where the slow path is needed: also for
-// layouts not met before and for fields that stand twice, which no layout has.
+// layouts that it has not seen before, and for fields that stand twice, which no layout has.
 //
 // It returns the layout and the position behind the fields.
 func (p *Parser) plainFields(measurement string, body []byte, i int) (*point.Layout, int) {

@@ -18,7 +18,7 @@ type writer struct {
 	engine
 	guard *memory.Guard
 	log   *slog.Logger
-	// A write that has not ended within limit goes on, and its caller gets an
+	// A write that takes longer than limit continues, but its caller gets an
 	// *point.OverdueError: a disk may hang for ever. 0: no limit.
 	limit   time.Duration
 	overdue *atomic.Int64 // writes that go on

@@ -137,7 +137,7 @@ type Call struct {
 // param returns a parameter, or "".
 func (c *Call) param(name string) string { return c.Request.FormValue(name) }
 
-// Serve answers a call of an endpoint. After an error of which nothing has been sent, the answer
+// Serve answers a call of an endpoint. If it fails before anything was sent, the answer
 // is Endpoint.WriteError.
 func (a *API) Serve(e Endpoint, c *Call) error {
 	c.W.Header().Set("Content-Type", encode.MediaJSON)

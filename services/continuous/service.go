@@ -93,7 +93,7 @@ func New(opt Options) *Service {
 }
 
 // Run runs queries until ctx ends. It begins with what the catalog says of them, so
-// that one service goes on where another has stopped. Calls must not overlap.
+// that one service resumes where another has stopped. Calls must not overlap.
 func (s *Service) Run(ctx context.Context) {
 	s.last, s.failed, s.unkept = map[string]meta.ContinuousRun{}, map[string]retry{}, map[string]bool{}
 	for _, db := range s.opt.Catalog().Databases {

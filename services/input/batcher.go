@@ -88,8 +88,8 @@ type Batcher struct {
 	ctx    context.Context // of writes
 	cancel context.CancelFunc
 
-	told   atomic.Int64 // time of the last logged failure, Unix ns
-	untold atomic.Int64 // failures since then
+	lastLogged atomic.Int64 // time of the last logged failure, Unix ns
+	suppressed atomic.Int64 // failures since then
 }
 
 // batch is a batch and what fills it.
@@ -387,12 +387,12 @@ const complainEvery = 10 * time.Second
 
 // Complain logs a failure, unless the input logged one a moment ago.
 func (b *Batcher) Complain(message string, err error) {
-	now, last := time.Now().UnixNano(), b.told.Load()
-	if last != 0 && now-last < int64(complainEvery) || !b.told.CompareAndSwap(last, now) {
-		b.untold.Add(1)
+	now, last := time.Now().UnixNano(), b.lastLogged.Load()
+	if last != 0 && now-last < int64(complainEvery) || !b.lastLogged.CompareAndSwap(last, now) {
+		b.suppressed.Add(1)
 		return
 	}
-	b.log.Warn(message, "db", b.opt.Database, "rp", b.opt.RetentionPolicy, "err", err, "not_told", b.untold.Swap(0))
+	b.log.Warn(message, "db", b.opt.Database, "rp", b.opt.RetentionPolicy, "err", err, "suppressed", b.suppressed.Swap(0))
 }
 
 // Close writes the added points and stops. When ctx ends, it drops and counts the

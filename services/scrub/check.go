@@ -23,7 +23,7 @@ import (
 	"tsdbd/wal"
 )
 
-// Part is what is checked at once. The zero Part is the files beside the catalog.
+// Part is what is checked at once. The zero Part is the files in meta.
 type Part struct {
 	Database uint32
 	Shard    uint64 // 0: it is the series file
@@ -53,9 +53,9 @@ type check struct {
 	// only has the files to look at, nil for all. When they were looked at last, they were
 	// damaged or could not be read.
 	only map[string]bool
-	// damaged is told of damage, and whether it is gone again.
+	// damaged takes damage, and whether it was repaired.
 	damaged func(err error, mended bool)
-	// failed is told of a file of a shard that could not be read, or not be written again.
+	// failed takes a file of a shard that could not be read or rewritten.
 	failed func(name string, err error)
 }
 
@@ -84,12 +84,12 @@ func (c *check) part(p Part) error {
 	}
 	var unopened *layout.RefusedError
 	if errors.Is(err, meta.ErrShardNotFound) || errors.Is(err, meta.ErrDatabaseNotFound) || errors.Is(err, binio.ErrCorrupt) || errors.As(err, &unopened) {
-		return nil // dropped, or told already
+		return nil // dropped, or reported before
 	}
 	return err
 }
 
-// meta checks the files beside the catalog.
+// meta checks the files in meta.
 func (c *check) meta() error {
 	damage, err := c.store.CheckMeta()
 	for _, d := range damage {
@@ -98,7 +98,7 @@ func (c *check) meta() error {
 	return err
 }
 
-// log checks the log of a single node, but for the segment that is written. The rows of its
+// log checks the log of a single node, except for its active segment. The rows of its
 // entries are in memory or in files: if all are in files, no start reads the log.
 func (c *check) log() error {
 	look := func() ([]wal.Damage, error) { return wal.Check(c.fs, path.Join(c.dir, "wal"), c.ctx.Err) }
@@ -238,7 +238,7 @@ func (c *check) file(sh *shard.Shard, dir string, rec *manifest.File, look func(
 func (c *check) wanted(name string) bool { return c.only == nil || c.only[name] }
 
 // current reports whether a shard is in use and has a file (""; any): it may have been
-// dropped, or got other files in the place of its own.
+// dropped, or have other files now.
 func (c *check) current(sh *shard.Shard, dir, name string) bool {
 	now, release, err := c.store.OpenShard(sh.ID())
 	if err != nil {

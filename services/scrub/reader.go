@@ -11,7 +11,7 @@ import (
 // slice is how much is read at once.
 const slice = 1 << 20
 
-// pacer bounds how fast is read. It is for one goroutine, but for read.
+// pacer limits the rate of reads. One goroutine uses it; others may load read.
 type pacer struct {
 	rate  func() int64 // bytes a second; 0: no bound
 	sleep func(ctx context.Context, d time.Duration)

@@ -23,7 +23,7 @@ import (
 type Store interface {
 	Catalog() *meta.Data
 	State() figures.State
-	// CheckMeta checks the files beside the catalog, and writes damaged ones again.
+	// CheckMeta checks the files in meta, and rewrites damaged ones.
 	CheckMeta() (damage []error, err error)
 	OpenShard(id uint64) (sh *shard.Shard, release func(), err error)
 	// RepairSeries has the series file repaired for which do finds damage.
@@ -131,8 +131,8 @@ func (s *Service) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Start has all parts read now, as fast as the disk gives. If that is under way already, it
-// goes on.
+// Start begins to read all parts now, as fast as the disk allows. It has no effect if such a
+// pass is running already.
 func (s *Service) Start() {
 	s.mu.Lock()
 	if !s.runningLocked() {
@@ -146,7 +146,7 @@ func (s *Service) Start() {
 	}
 }
 
-// runningLocked reports whether not all is done that Start has asked for. s.mu is held.
+// runningLocked reports whether a pass that Start has asked for is not finished. s.mu is held.
 func (s *Service) runningLocked() bool { return s.mu.asked || len(s.mu.left) > 0 }
 
 // Run checks what is due until ctx ends.

@@ -42,7 +42,7 @@ type ShortWrite struct {
 	Err   error
 }
 
-// Error tells of the bytes written.
+// Error reports the bytes written.
 func (s *ShortWrite) Error() string {
 	return fmt.Sprintf("short write of %d bytes: %v", s.Bytes, s.Err)
 }

@@ -162,7 +162,7 @@ func (t *templates) add(line, separator string, seen map[string]bool) error {
 	n := &t.root
 	for part := range strings.SplitSeq(filter, ".") {
 		if part == "" || part != "*" && strings.Contains(part, "*") {
-			return fmt.Errorf("a part of filter %q is empty or has a * beside other letters", filter)
+			return fmt.Errorf("a part of filter %q is empty or has a * next to other letters", filter)
 		}
 		if n.next == nil {
 			n.next = map[string]*node{}
