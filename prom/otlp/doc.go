@@ -7,7 +7,7 @@
 // settings of Prometheus' receiver.
 //
 // The package reads protobuf field by field, in place, and never builds a message in
-// memory. schema is the only list of the messages' fields by their names in JSON.
+// memory. The generated code of OTLP serves FromJSON as the list of the fields.
 //
 // # Rules
 //

@@ -8,134 +8,101 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"unicode/utf8"
+	"strings"
 
+	jsoniter "github.com/json-iterator/go"
+	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // JSONError reports JSON that is not a request.
-type JSONError struct {
-	Offset int // in the text
-	Reason string
-}
+type JSONError struct{ Reason string }
 
-func (e *JSONError) Error() string { return fmt.Sprintf("JSON at byte %d: %s", e.Offset, e.Reason) }
+func (e *JSONError) Error() string { return "JSON" + e.Reason }
 
-// FromJSON appends a request in JSON to dst as protobuf. Fields that are not known are
-// left out. An error is a *JSONError, or an error of charge, which takes memory for
-// what dst gets.
+// FromJSON appends a request in JSON to dst as protobuf. Unknown fields are left out.
+// An error is a *JSONError, or an error of charge, which takes memory for what dst
+// gets.
+//
+// The form differs from the JSON of package protojson: the ids of exemplars are
+// hexadecimal. A message in memory, as protojson makes it, would take many times the
+// bytes of the text.
 func FromJSON(dst, text []byte, charge func(bytes int) error) ([]byte, error) {
 	if !json.Valid(text) {
 		return dst, invalid(text)
 	}
-	r := reader{text: text, dst: dst, charge: charge}
-	r.space()
-	if err := r.object(rootMessage); err != nil {
-		return dst, err
-	}
-	return r.dst, nil
+	r := reader{in: jsoniter.ParseBytes(jsoniter.ConfigDefault, text), dst: dst, charge: charge}
+	// MetricsData has the fields of an ExportMetricsServiceRequest.
+	r.object((*metrics.MetricsData)(nil).ProtoReflect().Descriptor())
+	return r.dst, r.err
 }
 
 // invalid returns the error of a text that is not JSON.
 func invalid(text []byte) error {
 	err := json.Unmarshal(text, new(struct{}))
-	e := &JSONError{Offset: len(text), Reason: fmt.Sprint(err)}
+	at := int64(len(text))
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		e.Offset = int(syntax.Offset)
+		at = syntax.Offset
 	}
-	return e
+	return &JSONError{fmt.Sprintf(" at byte %d: %v", at, err)}
 }
 
-// reader turns JSON that is valid into protobuf.
+// reader turns valid JSON into protobuf. The generated code of OTLP says which fields
+// there are.
 type reader struct {
-	text   []byte
-	at     int
+	in     *jsoniter.Iterator
 	dst    []byte
 	charge func(bytes int) error
 	paid   int
 	field  string // the name of the latest field, for errors
+	err    error  // the first one
 }
 
-func (r *reader) fail(format string, args ...any) error {
-	reason := fmt.Sprintf(format, args...)
+func (r *reader) fail(format string, args ...any) {
+	if r.err != nil {
+		return
+	}
+	reason := ": " + fmt.Sprintf(format, args...)
 	if r.field != "" {
-		reason = r.field + ": " + reason
+		reason = ": " + r.field + reason
 	}
-	return &JSONError{Offset: r.at, Reason: reason}
+	r.err = &JSONError{reason}
 }
 
-func (r *reader) space() {
-	for r.at < len(r.text) {
-		switch r.text[r.at] {
-		case ' ', '\t', '\r', '\n', ',', ':':
-			r.at++
-		default:
-			return
-		}
+// object appends the fields of an object as those of a message. A null is an absent
+// field.
+func (r *reader) object(message protoreflect.MessageDescriptor) {
+	if r.in.WhatIsNext() != jsoniter.ObjectValue {
+		r.fail("%s must be an object", message.Name())
+		return
 	}
-}
-
-// null skips a null, which is a field that is absent.
-func (r *reader) null() bool {
-	if r.text[r.at] != 'n' {
-		return false
-	}
-	r.at += len("null")
-	return true
-}
-
-// object appends the fields of an object as those of a message.
-func (r *reader) object(message string) error {
-	if r.text[r.at] != '{' {
-		return r.fail("%s must be an object", message)
-	}
-	known := schema[message]
-	for r.at++; ; {
-		if r.space(); r.text[r.at] == '}' {
-			r.at++
-			return nil
-		}
-		name, err := r.string()
-		if err != nil {
-			return err
-		}
-		r.space()
-		m, ok := known[string(name)]
-		if !ok {
-			r.skip()
-			continue
-		}
-		r.field = string(name)
-		if r.null() {
-			continue
-		}
-		if !m.list {
-			err = r.value(m)
-		} else {
-			err = r.array(m)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// array appends the elements of an array as a repeated field.
-func (r *reader) array(m member) error {
-	if r.text[r.at] != '[' {
-		return r.fail("must be an array")
-	}
-	name := r.field
-	for r.at++; ; {
-		if r.space(); r.text[r.at] == ']' {
-			r.at++
-			return nil
+	known := message.Fields()
+	r.in.ReadObjectCB(func(_ *jsoniter.Iterator, name string) bool {
+		f := known.ByJSONName(name)
+		if f == nil {
+			r.in.Skip()
+			return true
 		}
 		r.field = name
-		if err := r.value(m); err != nil {
-			return err
+		switch {
+		case r.in.ReadNil():
+		case !f.IsList():
+			r.value(f)
+		case r.in.WhatIsNext() != jsoniter.ArrayValue:
+			r.fail("must be an array")
+		default:
+			r.in.ReadArrayCB(func(*jsoniter.Iterator) bool {
+				r.field = name
+				r.value(f)
+				return r.err == nil
+			})
 		}
+		return r.err == nil
+	})
+	if err := r.in.Error; err != nil {
+		r.fail("%v", err)
 	}
 }
 
@@ -146,259 +113,127 @@ const chargeBytes = 64 << 10
 const reserved = 5
 
 // value appends a field with one value.
-func (r *reader) value(m member) error {
+func (r *reader) value(f protoreflect.FieldDescriptor) {
 	if n := len(r.dst) - r.paid; n > 0 {
 		n = max(n, chargeBytes)
-		if err := r.charge(n); err != nil {
-			return err
+		if r.err = r.charge(n); r.err != nil {
+			return
 		}
 		r.paid += n
 	}
-	switch m.kind {
-	case kindMessage:
-		r.dst = protowire.AppendTag(r.dst, m.number, protowire.BytesType)
+	switch f.Kind() {
+	case protoreflect.MessageKind:
+		r.dst = protowire.AppendTag(r.dst, f.Number(), protowire.BytesType)
 		at := len(r.dst)
 		r.dst = append(r.dst, make([]byte, reserved)...)
-		if err := r.object(m.message); err != nil {
-			return err
-		}
+		r.object(f.Message())
 		for i, n := 0, len(r.dst)-at-reserved; i < reserved; i, n = i+1, n>>7 {
 			r.dst[at+i] = byte(n&0x7f) | 0x80
 		}
 		r.dst[at+reserved-1] &= 0x7f
-	case kindText, kindBytes, kindHex:
-		s, err := r.string()
-		if err == nil && m.kind == kindBytes {
-			s, err = r.base64(s)
-		}
-		if m.kind == kindHex {
-			s = decodeHex(s)
-		}
-		if err != nil {
-			return err
-		}
-		r.dst = protowire.AppendBytes(protowire.AppendTag(r.dst, m.number, protowire.BytesType), s)
-	case kindDouble:
-		v, err := r.double()
-		if err != nil {
-			return err
-		}
-		r.dst = protowire.AppendFixed64(protowire.AppendTag(r.dst, m.number, protowire.Fixed64Type), math.Float64bits(v))
-	case kindFixed:
-		v, err := r.integer()
-		if err != nil {
-			return err
-		}
-		r.dst = protowire.AppendFixed64(protowire.AppendTag(r.dst, m.number, protowire.Fixed64Type), v)
+	case protoreflect.StringKind:
+		r.dst = protowire.AppendString(protowire.AppendTag(r.dst, f.Number(), protowire.BytesType), r.text())
+	case protoreflect.BytesKind:
+		r.dst = protowire.AppendBytes(protowire.AppendTag(r.dst, f.Number(), protowire.BytesType), r.bytes(f))
+	case protoreflect.DoubleKind:
+		r.dst = protowire.AppendFixed64(protowire.AppendTag(r.dst, f.Number(), protowire.Fixed64Type), math.Float64bits(r.double()))
+	case protoreflect.Fixed64Kind, protoreflect.Sfixed64Kind:
+		r.dst = protowire.AppendFixed64(protowire.AppendTag(r.dst, f.Number(), protowire.Fixed64Type), r.integer())
 	default:
-		v, err := r.varint(m.kind)
-		if err != nil {
-			return err
-		}
-		r.dst = protowire.AppendVarint(protowire.AppendTag(r.dst, m.number, protowire.VarintType), v)
+		r.dst = protowire.AppendVarint(protowire.AppendTag(r.dst, f.Number(), protowire.VarintType), r.varint(f))
 	}
-	return nil
 }
 
 // varint reads a value that is a varint in protobuf.
-func (r *reader) varint(k kind) (uint64, error) {
-	switch r.text[r.at] {
-	case 't':
-		if k == kindBool {
-			r.at += len("true")
-			return 1, nil
+func (r *reader) varint(f protoreflect.FieldDescriptor) uint64 {
+	switch f.Kind() {
+	case protoreflect.BoolKind:
+		if r.in.WhatIsNext() != jsoniter.BoolValue {
+			r.fail("must be true or false")
+			return 0
 		}
-	case 'f':
-		if k == kindBool {
-			r.at += len("false")
-			return 0, nil
+		return protowire.EncodeBool(r.in.ReadBool())
+	case protoreflect.EnumKind:
+		text := r.number()
+		if v := f.Enum().Values().ByName(protoreflect.Name(text)); v != nil {
+			return uint64(v.Number())
 		}
-	}
-	if k == kindBool {
-		return 0, r.fail("must be true or false")
-	}
-	if k == kindTemporal && r.text[r.at] == '"' {
-		begin := r.at
-		if name, err := r.string(); err != nil {
-			return 0, err
-		} else if number, ok := temporalities[string(name)]; ok {
-			return number, nil
+		return r.parseInteger(text)
+	case protoreflect.Sint32Kind:
+		n := int64(r.integer())
+		if n != int64(int32(n)) {
+			r.fail("%d does not fit in 32 bits", n)
 		}
-		r.at = begin
+		return protowire.EncodeZigZag(n)
 	}
-	v, err := r.integer()
-	if k == kindZigzag && err == nil {
-		if n := int64(v); n < math.MinInt32 || n > math.MaxInt32 {
-			return 0, r.fail("%d does not fit in 32 bits", n)
-		}
-		v = protowire.EncodeZigZag(int64(v))
-	}
-	return v, err
-}
-
-var temporalities = map[string]uint64{
-	"AGGREGATION_TEMPORALITY_UNSPECIFIED": 0,
-	"AGGREGATION_TEMPORALITY_DELTA":       delta,
-	"AGGREGATION_TEMPORALITY_CUMULATIVE":  cumulative,
+	return r.integer()
 }
 
 // number returns the text of a number, which may be in a string.
-func (r *reader) number() ([]byte, error) {
-	if r.text[r.at] == '"' {
-		return r.string()
+func (r *reader) number() string {
+	switch r.in.WhatIsNext() {
+	case jsoniter.StringValue:
+		return r.in.ReadString()
+	case jsoniter.NumberValue:
+		return string(r.in.ReadNumber())
 	}
-	begin := r.at
-	for r.at < len(r.text) {
-		switch c := r.text[r.at]; {
-		case c >= '0' && c <= '9', c == '-', c == '+', c == '.', c == 'e', c == 'E':
-			r.at++
-			continue
-		}
-		break
-	}
-	if begin == r.at {
-		return nil, r.fail("must be a number")
-	}
-	return r.text[begin:r.at], nil
+	r.fail("must be a number")
+	return ""
 }
 
 // integer reads an integer of 64 bits with or without a sign.
-func (r *reader) integer() (uint64, error) {
-	begin := r.at
-	text, err := r.number()
-	if err != nil {
-		return 0, err
+func (r *reader) integer() uint64 { return r.parseInteger(r.number()) }
+
+func (r *reader) parseInteger(text string) uint64 {
+	if v, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return v
 	}
-	if v, err := strconv.ParseUint(string(text), 10, 64); err == nil {
-		return v, nil
-	}
-	if v, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-		return uint64(v), nil
+	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return uint64(v)
 	}
 	// 1e3 and 1.0 are integers too.
-	if v, err := strconv.ParseFloat(string(text), 64); err == nil && v == math.Trunc(v) && v >= -1<<63 && v < 1<<64 {
-		if v < 0 {
-			return uint64(int64(v)), nil
-		}
-		return uint64(v), nil
+	v, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil || v != math.Trunc(v) || v < -1<<63 || v >= 1<<64:
+		r.fail("%.40q is not an integer of 64 bits", text)
+	case v < 0:
+		return uint64(int64(v))
 	}
-	r.at = begin
-	return 0, r.fail("%.40q is not an integer of 64 bits", text)
+	return uint64(v)
 }
 
-func (r *reader) double() (float64, error) {
-	begin := r.at
-	text, err := r.number()
+func (r *reader) double() float64 {
+	text := r.number()
+	v, err := strconv.ParseFloat(text, 64) // it knows NaN and Infinity
 	if err != nil {
-		return 0, err
+		r.fail("%.40q is not a number", text)
 	}
-	switch string(text) {
-	case "NaN":
-		return math.NaN(), nil
-	case "Infinity":
-		return math.Inf(1), nil
-	case "-Infinity":
-		return math.Inf(-1), nil
-	}
-	v, err := strconv.ParseFloat(string(text), 64)
-	if err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
-		return v, nil
-	}
-	r.at = begin
-	return 0, r.fail("%.40q is not a number", text)
+	return v
 }
 
-// string reads a string. It shares the memory of the text if it can.
-func (r *reader) string() ([]byte, error) {
-	if r.text[r.at] != '"' {
-		return nil, r.fail("must be a string")
+// text reads a string. Bytes that are not UTF-8 are replaced.
+func (r *reader) text() string {
+	if r.in.WhatIsNext() != jsoniter.StringValue {
+		r.fail("must be a string")
+		return ""
 	}
-	begin, plain := r.at, true
-	for r.at++; r.text[r.at] != '"'; r.at++ {
-		switch c := r.text[r.at]; {
-		case c == '\\':
-			plain = false
-			r.at++
-		case c >= utf8.RuneSelf:
-			plain = false // may be invalid, which becomes valid
+	return strings.ToValidUTF8(r.in.ReadString(), "\uFFFD")
+}
+
+// bytes reads an id in hexadecimal or other bytes in base64, of either alphabet and with
+// or without padding. A malformed id counts as none.
+func (r *reader) bytes(f protoreflect.FieldDescriptor) []byte {
+	text := r.text()
+	if f.Name() == "trace_id" || f.Name() == "span_id" {
+		if b, err := hex.DecodeString(text); err == nil {
+			return b
 		}
-	}
-	r.at++
-	s := r.text[begin+1 : r.at-1]
-	if plain || utf8.Valid(s) && !escaped(s) {
-		return s, nil
-	}
-	var text string
-	if err := json.Unmarshal(r.text[begin:r.at], &text); err != nil {
-		return nil, r.fail("%v", err)
-	}
-	return []byte(text), nil
-}
-
-func escaped(s []byte) bool {
-	for _, c := range s {
-		if c == '\\' {
-			return true
-		}
-	}
-	return false
-}
-
-// base64 decodes bytes. Both alphabets are known, with and without padding.
-func (r *reader) base64(s []byte) ([]byte, error) {
-	for len(s) > 0 && s[len(s)-1] == '=' {
-		s = s[:len(s)-1]
-	}
-	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		if b, err := e.AppendDecode(nil, s); err == nil {
-			return b, nil
-		}
-	}
-	return nil, r.fail("is not base64")
-}
-
-// decodeHex decodes an id. What is not hexadecimal is none.
-func decodeHex(s []byte) []byte {
-	b, err := hex.AppendDecode(nil, s)
-	if err != nil {
 		return nil
 	}
+	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
+	b, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		r.fail("is not base64")
+	}
 	return b
-}
-
-// skip moves behind a value.
-func (r *reader) skip() {
-	for depth := 0; ; {
-		switch r.text[r.at] {
-		case '{', '[':
-			depth++
-			r.at++
-		case '}', ']':
-			depth--
-			r.at++
-		case '"':
-			for r.at++; r.text[r.at] != '"'; r.at++ {
-				if r.text[r.at] == '\\' {
-					r.at++
-				}
-			}
-			r.at++
-		default: // a number or a word
-			for r.at < len(r.text) && !delimits(r.text[r.at]) {
-				r.at++
-			}
-		}
-		if depth == 0 {
-			return
-		}
-		r.space()
-	}
-}
-
-func delimits(c byte) bool {
-	switch c {
-	case ' ', '\t', '\r', '\n', ',', ':', '{', '}', '[', ']', '"':
-		return true
-	}
-	return false
 }

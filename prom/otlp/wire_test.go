@@ -323,8 +323,7 @@ func FuzzJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		body, err := FromJSON(nil, []byte(text), free)
 		if err != nil {
-			var bad *JSONError
-			if !errors.As(err, &bad) || bad.Offset > len(text) {
+			if !errors.As(err, new(*JSONError)) {
 				t.Error(err)
 			}
 			return
