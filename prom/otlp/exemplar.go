@@ -33,8 +33,8 @@ func (p *point) readExemplars() (list []exemplar, err error) {
 	for _, b := range p.exemplars {
 		var e exemplar
 		var filtered attributes
-		f := fields{of: "Exemplar", rest: b}
-		for f.next() {
+		f := read(b, "Exemplar")
+		for f.Next() {
 			switch f.Field {
 			case 2:
 				e.ms = int64(f.fixed() / 1e6)
@@ -52,8 +52,8 @@ func (p *point) readExemplars() (list []exemplar, err error) {
 				}
 			}
 		}
-		if f.err != nil {
-			return nil, f.err
+		if f.Err != nil {
+			return nil, f.Err
 		}
 		characters := 0
 		for _, l := range e.labels {

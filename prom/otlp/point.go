@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/prometheus/prometheus/model/value"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"tsdbd/model"
 	"tsdbd/prom"
@@ -61,104 +62,95 @@ type buckets struct {
 func (p *point) ms() int64      { return int64(p.time / 1e6) }
 func (p *point) startMs() int64 { return int64(p.start / 1e6) }
 
+// dataPoints has the messages of data points by the field of the Metric. They have
+// the same fields for the times, and most for the count and the sum.
+var dataPoints = map[protowire.Number]dataPoint{
+	gauge:       {"NumberDataPoint", 7, 5, 8, (*point).readNumber},
+	sum:         {"NumberDataPoint", 7, 5, 8, (*point).readNumber},
+	histogram:   {"HistogramDataPoint", 9, 8, 10, (*point).readHistogram},
+	exponential: {"ExponentialHistogramDataPoint", 1, 11, 10, (*point).readExponential},
+	summary:     {"SummaryDataPoint", 7, none, 8, (*point).readSummary},
+}
+
+type dataPoint struct {
+	message                      string
+	attributes, exemplars, flags protowire.Number
+	read                         func(*point, *fields) error // reads the other fields
+}
+
+const none protowire.Number = -1
+
 // read reads a data point of a kind. It returns an error if b is no message.
-func (p *point) read(kind int, b []byte) error {
+func (p *point) read(kind protowire.Number, b []byte) error {
 	p.attributes.reset()
 	*p = point{
 		attributes: p.attributes, exemplars: p.exemplars[:0], counts: p.counts[:0], bounds: p.bounds[:0], quantiles: p.quantiles[:0],
 		positive: buckets{counts: p.positive.counts[:0]}, minus: buckets{counts: p.minus.counts[:0]},
 	}
-	f := fields{of: pointTypes[kind], rest: b}
-	for f.next() {
+	of := dataPoints[kind]
+	f := read(b, of.message)
+	for f.Next() {
 		var err error
-		switch kind {
-		case gauge, sum:
-			err = p.readNumber(&f)
-		case histogram:
-			err = p.readHistogram(&f)
-		case exponential:
-			err = p.readExponential(&f)
-		case summary:
-			err = p.readSummary(&f)
+		switch f.Field {
+		case of.attributes:
+			err = p.attributes.add(f.message())
+		case of.exemplars:
+			if b := f.message(); len(p.exemplars) < maxExemplars {
+				p.exemplars = append(p.exemplars, b)
+			}
+		case of.flags:
+			p.stale = f.varint()&flagNoRecordedValue != 0
+		case 2:
+			p.start = f.fixed()
+		case 3:
+			p.time = f.fixed()
+		default:
+			err = of.read(p, &f)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return f.err
-}
-
-// pointTypes are the types of data points by the field of the Metric.
-var pointTypes = map[int]string{
-	gauge: "NumberDataPoint", sum: "NumberDataPoint", histogram: "HistogramDataPoint",
-	exponential: "ExponentialHistogramDataPoint", summary: "SummaryDataPoint",
+	return f.Err
 }
 
 // maxExemplars bounds the exemplars of a data point.
 const maxExemplars = 1000
 
-func (p *point) addExemplar(b []byte) {
-	if len(p.exemplars) < maxExemplars {
-		p.exemplars = append(p.exemplars, b)
-	}
-}
-
 func (p *point) readNumber(f *fields) error {
 	switch f.Field {
-	case 2:
-		p.start = f.fixed()
-	case 3:
-		p.time = f.fixed()
 	case 4:
 		p.value, p.hasValue = f.double(), true
-	case 5:
-		p.addExemplar(f.message())
 	case 6:
 		p.value, p.hasValue = float64(int64(f.fixed())), true
-	case 7:
-		return p.attributes.add(f.message())
-	case 8:
-		p.flags(f)
 	}
 	return nil
 }
 
-func (p *point) readHistogram(f *fields) error {
+// readTotals reads the count and the sum.
+func (p *point) readTotals(f *fields) {
 	switch f.Field {
-	case 2:
-		p.start = f.fixed()
-	case 3:
-		p.time = f.fixed()
 	case 4:
 		p.count = f.fixed()
 	case 5:
 		p.sum, p.hasSum = f.double(), true
+	}
+}
+
+func (p *point) readHistogram(f *fields) error {
+	switch f.Field {
 	case 6:
 		p.counts = f.appendFixed(p.counts)
 	case 7:
 		p.bounds = f.appendFixed(p.bounds)
-	case 8:
-		p.addExemplar(f.message())
-	case 9:
-		return p.attributes.add(f.message())
-	case 10:
-		p.flags(f)
+	default:
+		p.readTotals(f)
 	}
 	return nil
 }
 
 func (p *point) readExponential(f *fields) error {
 	switch f.Field {
-	case 1:
-		return p.attributes.add(f.message())
-	case 2:
-		p.start = f.fixed()
-	case 3:
-		p.time = f.fixed()
-	case 4:
-		p.count = f.fixed()
-	case 5:
-		p.sum, p.hasSum = f.double(), true
 	case 6:
 		p.scale = f.sint()
 	case 7:
@@ -167,43 +159,27 @@ func (p *point) readExponential(f *fields) error {
 		return p.positive.read(f.message())
 	case 9:
 		return p.minus.read(f.message())
-	case 10:
-		p.flags(f)
-	case 11:
-		p.addExemplar(f.message())
 	case 14:
 		p.zeroThreshold = f.double()
+	default:
+		p.readTotals(f)
 	}
 	return nil
 }
 
 func (p *point) readSummary(f *fields) error {
-	switch f.Field {
-	case 2:
-		p.start = f.fixed()
-	case 3:
-		p.time = f.fixed()
-	case 4:
-		p.count = f.fixed()
-	case 5:
-		p.sum = f.double()
-	case 6:
+	if f.Field == 6 {
 		return p.readQuantile(f.message())
-	case 7:
-		return p.attributes.add(f.message())
-	case 8:
-		p.flags(f)
 	}
+	p.readTotals(f)
 	return nil
 }
-
-func (p *point) flags(f *fields) { p.stale = f.varint()&flagNoRecordedValue != 0 }
 
 // readQuantile reads a ValueAtQuantile.
 func (p *point) readQuantile(b []byte) error {
 	var pair [2]float64
-	f := fields{of: "ValueAtQuantile", rest: b}
-	for f.next() {
+	f := read(b, "ValueAtQuantile")
+	for f.Next() {
 		switch f.Field {
 		case 1, 2:
 			pair[f.Field-1] = f.double()
@@ -212,13 +188,13 @@ func (p *point) readQuantile(b []byte) error {
 	if len(p.quantiles) < maxElements {
 		p.quantiles = append(p.quantiles, pair)
 	}
-	return f.err
+	return f.Err
 }
 
 // read reads the Buckets of an exponential histogram.
 func (b *buckets) read(message []byte) error {
-	f := fields{of: "Buckets", rest: message}
-	for f.next() {
+	f := read(message, "Buckets")
+	for f.Next() {
 		switch f.Field {
 		case 1:
 			b.offset = f.sint()
@@ -226,11 +202,11 @@ func (b *buckets) read(message []byte) error {
 			b.counts = f.appendVarints(b.counts)
 		}
 	}
-	return f.err
+	return f.Err
 }
 
 // check returns why a data point cannot be stored.
-func (p *point) check(kind int) error {
+func (p *point) check(kind protowire.Number) error {
 	if p.time == 0 {
 		return errNoTime
 	}
@@ -276,22 +252,21 @@ func (p *point) checkHistogram() error {
 func (t *translation) emit(m *metric) (bad, err error) {
 	p := &t.point
 	switch m.kind {
-	case gauge, sum:
-		if err := t.add(m.family, model.Tag{}, p.sample(p.value)); err != nil {
-			return nil, err
-		}
-		return nil, t.addAllExemplars()
 	case histogram:
 		return nil, t.emitHistogram(m)
 	case summary:
 		return nil, t.emitSummary(m)
+	case exponential:
+		h, bad := p.native()
+		if bad != nil {
+			return bad, nil
+		}
+		t.histograms[0] = prom.Histogram{Time: p.ms(), Start: p.startMs(), Int: h}
+		err = t.addSeries(m.family, model.Tag{}, nil, t.histograms[:])
+	default:
+		err = t.add(m.family, model.Tag{}, p.sample(p.value))
 	}
-	h, bad := p.native()
-	if bad != nil {
-		return bad, nil
-	}
-	t.histograms[0] = prom.Histogram{Time: p.ms(), Start: p.startMs(), Int: h}
-	if err := t.addSeries(m.family, model.Tag{}, nil, t.histograms[:]); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return nil, t.addAllExemplars()
@@ -305,16 +280,22 @@ func (p *point) sample(v float64) prom.Sample {
 	return prom.Sample{Value: v, Time: p.ms(), Start: p.startMs()}
 }
 
-// emitHistogram adds the sum, the count and the cumulative buckets of a histogram. An
-// exemplar is one of the bucket that it fell into.
-func (t *translation) emitHistogram(m *metric) error {
+// emitTotals adds the sum and the count. A histogram may have no sum.
+func (t *translation) emitTotals(m *metric) error {
 	p := &t.point
-	if p.hasSum {
+	if p.hasSum || m.kind == summary {
 		if err := t.add(m.family+"_sum", model.Tag{}, p.sample(p.sum)); err != nil {
 			return err
 		}
 	}
-	if err := t.add(m.family+"_count", model.Tag{}, p.sample(float64(p.count))); err != nil {
+	return t.add(m.family+"_count", model.Tag{}, p.sample(float64(p.count)))
+}
+
+// emitHistogram adds the sum, the count and the cumulative buckets of a histogram. An
+// exemplar is one of the bucket that it fell into.
+func (t *translation) emitHistogram(m *metric) error {
+	p := &t.point
+	if err := t.emitTotals(m); err != nil {
 		return err
 	}
 	examples, err := p.readExemplars()
@@ -345,13 +326,10 @@ func (t *translation) emitHistogram(m *metric) error {
 
 // emitSummary adds the sum, the count and the quantiles of a summary.
 func (t *translation) emitSummary(m *metric) error {
+	if err := t.emitTotals(m); err != nil {
+		return err
+	}
 	p := &t.point
-	if err := t.add(m.family+"_sum", model.Tag{}, p.sample(p.sum)); err != nil {
-		return err
-	}
-	if err := t.add(m.family+"_count", model.Tag{}, p.sample(float64(p.count))); err != nil {
-		return err
-	}
 	for _, q := range p.quantiles {
 		if err := t.add(m.family, model.Tag{Key: "quantile", Value: t.number(q[0])}, p.sample(q[1])); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/prometheus/otlptranslator"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"tsdbd/model"
 	"tsdbd/prom"
@@ -39,15 +40,8 @@ func Request(ctx context.Context, body []byte, opt Options, sink Sink) (Result, 
 	t.names, t.labels = make(map[metricKey]string), make(map[string]string)
 	t.known, t.targets = make(map[string]bool), make(map[target]bool)
 	t.numbers = make(map[float64]string)
-	f := fields{of: "ExportMetricsServiceRequest", rest: body}
-	for f.next() {
-		if f.Field == 1 {
-			if err := t.resource(f.message()); err != nil {
-				return Result{}, err
-			}
-		}
-	}
-	return t.result, f.err
+	err := each(body, "ExportMetricsServiceRequest", 1, t.resource)
+	return t.result, err
 }
 
 // translation is the state of a Request.
@@ -92,38 +86,14 @@ type metricKey struct {
 // resource translates a ResourceMetrics.
 func (t *translation) resource(b []byte) error {
 	t.origin.reset()
-	f := fields{of: "ResourceMetrics", rest: b}
-	for f.next() {
-		if f.Field != 1 {
-			continue
-		}
-		r := fields{of: "Resource", rest: f.message()}
-		for r.next() {
-			if r.Field == 1 {
-				if err := t.origin.add(r.message()); err != nil {
-					return err
-				}
-			}
-		}
-		if r.err != nil {
-			return r.err
-		}
-	}
-	if f.err != nil {
-		return f.err
+	err := each(b, "ResourceMetrics", 1, func(b []byte) error { return each(b, "Resource", 1, t.origin.add) })
+	if err != nil {
+		return err
 	}
 	t.first, t.last = math.MaxInt64, math.MinInt64
 	t.refused = t.enterResource()
-	f = fields{of: "ResourceMetrics", rest: b}
-	for f.next() {
-		if f.Field == 2 {
-			if err := t.scopeMetrics(f.message()); err != nil {
-				return err
-			}
-		}
-	}
-	if f.err != nil {
-		return f.err
+	if err := each(b, "ResourceMetrics", 2, t.scopeMetrics); err != nil {
+		return err
 	}
 	return t.targetInfo()
 }
@@ -164,15 +134,7 @@ func (t *translation) scopeMetrics(b []byte) error {
 			t.refused = bad
 		}
 	}
-	f := fields{of: "ScopeMetrics", rest: b}
-	for f.next() {
-		if f.Field == 2 {
-			if err := t.metric(f.message()); err != nil {
-				return err
-			}
-		}
-	}
-	return f.err
+	return each(b, "ScopeMetrics", 2, t.metric)
 }
 
 // enterScope sets the labels that all series of a scope with a name have. bad is why
@@ -180,12 +142,12 @@ func (t *translation) scopeMetrics(b []byte) error {
 func (t *translation) enterScope(b []byte) (bad, err error) {
 	var name, version, schema string
 	var own attributes
-	f := fields{of: "ScopeMetrics", rest: b}
-	for f.next() {
+	f := read(b, "ScopeMetrics")
+	for f.Next() {
 		switch f.Field {
 		case 1:
-			s := fields{of: "InstrumentationScope", rest: f.message()}
-			for s.next() {
+			s := read(f.message(), "InstrumentationScope")
+			for s.Next() {
 				switch s.Field {
 				case 1:
 					name = s.text()
@@ -197,16 +159,16 @@ func (t *translation) enterScope(b []byte) (bad, err error) {
 					}
 				}
 			}
-			if s.err != nil {
-				return nil, s.err
+			if s.Err != nil {
+				return nil, s.Err
 			}
 		case 3:
 			schema = f.text()
 		}
 	}
 	t.scope = t.scope[:0]
-	if f.err != nil || name == "" {
-		return nil, f.err
+	if f.Err != nil || name == "" {
+		return nil, f.Err
 	}
 	for _, a := range own.list {
 		label, err := t.label("otel_scope_" + a.key)
@@ -236,8 +198,8 @@ const (
 // metric translates a Metric.
 func (t *translation) metric(b []byte) error {
 	m := metric{}
-	f := fields{of: "Metric", rest: b}
-	for f.next() {
+	f := read(b, "Metric")
+	for f.Next() {
 		switch f.Field {
 		case 1:
 			m.name = f.text()
@@ -246,31 +208,22 @@ func (t *translation) metric(b []byte) error {
 		case 3:
 			m.unit = f.text()
 		case gauge, sum, histogram, exponential, summary:
-			m.kind = int(f.Field) // the last one is in force
+			m.kind = f.Field // the last one is in force
 		}
 	}
-	if f.err != nil {
-		return f.err
+	if f.Err != nil {
+		return f.Err
 	}
 	if m.kind == 0 {
 		t.result.warn(m.name, "no data of a known kind")
 	}
-	f = fields{of: "Metric", rest: b}
-	for f.next() {
-		if int(f.Field) != m.kind {
-			continue
-		}
-		if err := t.data(&m, f.message()); err != nil {
-			return err
-		}
-	}
-	return f.err
+	return each(b, "Metric", m.kind, func(b []byte) error { return t.data(&m, b) })
 }
 
 // metric is a Metric without its data points.
 type metric struct {
 	name, help, unit string
-	kind             int
+	kind             protowire.Number // the field that has the data points; 0: none
 	monotonic        bool
 	family           string // the name in PromQL
 }
@@ -284,8 +237,8 @@ const (
 // data translates a Gauge, Sum, Histogram, ExponentialHistogram or Summary.
 func (t *translation) data(m *metric, b []byte) error {
 	points, temporality := 0, uint64(0)
-	f := fields{of: "Metric.data", rest: b}
-	for f.next() {
+	f := read(b, "Metric.data")
+	for f.Next() {
 		switch {
 		case f.Field == 1:
 			points++
@@ -296,8 +249,8 @@ func (t *translation) data(m *metric, b []byte) error {
 			m.monotonic = f.varint() != 0
 		}
 	}
-	if f.err != nil || points == 0 {
-		return f.err
+	if f.Err != nil || points == 0 {
+		return f.Err
 	}
 	if m.kind == gauge || m.kind == summary {
 		temporality = cumulative
@@ -305,20 +258,13 @@ func (t *translation) data(m *metric, b []byte) error {
 	refused := t.refused
 	defer func() { t.refused = refused }()
 	t.enterMetric(m, temporality)
-	f = fields{of: "Metric.data", rest: b}
-	for f.next() {
-		if f.Field != 1 {
-			continue
-		}
+	return each(b, "Metric.data", 1, func(b []byte) error {
 		t.turn++
 		if t.turn%128 == 0 && t.ctx.Err() != nil {
 			return t.ctx.Err()
 		}
-		if err := t.dataPoint(m, f.message()); err != nil {
-			return err
-		}
-	}
-	return f.err
+		return t.dataPoint(m, b)
+	})
 }
 
 // enterMetric gives a metric its name. It sets why all data points of the metric are

@@ -35,9 +35,9 @@ var (
 // text returns the value of an attribute as the value of a label: the text of a
 // scalar, base64 of bytes, or JSON of an array or of a list of keys and values.
 func text(value []byte) (string, error) {
-	f := fields{of: "AnyValue", rest: value}
+	f := read(value, "AnyValue")
 	var s string
-	for f.next() { // the last one is in force
+	for f.Next() { // the last one is in force
 		switch f.Field {
 		case stringValue:
 			s = f.text()
@@ -60,7 +60,7 @@ func text(value []byte) (string, error) {
 			return document(v)
 		}
 	}
-	return s, f.err
+	return s, f.Err
 }
 
 // double returns a number as JSON has it, and a name for others.
@@ -101,8 +101,8 @@ func tree(value []byte, depth int) (v any, err error) {
 	if depth > maxDepth {
 		return nil, errDepth
 	}
-	f := fields{of: "AnyValue", rest: value}
-	for f.next() {
+	f := read(value, "AnyValue")
+	for f.Next() {
 		switch f.Field {
 		case stringValue:
 			v = f.text()
@@ -129,49 +129,38 @@ func tree(value []byte, depth int) (v any, err error) {
 			return nil, err
 		}
 	}
-	return v, f.err
+	return v, f.Err
 }
 
 // array returns an ArrayValue.
 func array(b []byte, depth int) ([]any, error) {
 	all := []any{}
-	f := fields{of: "ArrayValue", rest: b}
-	for f.next() {
-		if f.Field != 1 {
-			continue
-		}
-		v, err := tree(f.message(), depth+1)
-		if err != nil {
-			return nil, err
-		}
+	err := each(b, "ArrayValue", 1, func(b []byte) error {
+		v, err := tree(b, depth+1)
 		all = append(all, v)
-	}
-	return all, f.err
+		return err
+	})
+	return all, err
 }
 
 // list returns a KeyValueList. The last value of a key is in force.
 func list(b []byte, depth int) (map[string]any, error) {
 	all := map[string]any{}
-	f := fields{of: "KeyValueList", rest: b}
-	for f.next() {
-		if f.Field != 1 {
-			continue
-		}
-		key, value, err := pair(f.message())
+	err := each(b, "KeyValueList", 1, func(b []byte) error {
+		key, value, err := pair(b)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if all[key], err = tree(value, depth+1); err != nil {
-			return nil, err
-		}
-	}
-	return all, f.err
+		all[key], err = tree(value, depth+1)
+		return err
+	})
+	return all, err
 }
 
 // pair returns the key and the AnyValue of a KeyValue.
 func pair(b []byte) (key string, value []byte, err error) {
-	f := fields{of: "KeyValue", rest: b}
-	for f.next() {
+	f := read(b, "KeyValue")
+	for f.Next() {
 		switch f.Field {
 		case 1:
 			key = f.text()
@@ -179,5 +168,5 @@ func pair(b []byte) (key string, value []byte, err error) {
 			value = f.message()
 		}
 	}
-	return key, value, f.err
+	return key, value, f.Err
 }

@@ -23,28 +23,43 @@ func (e *WireError) Error() string {
 }
 
 // fields iterates over the fields of a message. A method that returns the value of a
-// field ends the iteration if the field has another type on the wire.
+// field ends the iteration if the field has another type on the wire. Err is a *WireError.
 type fields struct {
-	proto.Member
-	of   string // the type of the message, for errors
-	rest proto.Message
-	err  error
+	proto.Reader
+	of string // the type of the message
 }
 
-// next moves to the next field.
-func (f *fields) next() bool {
-	if f.err != nil {
+// read returns the fields of a message of a type.
+func read(message []byte, of string) fields { return fields{proto.Read(message), of} }
+
+// Next moves to the next field.
+func (f *fields) Next() bool {
+	if f.Err != nil {
 		return false
 	}
-	more, err := f.rest.Next(&f.Member)
-	if err != nil {
+	more := f.Reader.Next()
+	if f.Err != nil {
 		f.fail()
 	}
 	return more
 }
 
 func (f *fields) fail() {
-	f.err = &WireError{Message: f.of, Field: int32(f.Field)}
+	f.Err = &WireError{Message: f.of, Field: int32(f.Field)}
+}
+
+// each calls do with each of the messages that a message of a type has in a field.
+func each(message []byte, of string, field protowire.Number, do func([]byte) error) error {
+	f := read(message, of)
+	for f.Next() {
+		if f.Field != field {
+			continue
+		}
+		if err := do(f.message()); err != nil {
+			return err
+		}
+	}
+	return f.Err
 }
 
 func (f *fields) is(kind protowire.Type) bool {
@@ -103,11 +118,11 @@ func (f *fields) appendVarints(dst []uint64) []uint64 {
 }
 
 // list appends the elements of a repeated field, which are of a kind or packed.
-func (f *fields) list(kind protowire.Type, dst []uint64, read func([]uint64, *proto.Member, int, func(uint64) uint64) ([]uint64, error)) []uint64 {
+func (f *fields) list(kind protowire.Type, dst []uint64, appendAll func([]uint64, *proto.Member, int, func(uint64) uint64) ([]uint64, error)) []uint64 {
 	if f.Kind != kind && !f.is(protowire.BytesType) {
 		return dst
 	}
-	dst, err := read(dst, &f.Member, maxElements, func(v uint64) uint64 { return v })
+	dst, err := appendAll(dst, &f.Member, maxElements, func(v uint64) uint64 { return v })
 	if err != nil {
 		f.fail()
 	}

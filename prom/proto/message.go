@@ -11,8 +11,12 @@ import (
 // ErrInvalid says that bytes are no message.
 var ErrInvalid = errors.New("proto: cannot parse invalid wire-format data")
 
-// Message is what is left of a message to read.
-type Message []byte
+// Reader gives the members of a message one after the other.
+type Reader struct {
+	Member
+	Rest []byte // what follows the member
+	Err  error  // ErrInvalid, if Next has returned false because of it
+}
 
 // Member is one member of a message. Of Num and Data, the one that the member's Kind
 // has is set: Data is not nil for texts, messages, and packed numbers.
@@ -23,46 +27,47 @@ type Member struct {
 	Data  []byte
 }
 
-// Next reads the next member into m. It returns false at the end of the message, and
-// with ErrInvalid. A group is a member with field 0, which no message has. After an error
-// m has the field that cannot be read, 0 if the number of the field cannot.
-func (b *Message) Next(m *Member) (bool, error) {
-	if len(*b) == 0 {
-		return false, nil
+// Read returns a Reader of a message.
+func Read(message []byte) Reader { return Reader{Rest: message} }
+
+// Next reads the next member. It returns false at the end of the message, and if it
+// cannot be read. A group is a member with field 0, which no message has. After an error
+// Field is the one that cannot be read, 0 if the number of the field cannot.
+func (r *Reader) Next() bool {
+	if len(r.Rest) == 0 {
+		return false
 	}
-	field, kind, n := consumeTag(*b)
-	m.Field, m.Kind, m.Num, m.Data = field, kind, 0, nil
+	field, kind, n := consumeTag(r.Rest)
 	if n < 0 {
-		m.Field = 0
-		return false, ErrInvalid
+		r.Field, r.Err = 0, ErrInvalid
+		return false
 	}
-	*b = (*b)[n:]
+	r.Field, r.Kind, r.Num, r.Data = field, kind, 0, nil
+	b := r.Rest[n:]
 	switch kind {
 	case protowire.BytesType:
-		m.Data, n = protowire.ConsumeBytes(*b)
+		r.Data, n = protowire.ConsumeBytes(b)
 	case protowire.VarintType:
-		m.Num, n = protowire.ConsumeVarint(*b)
+		r.Num, n = protowire.ConsumeVarint(b)
 	case protowire.Fixed64Type:
-		if n = 8; len(*b) < 8 {
-			return false, ErrInvalid
+		if n = -1; len(b) >= 8 {
+			r.Num, n = binary.LittleEndian.Uint64(b), 8
 		}
-		m.Num = binary.LittleEndian.Uint64(*b)
 	case protowire.Fixed32Type:
-		if n = 4; len(*b) < 4 {
-			return false, ErrInvalid
+		if n = -1; len(b) >= 4 {
+			r.Num, n = uint64(binary.LittleEndian.Uint32(b)), 4
 		}
-		m.Num = uint64(binary.LittleEndian.Uint32(*b))
 	default:
-		n = protowire.ConsumeFieldValue(field, kind, *b)
-		if n >= 0 {
-			m.Field = 0
+		if n = protowire.ConsumeFieldValue(field, kind, b); n >= 0 {
+			r.Field = 0
 		}
 	}
 	if n < 0 {
-		return false, ErrInvalid
+		r.Err = ErrInvalid
+		return false
 	}
-	*b = (*b)[n:]
-	return true, nil
+	r.Rest = b[n:]
+	return true
 }
 
 // consumeTag is protowire.ConsumeTag, faster for fields below 16.

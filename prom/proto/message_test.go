@@ -15,18 +15,13 @@ func TestNext(t *testing.T) {
 	tag := protowire.AppendTag
 	f := func(b []byte, want string) {
 		t.Helper()
-		var m Member
 		var got strings.Builder
-		rest := Message(b)
-		for {
-			more, err := rest.Next(&m)
-			if !more {
-				if err != nil {
-					fmt.Fprintf(&got, "%d: %v", m.Field, err)
-				}
-				break
-			}
-			fmt.Fprintf(&got, "%d/%d=%d %q\n", m.Field, m.Kind, m.Num, m.Data)
+		r := Read(b)
+		for r.Next() {
+			fmt.Fprintf(&got, "%d/%d=%d %q\n", r.Field, r.Kind, r.Num, r.Data)
+		}
+		if r.Err != nil {
+			fmt.Fprintf(&got, "%d: %v", r.Field, r.Err)
 		}
 		if text := strings.TrimSpace(got.String()); text != want {
 			t.Errorf("%x:\n got %s\nwant %s", b, text, want)
@@ -74,20 +69,15 @@ func TestRepeated(t *testing.T) {
 func FuzzNext(f *testing.F) {
 	f.Add([]byte{0x08, 1, 0x12, 2, 'a', 'b', 0x2b, 0x08, 1, 0x2c})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		rest, left := Message(b), len(b)
-		var m Member
-		for {
-			more, err := rest.Next(&m)
-			if !more {
-				if err == nil && len(rest) > 0 {
-					t.Errorf("%d bytes are left without an error", len(rest))
-				}
-				return
-			}
-			if len(rest) >= left {
+		r, left := Read(b), len(b)
+		for r.Next() {
+			if len(r.Rest) >= left {
 				t.Fatal("nothing is read")
 			}
-			left = len(rest)
+			left = len(r.Rest)
+		}
+		if r.Err == nil && len(r.Rest) > 0 {
+			t.Errorf("%d bytes are left without an error", len(r.Rest))
 		}
 	})
 }

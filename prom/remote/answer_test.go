@@ -135,19 +135,16 @@ func histogramText(h prom.Histogram) string {
 }
 
 // memberList returns the members of a message.
-func memberList(t *testing.T, b proto.Message) (out []proto.Member) {
+func memberList(t *testing.T, b []byte) (out []proto.Member) {
 	t.Helper()
-	var m proto.Member
-	for {
-		more, err := b.Next(&m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !more {
-			return out
-		}
-		out = append(out, m)
+	r := proto.Read(b)
+	for r.Next() {
+		out = append(out, r.Member)
 	}
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	return out
 }
 
 func TestSamples(t *testing.T) {

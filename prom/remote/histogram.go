@@ -12,21 +12,15 @@ import (
 
 // parseHistogram reads a Histogram message. A message whose count is an
 // integer, or that has no count, has an integer histogram.
-func parseHistogram(b proto.Message) (prom.Histogram, error) {
+func parseHistogram(b []byte) (prom.Histogram, error) {
 	var common histogram.Histogram
 	var count, zeroCount float64
 	var positive, negative []float64
 	float := false
 	var h prom.Histogram
-	var m proto.Member
-	for {
-		more, err := b.Next(&m)
-		if err != nil {
-			return h, err
-		}
-		if !more {
-			break
-		}
+	m := proto.Read(b)
+	for m.Next() {
+		var err error
 		switch m.Field {
 		case 1:
 			common.Count, float = m.Num, false
@@ -45,27 +39,30 @@ func parseHistogram(b proto.Message) (prom.Histogram, error) {
 		case 8:
 			common.NegativeSpans, err = appendSpan(common.NegativeSpans, m.Data)
 		case 9:
-			common.NegativeBuckets, err = appendDeltas(common.NegativeBuckets, &m)
+			common.NegativeBuckets, err = appendDeltas(common.NegativeBuckets, &m.Member)
 		case 10:
-			negative, err = appendFloats(negative, &m)
+			negative, err = appendFloats(negative, &m.Member)
 		case 11:
 			common.PositiveSpans, err = appendSpan(common.PositiveSpans, m.Data)
 		case 12:
-			common.PositiveBuckets, err = appendDeltas(common.PositiveBuckets, &m)
+			common.PositiveBuckets, err = appendDeltas(common.PositiveBuckets, &m.Member)
 		case 13:
-			positive, err = appendFloats(positive, &m)
+			positive, err = appendFloats(positive, &m.Member)
 		case 14:
 			common.CounterResetHint = histogram.CounterResetHint(m.Num & 3)
 		case 15:
 			h.Time = int64(m.Num)
 		case 16:
-			common.CustomValues, err = appendFloats(common.CustomValues, &m)
+			common.CustomValues, err = appendFloats(common.CustomValues, &m.Member)
 		case 17: // of version 2.0
 			h.Start = int64(m.Num)
 		}
 		if err != nil {
 			return h, err
 		}
+	}
+	if m.Err != nil {
+		return h, m.Err
 	}
 	if !float {
 		h.Int = &common
@@ -81,20 +78,18 @@ func parseHistogram(b proto.Message) (prom.Histogram, error) {
 	return h, nil
 }
 
-func appendSpan(dst []histogram.Span, b proto.Message) ([]histogram.Span, error) {
+func appendSpan(dst []histogram.Span, b []byte) ([]histogram.Span, error) {
 	var s histogram.Span
-	var m proto.Member
-	for {
-		more, err := b.Next(&m)
-		switch {
-		case !more:
-			return append(dst, s), err
-		case m.Field == 1:
-			s.Offset = int32(protowire.DecodeZigZag(m.Num))
-		case m.Field == 2:
-			s.Length = uint32(m.Num)
+	r := proto.Read(b)
+	for r.Next() {
+		switch r.Field {
+		case 1:
+			s.Offset = int32(protowire.DecodeZigZag(r.Num))
+		case 2:
+			s.Length = uint32(r.Num)
 		}
 	}
+	return append(dst, s), r.Err
 }
 
 // appendDeltas appends the numbers of a repeated member.

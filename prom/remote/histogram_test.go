@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"tsdbd/prom"
-	"tsdbd/prom/proto"
 )
 
 // build is a protobuf message in the making.
@@ -31,7 +30,7 @@ func (m build) bytes(field protowire.Number, b []byte) build {
 func TestHistogramMessages(t *testing.T) {
 	f := func(h build, want prom.Histogram) {
 		t.Helper()
-		if got, err := parseHistogram(proto.Message(h)); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := parseHistogram(h); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%v %v %v, want %v %v", got.Int, got.Float, err, want.Int, want.Float)
 		}
 	}
@@ -61,7 +60,7 @@ func TestHistogramMessages(t *testing.T) {
 		build(nil).bytes(12, []byte{0x80}), build(nil).bytes(13, []byte{1}), build(nil).bytes(9, []byte{0xff}),
 		build(nil).bytes(10, []byte{1}), build(nil).bytes(11, []byte{8}), build(nil).bytes(16, []byte{0}),
 	} {
-		if _, err := parseHistogram(proto.Message(bad)); err == nil {
+		if _, err := parseHistogram(bad); err == nil {
 			t.Errorf("%x is accepted", bad)
 		}
 	}

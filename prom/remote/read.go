@@ -44,33 +44,28 @@ const maxAccepted = 16
 
 // ParseReadRequest reads a ReadRequest. The request does not refer to b.
 func ParseReadRequest(b []byte) (req ReadRequest, err error) {
-	p := requestParser{}
-	rest := proto.Message(b)
-	var m proto.Member
+	var p requestParser
 	var accepted []uint64
-	for {
-		more, err := rest.Next(&m)
-		if err != nil {
-			return req, err
-		}
-		if !more {
-			break
-		}
+	r := proto.Read(b)
+	for r.Next() {
 		switch {
-		case m.Field == 1 && m.Data != nil:
+		case r.Field == 1 && r.Data != nil:
 			if len(req.Queries) == maxQueries {
 				return req, fmt.Errorf("more than %d queries", maxQueries)
 			}
-			q, err := p.query(m.Data)
+			q, err := p.query(r.Data)
 			if err != nil {
 				return req, err
 			}
 			req.Queries = append(req.Queries, q)
-		case m.Field == 2:
-			if accepted, err = proto.AppendVarints(accepted, &m, maxAccepted, func(v uint64) uint64 { return v }); err != nil {
+		case r.Field == 2:
+			if accepted, err = proto.AppendVarints(accepted, &r.Member, maxAccepted, func(v uint64) uint64 { return v }); err != nil {
 				return req, err
 			}
 		}
+	}
+	if r.Err != nil {
+		return req, r.Err
 	}
 	// The first type counts that the server knows.
 	known := slices.IndexFunc(accepted, func(t uint64) bool { return t == typeSamples || t == typeChunks })
@@ -87,50 +82,44 @@ type requestParser struct {
 	matchers int
 }
 
-func (p *requestParser) query(b proto.Message) (q Query, err error) {
-	var m proto.Member
-	for {
-		more, err := b.Next(&m)
+func (p *requestParser) query(b []byte) (q Query, err error) {
+	r := proto.Read(b)
+	for r.Next() {
 		switch {
-		case !more:
-			return q, err
-		case m.Field == 1:
-			q.Start = int64(m.Num)
-		case m.Field == 2:
-			q.End = int64(m.Num)
-		case m.Field == 3 && m.Data != nil:
-			matcher, err := p.matcher(m.Data)
+		case r.Field == 1:
+			q.Start = int64(r.Num)
+		case r.Field == 2:
+			q.End = int64(r.Num)
+		case r.Field == 3 && r.Data != nil:
+			matcher, err := p.matcher(r.Data)
 			if err != nil {
 				return q, err
 			}
 			q.Matchers = append(q.Matchers, matcher)
 		}
 	}
+	return q, r.Err
 }
 
-func (p *requestParser) matcher(b proto.Message) (*labels.Matcher, error) {
+func (p *requestParser) matcher(b []byte) (*labels.Matcher, error) {
 	if p.matchers++; p.matchers > maxMatchers {
 		return nil, errors.New("too many matchers")
 	}
 	var kind uint64
 	var name, value string
-	var m proto.Member
-	for {
-		more, err := b.Next(&m)
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			break
-		}
-		switch m.Field {
+	r := proto.Read(b)
+	for r.Next() {
+		switch r.Field {
 		case 1:
-			kind = m.Num
+			kind = r.Num
 		case 2:
-			name = string(m.Data)
+			name = string(r.Data)
 		case 3:
-			value = string(m.Data)
+			value = string(r.Data)
 		}
+	}
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	types := []labels.MatchType{labels.MatchEqual, labels.MatchNotEqual, labels.MatchRegexp, labels.MatchNotRegexp}
 	if kind >= uint64(len(types)) {

@@ -177,33 +177,25 @@ func appendFloat(dst []byte, field protowire.Number, v float64) []byte {
 
 // appendHistogram appends the Histogram message of version 1.0.
 func appendHistogram(dst []byte, h *prom.Histogram) []byte {
-	if i := h.Int; i != nil {
-		dst = appendNumber(dst, 1, i.Count)
-		dst = appendFloat(dst, 3, i.Sum)
-		dst = appendNumber(dst, 4, protowire.EncodeZigZag(int64(i.Schema)))
-		dst = appendFloat(dst, 5, i.ZeroThreshold)
-		dst = appendNumber(dst, 6, i.ZeroCount)
-		dst = appendSpans(dst, 8, i.NegativeSpans)
-		dst = appendDeltaList(dst, 9, i.NegativeBuckets)
-		dst = appendSpans(dst, 11, i.PositiveSpans)
-		dst = appendDeltaList(dst, 12, i.PositiveBuckets)
-		dst = appendNumber(dst, 14, uint64(i.CounterResetHint))
-		dst = appendNumber(dst, 15, uint64(h.Time))
-		return appendFloatList(dst, 16, i.CustomValues)
+	i, f := h.Int, h.Float
+	if i == nil { // what is the same in both
+		i = &histogram.Histogram{
+			CounterResetHint: f.CounterResetHint, Schema: f.Schema, ZeroThreshold: f.ZeroThreshold, Sum: f.Sum,
+			PositiveSpans: f.PositiveSpans, NegativeSpans: f.NegativeSpans, CustomValues: f.CustomValues,
+		}
+		dst = appendFloat(appendFloat(dst, 2, f.Count), 7, f.ZeroCount)
+		dst = appendFloatList(appendFloatList(dst, 10, f.NegativeBuckets), 13, f.PositiveBuckets)
+	} else {
+		dst = appendNumber(appendNumber(dst, 1, i.Count), 6, i.ZeroCount)
+		dst = appendDeltaList(appendDeltaList(dst, 9, i.NegativeBuckets), 12, i.PositiveBuckets)
 	}
-	f := h.Float
-	dst = appendFloat(dst, 2, f.Count)
-	dst = appendFloat(dst, 3, f.Sum)
-	dst = appendNumber(dst, 4, protowire.EncodeZigZag(int64(f.Schema)))
-	dst = appendFloat(dst, 5, f.ZeroThreshold)
-	dst = appendFloat(dst, 7, f.ZeroCount)
-	dst = appendSpans(dst, 8, f.NegativeSpans)
-	dst = appendFloatList(dst, 10, f.NegativeBuckets)
-	dst = appendSpans(dst, 11, f.PositiveSpans)
-	dst = appendFloatList(dst, 13, f.PositiveBuckets)
-	dst = appendNumber(dst, 14, uint64(f.CounterResetHint))
+	dst = appendFloat(dst, 3, i.Sum)
+	dst = appendNumber(dst, 4, protowire.EncodeZigZag(int64(i.Schema)))
+	dst = appendFloat(dst, 5, i.ZeroThreshold)
+	dst = appendSpans(appendSpans(dst, 8, i.NegativeSpans), 11, i.PositiveSpans)
+	dst = appendNumber(dst, 14, uint64(i.CounterResetHint))
 	dst = appendNumber(dst, 15, uint64(h.Time))
-	return appendFloatList(dst, 16, f.CustomValues)
+	return appendFloatList(dst, 16, i.CustomValues)
 }
 
 func appendSpans(dst []byte, field protowire.Number, spans []histogram.Span) []byte {

@@ -51,8 +51,8 @@ type Stream struct {
 	frame  []byte
 	labels labels.ScratchBuilder
 	tags   model.Tags
-	chunks []proto.Message // of the present series, which are not begun
-	more   bool            // the present chunk may have more rows
+	chunks [][]byte // of the present series, which are not begun
+	more   bool     // the present chunk may have more rows
 }
 
 var _ rows.Reader = (*Stream)(nil)
@@ -121,22 +121,19 @@ func (s *Stream) next() error {
 	if crc32.Checksum(s.frame, castagnoli) != binary.BigEndian.Uint32(sum[:]) {
 		return errors.New("read frame: wrong checksum")
 	}
-	rest := proto.Message(s.frame)
-	var m proto.Member
-	for {
-		more, err := rest.Next(&m)
-		if !more {
+	r := proto.Read(s.frame)
+	for r.Next() {
+		if r.Field != 1 || r.Data == nil {
+			continue
+		}
+		if len(s.chunks) > 0 {
+			return errors.New("read frame: more than one series")
+		}
+		if err := s.series(r.Data); err != nil {
 			return err
 		}
-		if m.Field == 1 && m.Data != nil {
-			if len(s.chunks) > 0 {
-				return errors.New("read frame: more than one series")
-			}
-			if err := s.series(m.Data); err != nil {
-				return err
-			}
-		}
 	}
+	return r.Err
 }
 
 // readFrame reads n bytes, and takes memory as they come.
@@ -154,25 +151,21 @@ func readFrame(in io.Reader, b []byte, n int) ([]byte, error) {
 }
 
 // series begins the series of a frame.
-func (s *Stream) series(b proto.Message) error {
+func (s *Stream) series(b []byte) (err error) {
 	s.tags, s.chunks = s.tags[:0], s.chunks[:0]
-	var m proto.Member
-	for {
-		more, err := b.Next(&m)
-		if err != nil {
-			return err
-		}
-		if !more {
-			break
-		}
+	r := proto.Read(b)
+	for r.Next() {
 		switch {
-		case m.Field == 1 && m.Data != nil:
-			if s.tags, err = appendLabel(s.tags, m.Data); err != nil {
+		case r.Field == 1 && r.Data != nil:
+			if s.tags, err = appendLabel(s.tags, r.Data); err != nil {
 				return err
 			}
-		case m.Field == 2 && m.Data != nil:
-			s.chunks = append(s.chunks, m.Data)
+		case r.Field == 2 && r.Data != nil:
+			s.chunks = append(s.chunks, r.Data)
 		}
+	}
+	if r.Err != nil {
+		return r.Err
 	}
 	s.labels.Reset()
 	for _, t := range s.tags {
@@ -195,25 +188,21 @@ func (s *Stream) series(b proto.Message) error {
 }
 
 // parseChunk reads a chunk, which refers to b.
-func parseChunk(b proto.Message) (_ chunkenc.Chunk, err error) {
+func parseChunk(b []byte) (_ chunkenc.Chunk, err error) {
 	defer chunk.Guard(&err)()
 	var kind uint64
 	var data []byte
-	var m proto.Member
-	for {
-		more, err := b.Next(&m)
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			break
-		}
-		switch m.Field {
+	r := proto.Read(b)
+	for r.Next() {
+		switch r.Field {
 		case 3:
-			kind = m.Num
+			kind = r.Num
 		case 4:
-			data = m.Data
+			data = r.Data
 		}
+	}
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	if kind > 255 {
 		return nil, fmt.Errorf("a chunk of the type %d", kind)

@@ -9,37 +9,32 @@ import (
 )
 
 // parseSample reads a Sample message of any version.
-func parseSample(b proto.Message) (s prom.Sample, err error) {
-	var m proto.Member
-	for {
-		more, err := b.Next(&m)
-		if !more {
-			return s, err
-		}
-		switch m.Field {
+func parseSample(b []byte) (s prom.Sample, err error) {
+	r := proto.Read(b)
+	for r.Next() {
+		switch r.Field {
 		case 1:
-			s.Value = math.Float64frombits(m.Num)
+			s.Value = math.Float64frombits(r.Num)
 		case 2:
-			s.Time = int64(m.Num)
+			s.Time = int64(r.Num)
 		case 3:
-			s.Start = int64(m.Num)
+			s.Start = int64(r.Num)
 		}
 	}
+	return s, r.Err
 }
 
 // appendLabel reads a label and appends it to tags. Its texts are parts of b.
-func appendLabel(tags model.Tags, b proto.Message) (model.Tags, error) {
+func appendLabel(tags model.Tags, b []byte) (model.Tags, error) {
 	var l model.Tag
-	var m proto.Member
-	for {
-		more, err := b.Next(&m)
-		switch {
-		case !more:
-			return append(tags, l), err
-		case m.Field == 1:
-			l.Key = proto.Text(m.Data)
-		case m.Field == 2:
-			l.Value = proto.Text(m.Data)
+	r := proto.Read(b)
+	for r.Next() {
+		switch r.Field {
+		case 1:
+			l.Key = proto.Text(r.Data)
+		case 2:
+			l.Value = proto.Text(r.Data)
 		}
 	}
+	return append(tags, l), r.Err
 }

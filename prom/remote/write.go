@@ -55,85 +55,77 @@ type numbers struct{ samples, histograms, exemplars protowire.Number }
 // add adds the samples and histograms of a series with w.labels. rest is the message
 // from its first sample or histogram on. A start that is not 0 is that of samples and
 // histograms that have none. A refused series counts what it has.
-func (w *writer) add(rest proto.Message, of numbers, start int64, refused error) error {
-	var m proto.Member
-	for {
-		more, err := rest.Next(&m)
-		if err != nil {
-			return err
-		}
+func (w *writer) add(rest []byte, of numbers, start int64, refused error) error {
+	r := proto.Read(rest)
+	for r.Next() {
+		var err error
 		switch {
-		case !more:
-			if err := w.addSamples(refused); err != nil {
-				return err
-			}
-			return w.addHistograms(refused)
-		case m.Data == nil:
-		case m.Field == of.samples:
-			s, err := parseSample(m.Data)
-			if err != nil {
+		case r.Data == nil:
+		case r.Field == of.samples:
+			var s prom.Sample
+			if s, err = parseSample(r.Data); err != nil {
 				return err
 			}
 			if s.Start == 0 {
 				s.Start = start
 			}
 			if w.samples = append(w.samples, s); len(w.samples) == blockSamples {
-				if err := w.addSamples(refused); err != nil {
-					return err
-				}
+				err = w.addSamples(refused)
 			}
-		case m.Field == of.histograms:
-			h, err := parseHistogram(m.Data)
-			if err != nil {
+		case r.Field == of.histograms:
+			var h prom.Histogram
+			if h, err = parseHistogram(r.Data); err != nil {
 				return err
 			}
 			if h.Start == 0 {
 				h.Start = start
 			}
 			if w.histograms = append(w.histograms, h); len(w.histograms) == blockHistograms {
-				if err := w.addHistograms(refused); err != nil {
-					return err
-				}
+				err = w.addHistograms(refused)
 			}
-		case m.Field == of.exemplars:
-			if err := w.addExemplar(m.Data, refused); err != nil {
-				return err
-			}
+		case r.Field == of.exemplars:
+			err = w.addExemplar(r.Data, refused)
+		}
+		if err != nil {
+			return err
 		}
 	}
+	if r.Err != nil {
+		return r.Err
+	}
+	if err := w.addSamples(refused); err != nil {
+		return err
+	}
+	return w.addHistograms(refused)
 }
 
 // addExemplar reads an Exemplar message of any version.
-func (w *writer) addExemplar(b proto.Message, refused error) error {
+func (w *writer) addExemplar(b []byte, refused error) error {
 	w.written.Exemplars++
 	w.exemplar = w.exemplar[:0]
 	var value float64
 	var ms int64
 	var bad error
-	var m proto.Member
-	for {
-		more, err := b.Next(&m)
+	r := proto.Read(b)
+	for r.Next() {
 		switch {
-		case err != nil:
-			return err
-		case !more:
-			if refused != nil {
-				return nil
-			}
-			if bad == nil {
-				_, err = w.rows.Exemplar(w.labels, w.exemplar, ms, value)
-				return err
-			}
-			w.blame(bad)
-			return nil
-		case m.Field == 1 && bad == nil && len(w.exemplar) < maxExemplarLabels:
-			w.exemplar, bad = w.label(w.exemplar, &m)
-		case m.Field == 2:
-			value = math.Float64frombits(m.Num)
-		case m.Field == 3:
-			ms = int64(m.Num)
+		case r.Field == 1 && bad == nil && len(w.exemplar) < maxExemplarLabels:
+			w.exemplar, bad = w.label(w.exemplar, &r.Member)
+		case r.Field == 2:
+			value = math.Float64frombits(r.Num)
+		case r.Field == 3:
+			ms = int64(r.Num)
 		}
 	}
+	switch {
+	case r.Err != nil || refused != nil:
+		return r.Err
+	case bad != nil:
+		w.blame(bad)
+		return nil
+	}
+	_, err := w.rows.Exemplar(w.labels, w.exemplar, ms, value)
+	return err
 }
 
 // maxExemplarLabels is more labels than an exemplar may have, so that it is refused.
@@ -141,42 +133,35 @@ const maxExemplarLabels = 256
 
 // addSamples puts the decoded samples into the batch.
 func (w *writer) addSamples(refused error) error {
-	n := len(w.samples)
-	if n == 0 {
-		return nil
-	}
-	before := w.rows.Refused
-	if err := w.put(w.samples, nil, refused); err != nil {
-		return err
-	}
-	w.written.Samples += n - (w.rows.Refused - before)
+	n, err := w.put(w.samples, nil, refused)
+	w.written.Samples += n
 	w.samples = w.samples[:0]
-	return nil
+	return err
 }
 
 // addHistograms puts the decoded histograms into the batch.
 func (w *writer) addHistograms(refused error) error {
-	n := len(w.histograms)
-	if n == 0 {
-		return nil
-	}
-	before := w.rows.Refused
-	if err := w.put(nil, w.histograms, refused); err != nil {
-		return err
-	}
-	w.written.Histograms += n - (w.rows.Refused - before)
+	n, err := w.put(nil, w.histograms, refused)
+	w.written.Histograms += n
 	clear(w.histograms)
 	w.histograms = w.histograms[:0]
-	return nil
+	return err
 }
 
-func (w *writer) put(samples []prom.Sample, histograms []prom.Histogram, refused error) error {
-	if refused == nil {
-		return w.rows.Add(w.labels, samples, histograms)
+// put returns how many rows it has put into the batch.
+func (w *writer) put(samples []prom.Sample, histograms []prom.Histogram, refused error) (rows int, err error) {
+	n := len(samples) + len(histograms)
+	switch {
+	case n == 0:
+		return 0, nil
+	case refused != nil:
+		w.rows.Refused += n
+		w.blame(refused)
+		return 0, nil
 	}
-	w.rows.Refused += len(samples) + len(histograms)
-	w.blame(refused)
-	return nil
+	before := w.rows.Refused
+	err = w.rows.Add(w.labels, samples, histograms)
+	return n - (w.rows.Refused - before), err
 }
 
 // blame keeps the first reason why a part of the request is not stored.
@@ -191,83 +176,73 @@ func (w *writer) blame(err error) {
 func Write(b []byte, rows *prom.Rows) (Written, error) {
 	w := writer{rows: rows}
 	w.label = func(labels model.Tags, m *proto.Member) (model.Tags, error) { return appendLabel(labels, m.Data) }
-	rest := proto.Message(b)
-	var m proto.Member
-	for {
-		more, err := rest.Next(&m)
+	r := proto.Read(b)
+	for r.Next() {
+		var err error
 		switch {
-		case err != nil:
-			return Written{}, err
-		case !more:
-			return w.written, nil
-		case m.Data == nil:
-		case m.Field == 1:
+		case r.Data == nil:
+		case r.Field == 1:
 			w.series++
-			err = w.timeSeries(m.Data)
-		case m.Field == 3:
-			err = w.metricMetadata(m.Data)
-		case w.series == 0 && (m.Field == 4 || m.Field == 5):
+			err = w.timeSeries(r.Data)
+		case r.Field == 3:
+			err = w.metricMetadata(r.Data)
+		case w.series == 0 && (r.Field == 4 || r.Field == 5):
 			err = errors.New("the message is one of remote write 2.0, but its Content-Type is that of 1.0")
 		}
 		if err != nil {
 			return Written{}, err
 		}
 	}
+	return w.written, r.Err
 }
 
 // timeSeries reads a TimeSeries message of version 1.0.
-func (w *writer) timeSeries(b proto.Message) error {
+func (w *writer) timeSeries(b []byte) error {
 	w.labels = w.labels[:0]
-	var refused error
-	var m proto.Member
-	first := proto.Message(nil)
-	for rest := b; ; {
-		at := rest
-		more, err := rest.Next(&m)
-		if err != nil {
-			return err
-		}
+	var refused, err error
+	var first []byte
+	r := proto.Read(b)
+	for at := b; r.Next(); at = r.Rest {
 		switch {
-		case !more:
-			return w.add(first, numbers{samples: 2, exemplars: 3, histograms: 4}, 0, refused)
-		case m.Field != 1:
+		case r.Field != 1:
 			if first == nil {
 				first = at
 			}
-		case m.Data == nil:
+		case r.Data == nil:
 		case len(w.labels) == maxLabels:
 			refused = errLabels
 		default:
-			if w.labels, err = appendLabel(w.labels, m.Data); err != nil {
+			if w.labels, err = appendLabel(w.labels, r.Data); err != nil {
 				return err
 			}
 		}
 	}
+	if r.Err != nil {
+		return r.Err
+	}
+	return w.add(first, numbers{samples: 2, exemplars: 3, histograms: 4}, 0, refused)
 }
 
 // metricMetadata reads a MetricMetadata message.
-func (w *writer) metricMetadata(b proto.Message) error {
+func (w *writer) metricMetadata(b []byte) error {
 	e := metadata.Entry{Type: metadata.Unknown}
-	var m proto.Member
-	for {
-		more, err := b.Next(&m)
-		if err != nil {
-			return err
-		}
-		switch {
-		case !more:
-			w.entry(e)
-			return nil
-		case m.Field == 1:
-			e.Type = metadata.Type(m.Num)
-		case m.Field == 2:
-			e.Metric = proto.Text(m.Data)
-		case m.Field == 4:
-			e.Help = proto.Text(m.Data)
-		case m.Field == 5:
-			e.Unit = proto.Text(m.Data)
+	r := proto.Read(b)
+	for r.Next() {
+		switch r.Field {
+		case 1:
+			e.Type = metadata.Type(r.Num)
+		case 2:
+			e.Metric = proto.Text(r.Data)
+		case 4:
+			e.Help = proto.Text(r.Data)
+		case 5:
+			e.Unit = proto.Text(r.Data)
 		}
 	}
+	if r.Err == nil {
+		w.entry(e)
+	}
+	return r.Err
 }
 
 // entry keeps metadata, unless it says nothing or there is too much of it.

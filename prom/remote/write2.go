@@ -15,7 +15,7 @@ import (
 
 // symbols are the texts that a request of remote write 2.0 refers to by number.
 type symbols struct {
-	request proto.Message
+	request []byte
 	at      []uint32 // where in request the length and the bytes of each begin
 }
 
@@ -29,37 +29,33 @@ func (s *symbols) text(ref uint64) (string, error) {
 }
 
 // gather finds the symbols and the first series of a request.
-func (s *symbols) gather(b proto.Message) (first proto.Message, err error) {
+func (s *symbols) gather(b []byte) (first []byte, err error) {
 	if uint64(len(b)) > math.MaxUint32 {
 		return nil, errors.New("the message is too large")
 	}
 	s.request = b
-	var m proto.Member
-	for rest := b; ; {
-		at := rest
-		more, err := rest.Next(&m)
+	r := proto.Read(b)
+	for at := b; r.Next(); at = r.Rest {
 		switch {
-		case err != nil:
-			return nil, err
-		case !more && len(s.at) == 0 && first != nil:
-			return nil, errors.New("the message has no symbols")
-		case !more:
-			return first, nil
-		case m.Data == nil:
-		case m.Field == 4:
-			if len(s.at) == 0 && len(m.Data) > 0 {
+		case r.Data == nil:
+		case r.Field == 4:
+			if len(s.at) == 0 && len(r.Data) > 0 {
 				return nil, errors.New("the first symbol is not the empty string")
 			}
 			_, _, tag := protowire.ConsumeTag(at)
 			s.at = append(s.at, uint32(len(b)-len(at)+tag))
-		case m.Field == 5:
+		case r.Field == 5:
 			if first == nil {
 				first = at
 			}
-		case m.Field == 1 || m.Field == 3:
+		case r.Field == 1 || r.Field == 3:
 			return nil, errors.New("the message is one of remote write 1.0, but its Content-Type is that of 2.0")
 		}
 	}
+	if r.Err == nil && len(s.at) == 0 && first != nil {
+		return nil, errors.New("the message has no symbols")
+	}
+	return first, r.Err
 }
 
 // metadataRefs is a Metadata message.
@@ -85,82 +81,70 @@ func Write2(b []byte, rows *prom.Rows) (Written, error) {
 	if err != nil {
 		return Written{}, err
 	}
-	var m proto.Member
-	for {
-		more, err := rest.Next(&m)
-		switch {
-		case err != nil:
-			return Written{}, err
-		case !more:
-			return w.written, nil
-		case m.Field != 5 || m.Data == nil:
+	for r := proto.Read(rest); r.Next(); { // which gather has read
+		if r.Field != 5 || r.Data == nil {
 			continue
 		}
 		w.series++
-		if err := w.timeSeries(m.Data); err != nil {
+		if err := w.timeSeries(r.Data); err != nil {
 			return Written{}, err
 		}
 	}
+	return w.written, nil
 }
 
 // timeSeries reads a TimeSeries message of version 2.0.
-func (w *writer2) timeSeries(b proto.Message) error {
+func (w *writer2) timeSeries(b []byte) error {
 	refs := refReader{w: w, tags: w.labels[:0]}
 	var about metadataRefs
 	var start int64
-	var m proto.Member
-	first := proto.Message(nil)
+	var first []byte
 	described := false
-	for rest := b; ; {
-		at := rest
-		more, err := rest.Next(&m)
-		if err != nil {
-			return err
-		}
+	r := proto.Read(b)
+	for at := b; r.Next(); at = r.Rest {
+		var err error
 		switch {
-		case !more:
-			w.labels = refs.tags
-			refused := refs.end()
-			if described && refused == nil {
-				if err := w.describe(refs.metric, about); err != nil {
-					return err
-				}
-			}
-			return w.add(first, numbers{samples: 2, histograms: 3, exemplars: 4}, start, refused)
-		case m.Field == 1:
-			if err := refs.read(&m); err != nil {
-				return err
-			}
-		case m.Field == 5 && m.Data != nil:
+		case r.Field == 1:
+			err = refs.read(&r.Member)
+		case r.Field == 5 && r.Data != nil:
 			described = true
-			if err := about.read(m.Data); err != nil {
-				return err
-			}
-		case m.Field == 6: // of senders before the version was final
-			start = int64(m.Num)
+			err = about.read(r.Data)
+		case r.Field == 6: // of senders before the version was final
+			start = int64(r.Num)
 		case first == nil:
 			first = at
 		}
+		if err != nil {
+			return err
+		}
 	}
+	if r.Err != nil {
+		return r.Err
+	}
+	w.labels = refs.tags
+	refused := refs.end()
+	if described && refused == nil {
+		if err := w.describe(refs.metric, about); err != nil {
+			return err
+		}
+	}
+	return w.add(first, numbers{samples: 2, histograms: 3, exemplars: 4}, start, refused)
 }
 
 // read reads a Metadata message.
-func (r *metadataRefs) read(b proto.Message) error {
-	var m proto.Member
-	for {
-		more, err := b.Next(&m)
-		if !more {
-			return err
-		}
-		switch m.Field {
+func (m *metadataRefs) read(b []byte) error {
+	r := proto.Read(b)
+	for r.Next() {
+		switch r.Field {
 		case 1:
-			r.kind = m.Num
+			m.kind = r.Num
 		case 3:
-			r.help = m.Num
+			m.help = r.Num
 		case 4:
-			r.unit = m.Num
+			m.unit = r.Num
 		}
 	}
+	return r.Err
 }
 
 // describe keeps the metadata of a series. Many may refer to the same long text, of
