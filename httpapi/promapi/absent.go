@@ -33,9 +33,7 @@ func (a *API) rules(c *Call) error {
 	if err := groupPage(url.Get("group_limit"), url.Get("group_next_token")); err != nil {
 		return err
 	}
-	return c.answer(struct {
-		Groups []string `json:"groups"`
-	}{[]string{}}, nil)
+	return fixed(`{"groups":[]}`)(a, c)
 }
 
 // groupPage checks the parameters that ask for a page of groups. There is no page after
@@ -56,29 +54,6 @@ func groupPage(limit, token string) error {
 		return invalid("group_next_token", errors.New("group_limit needs to be present in order to paginate over the groups"))
 	}
 	return invalid("group_next_token", fmt.Errorf("invalid group_next_token '%v'. were rule groups changed?", token))
-}
-
-// alerts answers that there are no alerts.
-func (a *API) alerts(c *Call) error {
-	return c.answer(struct {
-		Alerts []string `json:"alerts"`
-	}{[]string{}}, nil)
-}
-
-// targets answers that nothing is scraped.
-func (a *API) targets(c *Call) error {
-	return c.answer(struct {
-		Active  []string       `json:"activeTargets"`
-		Dropped []string       `json:"droppedTargets"`
-		Counts  map[string]int `json:"droppedTargetCounts"`
-	}{[]string{}, []string{}, nil}, nil)
-}
-
-// scrapePools answers that nothing is scraped.
-func (a *API) scrapePools(c *Call) error {
-	return c.answer(struct {
-		Pools []string `json:"scrapePools"`
-	}{}, nil)
 }
 
 var errScrapePool = errors.New("no such scrape pool")
@@ -120,26 +95,6 @@ func (a *API) targetMetadata(c *Call) error {
 		}
 	}
 	return c.answer([]string{}, nil)
-}
-
-// alertmanagers answers that there are none.
-func (a *API) alertmanagers(c *Call) error {
-	return c.answer(struct {
-		Active  []string `json:"activeAlertmanagers"`
-		Dropped []string `json:"droppedAlertmanagers"`
-	}{[]string{}, []string{}}, nil)
-}
-
-// notifications answers that there are none.
-func (a *API) notifications(c *Call) error { return c.answer([]string(nil), nil) }
-
-// walReplay answers as after a start.
-func (a *API) walReplay(c *Call) error {
-	return c.answer(struct {
-		Min     int `json:"min"`
-		Max     int `json:"max"`
-		Current int `json:"current"`
-	}{}, nil)
 }
 
 // instead says where to find what some endpoints of Prometheus have.

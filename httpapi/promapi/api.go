@@ -96,28 +96,33 @@ func (a *API) Endpoints() []Endpoint {
 		{"/api/v1/format_query", "prom_format_query", Login, true, (*API).formatQuery},
 		{"/api/v1/parse_query", "prom_parse_query", Login, true, (*API).parseQuery},
 		{"/api/v1/rules", "prom_rules", Login, false, (*API).rules},
-		{"/api/v1/alerts", "prom_alerts", Login, false, (*API).alerts},
-		{"/api/v1/targets", "prom_targets", Login, false, (*API).targets},
+		{"/api/v1/alerts", "prom_alerts", Login, false, fixed(`{"alerts":[]}`)},
+		{"/api/v1/targets", "prom_targets", Login, false, fixed(`{"activeTargets":[],"droppedTargets":[],"droppedTargetCounts":null}`)},
 		{"/api/v1/targets/metadata", "prom_targets", Login, false, (*API).targetMetadata},
 		{"/api/v1/targets/relabel_steps", "prom_targets", Login, false, (*API).relabelSteps},
-		{"/api/v1/scrape_pools", "prom_targets", Login, false, (*API).scrapePools},
+		{"/api/v1/scrape_pools", "prom_targets", Login, false, fixed(`{"scrapePools":null}`)},
 		{"/api/v1/scrape_pools/config", "prom_targets", Login, false, (*API).scrapePoolConfig},
-		{"/api/v1/alertmanagers", "prom_alerts", Login, false, (*API).alertmanagers},
-		{"/api/v1/notifications", "prom_status", Login, false, (*API).notifications},
-		{"/api/v1/status/walreplay", "prom_status", Login, false, (*API).walReplay},
+		{"/api/v1/alertmanagers", "prom_alerts", Login, false, fixed(`{"activeAlertmanagers":[],"droppedAlertmanagers":[]}`)},
+		{"/api/v1/notifications", "prom_status", Login, false, fixed("null")},
+		{"/api/v1/status/walreplay", "prom_status", Login, false, fixed(`{"min":0,"max":0,"current":0}`)},
 		{"/api/v1/admin/tsdb/delete_series", "prom_delete_series", Write, true, (*API).deleteSeries},
 		{"/api/v1/admin/tsdb/clean_tombstones", "prom_delete_series", Write, true, (*API).cleanTombstones},
 		{federatePath, "prom_federate", Read, false, (*API).federate},
 		{"/api/v1/", "prom_missing", Login, true, (*API).missing},
 		{"/api/v1/status/buildinfo", "prom_status", Login, false, (*API).buildInfo},
 		{"/api/v1/status/runtimeinfo", "prom_status", Login, false, (*API).runtimeInfo},
-		{"/api/v1/status/config", "prom_status", Login, false, (*API).config},
+		{"/api/v1/status/config", "prom_status", Login, false, fixed(`{"yaml":""}`)},
 		{"/api/v1/status/flags", "prom_status", Login, false, (*API).flags},
 	}
 	if a.opt.Explorer != nil {
 		all = append(all, Endpoint{"/api/v1/status/tsdb", "tsdb_status", ReadAny, false, (*API).tsdbStatus})
 	}
 	return all
+}
+
+// fixed answers with a document that never changes.
+func fixed(document string) func(*API, *Call) error {
+	return func(_ *API, c *Call) error { return c.answer(json.RawMessage(document), nil) }
 }
 
 // Call is a request and its answer.
@@ -184,16 +189,42 @@ func (c *Call) tail(out *engine.Outcome) error {
 
 // appendTexts appends a member with texts, if there are any.
 func appendTexts(b []byte, open string, texts []string) []byte {
-	for i, text := range texts {
-		if i == 0 {
-			b = append(b, open...)
-		} else {
-			b = append(b, ',')
-		}
-		b = encode.AppendString(b, text)
+	for _, text := range texts {
+		b = encode.AppendString(append(b, open...), text)
+		open = ","
 	}
 	if len(texts) > 0 {
 		b = append(b, ']')
 	}
 	return b
+}
+
+// list is an answer whose data is a list. The zero list with a call is ready.
+type list struct {
+	*Call
+	open string // before the next element; "": there was none
+}
+
+// add adds an element, which f appends.
+func (l *list) add(f func(dst []byte) []byte) error {
+	if l.open == "" {
+		if err := l.head(); err != nil {
+			return err
+		}
+		l.open = "["
+	}
+	err := l.append(func(b []byte) []byte { return f(append(b, l.open...)) })
+	l.open = ","
+	return err
+}
+
+// end ends the answer.
+func (l *list) end(out *engine.Outcome) error {
+	if l.open == "" {
+		return l.answer([]string{}, out)
+	}
+	if err := l.append(func(b []byte) []byte { return append(b, ']') }); err != nil {
+		return err
+	}
+	return l.tail(out)
 }

@@ -14,11 +14,7 @@ func (a *API) deleteSeries(c *Call) error {
 	if len(texts) == 0 {
 		return badData("no match[] parameter provided")
 	}
-	start, err := c.timeOr("start", minTime)
-	if err != nil {
-		return err
-	}
-	end, err := c.timeOr("end", maxTime)
+	start, end, err := c.times()
 	if err != nil {
 		return err
 	}

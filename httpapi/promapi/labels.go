@@ -24,45 +24,19 @@ func (a *API) series(c *Call) error {
 	if l.Selectors, err = a.selectors(c); err != nil {
 		return parameterError(err, "match[]")
 	}
-	if err := c.head(); err != nil {
-		return err
-	}
-	count := 0
+	all := list{Call: c}
 	out, err := a.opt.Engine.Series(c.Request.Context(), l, func(ls labels.Labels) error {
-		count++
-		return c.append(func(b []byte) []byte { return appendLabels(append(b, opening(count)), ls) })
+		return all.add(func(b []byte) []byte { return appendLabels(b, ls) })
 	})
 	if err != nil {
 		return err
 	}
-	return c.closeList(count, out)
-}
-
-// opening returns what stands before an element of a list.
-func opening(count int) byte {
-	if count == 1 {
-		return '['
-	}
-	return ','
-}
-
-// closeList ends an answer with a list.
-func (c *Call) closeList(count int, out *engine.Outcome) error {
-	err := c.append(func(b []byte) []byte {
-		if count == 0 {
-			b = append(b, '[')
-		}
-		return append(b, ']')
-	})
-	if err != nil {
-		return err
-	}
-	return c.tail(out)
+	return all.end(out)
 }
 
 // labelNames answers with the names of labels.
 func (a *API) labelNames(c *Call) error {
-	return a.list(c, a.opt.Engine.LabelNames)
+	return a.texts(c, a.opt.Engine.LabelNames)
 }
 
 // labelValues answers label/NAME/values.
@@ -77,13 +51,13 @@ func (a *API) labelValues(c *Call) error {
 	if !model.UTF8Validation.IsValidLabelName(name) {
 		return badData("invalid label name: %q", name)
 	}
-	return a.list(c, func(ctx context.Context, l *engine.Lookup) ([]string, *engine.Outcome, error) {
+	return a.texts(c, func(ctx context.Context, l *engine.Lookup) ([]string, *engine.Outcome, error) {
 		return a.opt.Engine.LabelValues(ctx, l, name)
 	})
 }
 
-// list answers with texts.
-func (a *API) list(c *Call, find func(context.Context, *engine.Lookup) ([]string, *engine.Outcome, error)) error {
+// texts answers with names or values.
+func (a *API) texts(c *Call, find func(context.Context, *engine.Lookup) ([]string, *engine.Outcome, error)) error {
 	l, err := a.lookup(c)
 	if err != nil {
 		return err
@@ -95,16 +69,13 @@ func (a *API) list(c *Call, find func(context.Context, *engine.Lookup) ([]string
 	if err != nil {
 		return err
 	}
-	if err := c.head(); err != nil {
-		return err
-	}
-	for i, text := range texts {
-		err := c.append(func(b []byte) []byte { return encode.AppendString(append(b, opening(i+1)), text) })
-		if err != nil {
+	all := list{Call: c}
+	for _, text := range texts {
+		if err := all.add(func(b []byte) []byte { return encode.AppendString(b, text) }); err != nil {
 			return err
 		}
 	}
-	return c.closeList(len(texts), out)
+	return all.end(out)
 }
 
 var errNoSuchPath = errors.New("there is only label/NAME/values")

@@ -67,6 +67,14 @@ func (c *Call) timeOr(name string, absent time.Time) (time.Time, error) {
 	return t, nil
 }
 
+// times reads the parameters start and end, which may be absent.
+func (c *Call) times() (start, end time.Time, err error) {
+	if start, err = c.timeOr("start", minTime); err == nil {
+		end, err = c.timeOr("end", maxTime)
+	}
+	return start, end, err
+}
+
 // limit reads the parameter limit; 0 is none.
 func (c *Call) limit() (int, error) {
 	s := c.param("limit")
@@ -90,13 +98,8 @@ func (a *API) lookup(c *Call) (*engine.Lookup, error) {
 	if l.Limit, err = c.limit(); err != nil {
 		return nil, err
 	}
-	if l.Start, err = c.timeOr("start", minTime); err != nil {
-		return nil, err
-	}
-	if l.End, err = c.timeOr("end", maxTime); err != nil {
-		return nil, err
-	}
-	return l, nil
+	l.Start, l.End, err = c.times()
+	return l, err
 }
 
 // selectors reads the parameters match[]. Each of them must select by something.

@@ -54,7 +54,7 @@ func tree(expr parser.Expr) any {
 	case *parser.AggregateExpr:
 		return node{
 			"type": "aggregation", "op": e.Op.String(), "expr": tree(e.Expr), "param": tree(e.Param),
-			"grouping": list(e.Grouping), "without": e.Without,
+			"grouping": texts(e.Grouping), "without": e.Without,
 		}
 	case *parser.BinaryExpr:
 		return node{
@@ -110,7 +110,7 @@ func matching(m *parser.VectorMatching) any {
 		return nil
 	}
 	return node{
-		"card": m.Card.String(), "labels": list(m.MatchingLabels), "on": m.On, "include": list(m.Include),
+		"card": m.Card.String(), "labels": texts(m.MatchingLabels), "on": m.On, "include": texts(m.Include),
 		"fillValues": node{"lhs": m.FillValues.LHS, "rhs": m.FillValues.RHS},
 	}
 }
@@ -149,10 +149,5 @@ func startOrEnd(item parser.ItemType) any {
 	return item.String()
 }
 
-// list returns texts, never null.
-func list(texts []string) []string {
-	if texts == nil {
-		return []string{}
-	}
-	return texts
-}
+// texts returns a list that is never null.
+func texts(all []string) []string { return append([]string{}, all...) }

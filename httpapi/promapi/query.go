@@ -127,11 +127,7 @@ func parameterError(err error, name string) error {
 
 // queryExemplars answers with the exemplars of the series that a query selects.
 func (a *API) queryExemplars(c *Call) error {
-	start, err := c.timeOr("start", minTime)
-	if err != nil {
-		return err
-	}
-	end, err := c.timeOr("end", maxTime)
+	start, end, err := c.times()
 	if err != nil {
 		return err
 	}
@@ -146,48 +142,28 @@ func (a *API) queryExemplars(c *Call) error {
 		c.W.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	if err := c.head(); err != nil {
-		return err
-	}
+	all := list{Call: c}
 	for i := range found {
-		if err := c.append(func(b []byte) []byte { return appendExemplars(b, &found[i], i == 0) }); err != nil {
+		if err := all.add(func(b []byte) []byte { return appendExemplars(b, &found[i]) }); err != nil {
 			return err
 		}
 	}
-	err = c.append(func(b []byte) []byte {
-		if len(found) == 0 {
-			b = append(b, '[')
-		}
-		return append(b, ']')
-	})
-	if err != nil {
-		return err
-	}
-	return c.tail(nil)
+	return all.end(nil)
 }
 
 // appendExemplars appends the exemplars of a series.
-func appendExemplars(b []byte, s *engine.SeriesExemplars, first bool) []byte {
-	open := byte(',')
-	if first {
-		open = '['
-	}
-	b = appendLabels(append(append(b, open), `{"seriesLabels":`...), s.Labels)
+func appendExemplars(b []byte, s *engine.SeriesExemplars) []byte {
+	b = appendLabels(append(b, `{"seriesLabels":`...), s.Labels)
+	open := `,"exemplars":[`
 	for i := range s.List {
-		if i == 0 {
-			b = append(b, `,"exemplars":[`...)
-		} else {
-			b = append(b, ',')
-		}
 		e := &s.List[i]
-		b = append(b, `{"labels":{`...)
-		comma := false
+		b = append(append(b, open...), `{"labels":{`...)
+		open = ","
+		comma := ""
 		for name, value := range prom.ExemplarLabels(e) {
-			if comma {
-				b = append(b, ',')
-			}
-			comma = true
-			b = encode.AppendString(append(encode.AppendString(b, name), ':'), value)
+			b = encode.AppendString(append(b, comma...), name)
+			b = encode.AppendString(append(b, ':'), value)
+			comma = ","
 		}
 		b = appendNumber(append(b, `},"value":`...), e.Value)
 		b = append(appendSeconds(append(b, `,"timestamp":`...), e.Time), '}')

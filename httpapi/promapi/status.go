@@ -46,13 +46,6 @@ func (a *API) runtimeInfo(c *Call) error {
 	}, nil)
 }
 
-// config answers with the configuration of Prometheus, which has nothing set.
-func (a *API) config(c *Call) error {
-	return c.answer(struct {
-		YAML string `json:"yaml"`
-	}{}, nil)
-}
-
 // flags answers with the flags of Prometheus that have a meaning here.
 func (a *API) flags(c *Call) error {
 	limits := a.opt.Engine.QueryLimits()
