@@ -21,8 +21,8 @@ func (h *Handler) importLines(w *response, r *request) error {
 		return badRequest(err.Error())
 	}
 	return h.importSeries(w, r, 0, func(body []byte, rows *prom.Rows) (parsed, error) {
-		res, err := jsonline.Read(body, extra, rows)
-		return parsed{bad: res.Err, lines: res.BadLines}, err
+		left, err := jsonline.Read(body, extra, rows)
+		return parsed{bad: left.First, lines: left.Count}, err
 	})
 }
 
@@ -39,8 +39,8 @@ func (h *Handler) importText(w *response, r *request) error {
 	}
 	opt.Extra = append(opt.Extra, extra...)
 	return h.importSeries(w, r, time.Millisecond, func(body []byte, rows *prom.Rows) (parsed, error) {
-		res, err := exposition.Read(body, opt, rows)
-		return parsed{bad: res.Err, lines: res.BadLines, metadata: res.Metadata}, err
+		entries, left, err := exposition.Read(body, opt, rows)
+		return parsed{bad: left.First, lines: left.Count, metadata: entries}, err
 	})
 }
 

@@ -1,32 +1,36 @@
 package prom
 
 import (
-	"iter"
 	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
 
 	"tsdbd/model"
 )
 
-// Labels yields the labels of a series in the order of their names. Tags must be
-// in the order of their keys.
-func Labels(measurement string, tags model.Tags) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		named := false
-		for _, t := range tags {
-			if !named && t.Key >= NameLabel {
-				named = true
-				if (t.Key != NameLabel || t.Value == "") && !yield(NameLabel, measurement) { // written by line protocol
-					return
-				}
-			}
-			if t.Value != "" && !yield(t.Key, t.Value) {
-				return
-			}
+// Labels returns the labels of a metric with a name. Tags must be in the order of their
+// keys. A tag with the name of the name, which remote write stores, is left out.
+func Labels(b *labels.ScratchBuilder, name string, tags model.Tags) labels.Labels {
+	b.Reset()
+	named, sorted := false, true
+	for _, t := range tags {
+		if !named && t.Key >= NameLabel {
+			b.Add(NameLabel, name)
+			named = true
 		}
-		if !named {
-			yield(NameLabel, measurement)
+		if t.Key != NameLabel {
+			key := Text(t.Key)
+			sorted = sorted && len(key) == len(t.Key)
+			b.Add(key, Text(t.Value))
 		}
 	}
+	if !named {
+		b.Add(NameLabel, name)
+	}
+	if !sorted {
+		b.Sort()
+	}
+	return b.Labels()
 }
 
 // Milliseconds returns the time of a sample of a row at ns.

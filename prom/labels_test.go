@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 
 	"tsdbd/model"
@@ -16,12 +17,12 @@ import (
 
 // TestSeries stores series of labels and turns them back.
 func TestSeries(t *testing.T) {
-	f := func(labels, want string, values ...any) {
+	f := func(pairs, want string, values ...any) {
 		t.Helper()
 		batch := &point.Batch{}
 		rows := Rows{Builder: point.NewBuilder(point.NewTable(1), batch)}
 		var tags model.Tags
-		for pair := range strings.SplitSeq(labels, ",") {
+		for pair := range strings.SplitSeq(pairs, ",") {
 			key, value, _ := strings.Cut(pair, "=")
 			tags = append(tags, model.Tag{Key: key, Value: value})
 		}
@@ -42,9 +43,8 @@ func TestSeries(t *testing.T) {
 		for i, row := range batch.Rows {
 			if i == 0 {
 				name, tags := model.ParseSeriesKey(string(row.Series.Key()), nil)
-				for key, value := range Labels(name, tags) {
-					got = append(got, key+"="+value)
-				}
+				b := labels.NewScratchBuilder(0)
+				Labels(&b, name, tags).Range(func(l labels.Label) { got = append(got, l.Name+"="+l.Value) })
 			}
 			s := fmt.Sprintf("%d:", Milliseconds(row.Time))
 			for j, field := range row.Layout.Fields {
@@ -73,7 +73,7 @@ func TestSeries(t *testing.T) {
 			got = append(got, fmt.Sprintf("%d refused: %s", rows.Refused, rows.Reason))
 		}
 		if s := strings.Join(got, " "); s != want {
-			t.Errorf("%s: %s, want %s", labels, s, want)
+			t.Errorf("%s: %s, want %s", pairs, s, want)
 		}
 	}
 	f("__name__=up,job=a,empty=", "__name__=up job=a 1000:1.5 -1:2", Sample{Value: 1.5, Time: 1000}, Sample{Value: 2, Time: -1})

@@ -152,10 +152,8 @@ func tsdbd(t *testing.T, body []byte, settings url.Values) (lines []string) {
 	}
 	for _, row := range batch.Rows {
 		name, tags := model.ParseSeriesKey(row.Series.Key(), nil)
-		var all []labels.Label
-		for name, value := range prom.Labels(name, tags) {
-			all = append(all, labels.Label{Name: name, Value: value})
-		}
+		b := labels.NewScratchBuilder(0)
+		ls := prom.Labels(&b, name, tags)
 		var v float64
 		var h prom.Histogram
 		var start int64
@@ -171,7 +169,7 @@ func tsdbd(t *testing.T, body []byte, settings url.Values) (lines []string) {
 				}
 			}
 		}
-		lines = append(lines, line(labels.New(all...), start, prom.Milliseconds(row.Time), v, h.Int))
+		lines = append(lines, line(ls, start, prom.Milliseconds(row.Time), v, h.Int))
 	}
 	return lines
 }

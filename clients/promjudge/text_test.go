@@ -123,12 +123,12 @@ func prometheusText(line string) (string, error) {
 func serverText(t *testing.T, line string) string {
 	batch := &point.Batch{}
 	rows := prom.Rows{Builder: point.NewBuilder(point.NewTable(1), batch)}
-	res, err := exposition.Read([]byte(line), &exposition.Options{Now: 7}, &rows)
+	_, left, err := exposition.Read([]byte(line), &exposition.Options{Now: 7}, &rows)
 	switch {
 	case err != nil:
 		t.Fatal(err)
-	case res.Err != nil:
-		return res.Err.Error()
+	case left.First != nil:
+		return left.First.Error()
 	case rows.Refused > 0:
 		return "refused: " + rows.Reason
 	}
@@ -136,11 +136,7 @@ func serverText(t *testing.T, line string) string {
 	for _, row := range batch.Rows {
 		b := labels.NewScratchBuilder(0)
 		measurement, tags := model.ParseSeriesKey(row.Series.Key(), nil)
-		for name, value := range prom.Labels(measurement, tags) {
-			b.Add(name, value)
-		}
-		b.Sort()
-		out += fmt.Sprintf("%s %x @%d", b.Labels(), batch.Values[row.First], prom.Milliseconds(row.Time))
+		out += fmt.Sprintf("%s %x @%d", prom.Labels(&b, measurement, tags), batch.Values[row.First], prom.Milliseconds(row.Time))
 	}
 	return out
 }

@@ -21,6 +21,28 @@ func badData(format string, args ...any) error {
 // invalid returns an error for a parameter.
 func invalid(name string, err error) error { return badData("invalid parameter %q: %w", name, err) }
 
+// kinds are the statuses of kinds of errors.
+var kinds = map[engine.Kind]int{
+	engine.BadData:     http.StatusBadRequest,
+	engine.NotFound:    http.StatusNotFound,
+	engine.Execution:   http.StatusUnprocessableEntity,
+	engine.Canceled:    statusClientClosed,
+	engine.Unavailable: http.StatusServiceUnavailable,
+	engine.Timeout:     http.StatusServiceUnavailable,
+	engine.Internal:    http.StatusInternalServerError,
+}
+
+// types are the errorTypes of statuses. Others are internal from 500 on, and bad_data
+// below.
+var types = map[int]string{
+	http.StatusUnauthorized:        "unauthorized",
+	http.StatusForbidden:           "forbidden",
+	http.StatusNotFound:            "not_found",
+	http.StatusUnprocessableEntity: "execution",
+	statusClientClosed:             "canceled",
+	http.StatusServiceUnavailable:  "unavailable",
+}
+
 // Status returns the status, the type and the text of an error of this package, and
 // false for other errors.
 func Status(err error) (status int, kind, message string, ok bool) {
@@ -28,20 +50,7 @@ func Status(err error) (status int, kind, message string, ok bool) {
 	if !errors.As(err, &e) {
 		return 0, "", "", false
 	}
-	switch e.Kind {
-	case engine.BadData:
-		status = http.StatusBadRequest
-	case engine.NotFound:
-		status = http.StatusNotFound
-	case engine.Unavailable, engine.Timeout:
-		status = http.StatusServiceUnavailable
-	case engine.Canceled:
-		status = statusClientClosed
-	case engine.Internal:
-		status = http.StatusInternalServerError
-	default:
-		status = http.StatusUnprocessableEntity
-	}
+	status = kinds[e.Kind]
 	kind = typeOf(status)
 	if e.Kind == engine.Timeout {
 		kind = "timeout"
@@ -51,19 +60,8 @@ func Status(err error) (status int, kind, message string, ok bool) {
 
 // typeOf returns the errorType of a status.
 func typeOf(status int) string {
-	switch status {
-	case http.StatusUnauthorized:
-		return "unauthorized"
-	case http.StatusForbidden:
-		return "forbidden"
-	case http.StatusNotFound:
-		return "not_found"
-	case http.StatusUnprocessableEntity:
-		return "execution"
-	case statusClientClosed:
-		return "canceled"
-	case http.StatusServiceUnavailable:
-		return "unavailable"
+	if kind, ok := types[status]; ok {
+		return kind
 	}
 	if status >= http.StatusInternalServerError {
 		return "internal"

@@ -67,11 +67,7 @@ func (r *run) choose(all []model.Exemplar, sets [][]*labels.Matcher) (found []Se
 		}
 		var measurement string
 		measurement, tags = model.ParseSeriesKey(all[0].Series, tags[:0])
-		b.Reset()
-		for name, value := range prom.Labels(measurement, tags) {
-			b.Add(name, value)
-		}
-		if ls := b.Labels(); chosen(ls, sets) {
+		if ls := prom.Labels(&b, measurement, tags); chosen(ls, sets) {
 			if err := r.keep(seriesBytes + int64(ls.ByteSize())); err != nil {
 				return nil, err
 			}

@@ -17,20 +17,20 @@ import (
 func read(text string, opt *Options) string {
 	batch := &point.Batch{}
 	rows := prom.Rows{Builder: point.NewBuilder(point.NewTable(1), batch)}
-	res, err := Read([]byte(text), opt, &rows)
+	entries, left, err := Read([]byte(text), opt, &rows)
 	var out []string
 	for _, row := range batch.Rows {
 		key := strings.Replace(string(row.Series.Key()), "__name__", "_", 1)
 		out = append(out, fmt.Sprintf("%s %s @%d", key, strconv.FormatFloat(math.Float64frombits(batch.Values[row.First]), 'g', -1, 64), prom.Milliseconds(row.Time)))
 	}
-	for _, e := range res.Metadata {
+	for _, e := range entries {
 		out = append(out, fmt.Sprintf("%s is %s, help %q, unit %q", e.Metric, e.Type, e.Help, e.Unit))
 	}
 	if rows.Refused > 0 {
 		out = append(out, fmt.Sprintf("refused %d: %s", rows.Refused, rows.Reason))
 	}
-	if res.Err != nil {
-		out = append(out, fmt.Sprintf("%d bad, %v", res.BadLines, res.Err))
+	if left.First != nil {
+		out = append(out, fmt.Sprintf("%d bad, %v", left.Count, left.First))
 	}
 	if err != nil {
 		out = append(out, err.Error())
@@ -117,7 +117,7 @@ func TestCharge(t *testing.T) {
 		return nil
 	}}
 	opt := &Options{Extra: model.Tags{{Key: "x", Value: strings.Repeat("x", 10_000)}}}
-	if _, err := Read([]byte(strings.Repeat("m 1\n", 1000)), opt, &rows); err == nil || charged > 2<<20 {
+	if _, _, err := Read([]byte(strings.Repeat("m 1\n", 1000)), opt, &rows); err == nil || charged > 2<<20 {
 		t.Errorf("%d bytes are charged: %v", charged, err)
 	}
 }
@@ -159,9 +159,9 @@ func FuzzRead(f *testing.F) {
 		for _, seconds := range []bool{false, true} {
 			batch := &point.Batch{}
 			rows := prom.Rows{Builder: point.NewBuilder(point.NewTable(1), batch)}
-			res, err := Read([]byte(text), &Options{Seconds: seconds}, &rows)
-			if err != nil || (res.BadLines > 0) != (res.Err != nil) || len(batch.Rows)+rows.Refused+res.BadLines > strings.Count(text, "\n")+1 {
-				t.Errorf("%+v, %d rows, %d refused, %v", res, len(batch.Rows), rows.Refused, err)
+			_, left, err := Read([]byte(text), &Options{Seconds: seconds}, &rows)
+			if err != nil || (left.Count > 0) != (left.First != nil) || len(batch.Rows)+rows.Refused+left.Count > strings.Count(text, "\n")+1 {
+				t.Errorf("%+v, %d rows, %d refused, %v", left, len(batch.Rows), rows.Refused, err)
 			}
 		}
 	})

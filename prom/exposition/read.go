@@ -3,7 +3,6 @@ package exposition
 import (
 	"bytes"
 	"errors"
-	"fmt"
 
 	"tsdbd/model"
 	"tsdbd/prom"
@@ -13,49 +12,37 @@ import (
 // maxEntries bounds the metadata that is read of a request.
 const maxEntries = 1 << 16
 
-// Result is what Read has found that is no sample.
-type Result struct {
-	BadLines int
-	Err      error // of the first of them, with its number
-	Metadata []metadata.Entry
+// Read adds the samples of a text to rows, and returns the metadata in its comments. The
+// error is one of rows.Charge.
+func Read(text []byte, opt *Options, rows *prom.Rows) (entries []metadata.Entry, left prom.BadLines, err error) {
+	rows.Credit = len(text)
+	d := descriptions{places: map[string]int{}}
+	l := line{opt: opt}
+	left, err = prom.ReadLines(text, func(text []byte) (bad, err error) {
+		l.rest = text
+		if text[0] == '#' {
+			if l.describe(&d) {
+				err = rows.Pay(len(text))
+			}
+			return nil, err
+		}
+		s, bad := l.sample()
+		if bad == nil {
+			err = rows.Add(l.labels, []prom.Sample{s}, nil)
+		}
+		return bad, err
+	})
+	return d.entries, left, err
 }
 
-// Read adds the samples of a text to rows. The error is one of rows.Charge.
-func Read(text []byte, opt *Options, rows *prom.Rows) (res Result, err error) {
-	rows.Credit = len(text)
-	described := map[string]int{} // places in res.Metadata
-	l := line{opt: opt}
-	for number := 1; len(text) > 0; number++ {
-		l.rest, text, _ = bytes.Cut(text, []byte("\n"))
-		l.rest = bytes.TrimSpace(l.rest)
-		if len(l.rest) == 0 {
-			continue
-		}
-		if l.rest[0] == '#' {
-			size := len(l.rest)
-			if l.describe(&res, described) {
-				if err := rows.Pay(size); err != nil {
-					return res, err
-				}
-			}
-			continue
-		}
-		s, err := l.sample()
-		if err != nil {
-			if res.BadLines++; res.BadLines == 1 {
-				res.Err = fmt.Errorf("line %d: %w", number, err)
-			}
-			continue
-		}
-		if err := rows.Add(l.labels, []prom.Sample{s}, nil); err != nil {
-			return res, err
-		}
-	}
-	return res, nil
+// descriptions are what comments say about metrics.
+type descriptions struct {
+	entries []metadata.Entry
+	places  map[string]int // of metrics in entries
 }
 
 // describe reads a comment of the form "# TYPE NAME TEXT". It returns false for others.
-func (l *line) describe(res *Result, described map[string]int) bool {
+func (l *line) describe(d *descriptions) bool {
 	l.rest = bytes.TrimSpace(l.rest[1:])
 	kind := string(l.word())
 	if kind != "HELP" && kind != "TYPE" && kind != "UNIT" {
@@ -66,16 +53,16 @@ func (l *line) describe(res *Result, described map[string]int) bool {
 	if err != nil || name == "" || text == "" {
 		return false
 	}
-	at, ok := described[name]
+	at, ok := d.places[name]
 	if !ok {
-		if len(res.Metadata) == maxEntries {
+		if len(d.entries) == maxEntries {
 			return false
 		}
-		at = len(res.Metadata)
-		described[name] = at
-		res.Metadata = append(res.Metadata, metadata.Entry{Metric: name, Type: metadata.Unknown})
+		at = len(d.entries)
+		d.places[name] = at
+		d.entries = append(d.entries, metadata.Entry{Metric: name, Type: metadata.Unknown})
 	}
-	e := &res.Metadata[at]
+	e := &d.entries[at]
 	switch kind {
 	case "HELP":
 		e.Help = unescape(text)

@@ -23,7 +23,7 @@ import (
 func read(text string, extra model.Tags) string {
 	batch := &point.Batch{}
 	rows := prom.Rows{Builder: point.NewBuilder(point.NewTable(1), batch)}
-	res, err := Read([]byte(text), extra, &rows)
+	left, err := Read([]byte(text), extra, &rows)
 	var out []string
 	for _, row := range batch.Rows {
 		v := strconv.FormatFloat(math.Float64frombits(batch.Values[row.First]), 'g', -1, 64)
@@ -38,8 +38,8 @@ func read(text string, extra model.Tags) string {
 	if err != nil {
 		out = append(out, err.Error())
 	}
-	if res.Err != nil {
-		out = append(out, fmt.Sprintf("%d bad, %v", res.BadLines, res.Err))
+	if left.First != nil {
+		out = append(out, fmt.Sprintf("%d bad, %v", left.Count, left.First))
 	}
 	return strings.Join(out, "\n")
 }
@@ -136,9 +136,9 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		batch := &point.Batch{}
 		rows := prom.Rows{Builder: point.NewBuilder(point.NewTable(1), batch)}
-		res, err := Read(b, nil, &rows)
-		if err != nil || (res.BadLines > 0) != (res.Err != nil) || len(batch.Rows)+rows.Refused > len(b) {
-			t.Errorf("%+v, %d rows, %d refused of %d bytes", res, len(batch.Rows), rows.Refused, len(b))
+		left, err := Read(b, nil, &rows)
+		if err != nil || (left.Count > 0) != (left.First != nil) || len(batch.Rows)+rows.Refused > len(b) {
+			t.Errorf("%+v, %d rows, %d refused of %d bytes", left, len(batch.Rows), rows.Refused, len(b))
 		}
 	})
 }

@@ -46,36 +46,19 @@ func (v *value) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Result is what Read has left out because it is no series.
-type Result struct {
-	BadLines int
-	Err      error // of the first of them, with its number
-}
-
 // Read adds the series of lines to rows. extra are labels that all series get. They
 // replace labels of the same name. The error is one of rows.Charge: a short line gets
 // long labels by extra.
-func Read(b []byte, extra model.Tags, rows *prom.Rows) (res Result, err error) {
+func Read(b []byte, extra model.Tags, rows *prom.Rows) (prom.BadLines, error) {
 	rows.Credit = len(b)
 	var labels model.Tags
 	var samples []prom.Sample
-	for number := 1; len(b) > 0; number++ {
-		text, rest, _ := bytes.Cut(b, []byte("\n"))
-		b = rest
-		if text = bytes.TrimSpace(text); len(text) == 0 {
-			continue
+	return prom.ReadLines(b, func(text []byte) (bad, err error) {
+		if labels, samples, bad = parse(text, extra, labels[:0], samples[:0]); bad == nil {
+			err = rows.Add(labels, samples, nil)
 		}
-		if labels, samples, err = parse(text, extra, labels[:0], samples[:0]); err != nil {
-			if res.BadLines++; res.BadLines == 1 {
-				res.Err = fmt.Errorf("line %d: %w", number, err)
-			}
-			continue
-		}
-		if err := rows.Add(labels, samples, nil); err != nil {
-			return res, err
-		}
-	}
-	return res, nil
+		return bad, err
+	})
 }
 
 // parse appends the labels and the samples of a line.

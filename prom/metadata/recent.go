@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// maxRecent bounds the entries of each of the two sets of a Recent. Together they take
-// 5 MiB at most.
-const maxRecent = 1 << 16
+// maxRecent bounds the entries that a Recent knows. They take 5 MiB at most.
+const maxRecent = 1 << 17
 
 // Recent knows which entries were written in this hour. It may forget one; then the
 // entry is written again. The zero value is ready.
 type Recent struct {
 	mu struct {
 		sync.Mutex
-		hour       int64
-		young, old map[uint64]struct{}
+		hour  int64
+		known map[uint64]struct{}
 	}
 	seed     maphash.Seed
 	makeSeed sync.Once
@@ -32,13 +31,8 @@ func (r *Recent) Fresh(entries []Entry, database uint32, rp string, now time.Tim
 	given := make(map[uint64]struct{})
 	for i := range entries {
 		key := r.key(&entries[i], database, rp)
-		if _, ok := r.mu.young[key]; ok {
-			continue
-		}
-		if _, ok := r.mu.old[key]; ok {
-			continue
-		}
-		if _, ok := given[key]; !ok {
+		_, known := r.mu.known[key]
+		if _, twice := given[key]; !known && !twice {
 			given[key] = struct{}{}
 			fresh = append(fresh, entries[i])
 		}
@@ -52,20 +46,17 @@ func (r *Recent) Written(entries []Entry, database uint32, rp string, now time.T
 	defer r.mu.Unlock()
 	r.turn(now)
 	for i := range entries {
-		if len(r.mu.young) >= maxRecent {
-			r.mu.old, r.mu.young = r.mu.young, nil
+		if r.mu.known == nil || len(r.mu.known) == maxRecent {
+			r.mu.known = make(map[uint64]struct{})
 		}
-		if r.mu.young == nil {
-			r.mu.young = make(map[uint64]struct{})
-		}
-		r.mu.young[r.key(&entries[i], database, rp)] = struct{}{}
+		r.mu.known[r.key(&entries[i], database, rp)] = struct{}{}
 	}
 }
 
 // turn forgets everything at the beginning of an hour.
 func (r *Recent) turn(now time.Time) {
 	if hour := now.Unix() / 3600; hour != r.mu.hour {
-		r.mu.hour, r.mu.young, r.mu.old = hour, nil, nil
+		r.mu.hour, r.mu.known = hour, nil
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/otlptranslator"
+
 	"tsdbd/model"
 	"tsdbd/prom"
 )
@@ -147,41 +149,19 @@ func find(labels model.Tags, name string) (int, bool) {
 	return slices.BinarySearchFunc(labels, name, func(t model.Tag, name string) int { return strings.Compare(t.Key, name) })
 }
 
-// label returns the name of the label of an attribute.
+// label returns the name of the label of an attribute, as Prometheus makes it by default.
 func (t *translation) label(key string) (string, error) {
 	if name, ok := t.labels[key]; ok {
 		return name, nil
 	}
-	name, err := labelName(key, t.opt.UTF8)
-	if err == nil {
-		t.labels[key] = name
-	}
-	return name, err
-}
-
-// labelName returns the name of the label of an attribute as Prometheus makes it by
-// default. With utf8 the name stays as it is.
-func labelName(key string, utf8 bool) (string, error) {
-	name := key
-	if !utf8 {
-		name = strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-				return r
-			}
-			return '_'
-		}, key)
-		switch {
-		case name != "" && name[0] >= '0' && name[0] <= '9':
-			name = "key_" + name
-		case strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "__"):
-			name = "key" + name
-		}
-	}
-	switch {
-	case name == "":
+	if key == "" {
 		return "", errors.New("attribute without a name")
-	case strings.Trim(name, "_") == "":
-		return "", fmt.Errorf("attribute %q: the label %q would consist of underscores only", key, name)
 	}
+	namer := otlptranslator.LabelNamer{UTF8Allowed: t.opt.UTF8, UnderscoreLabelSanitization: true, PreserveMultipleUnderscores: true}
+	name, err := namer.Build(key)
+	if err != nil {
+		return "", fmt.Errorf("attribute %q: the label would consist of underscores only", key)
+	}
+	t.labels[key] = name
 	return name, nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"tsdbd/internal/smallest"
@@ -216,7 +215,7 @@ func (q *querier) labelSets(ctx context.Context, hints *storage.SelectHints, mat
 				if !has.metric(id, i) {
 					continue
 				}
-				if err := all.Add(appendLabels(&b, m.name, tags)); err != nil {
+				if err := all.Add(prom.Labels(&b, m.name, tags)); err != nil {
 					return err
 				}
 			}
@@ -242,20 +241,11 @@ func (s *labelSet) Next() bool {
 	return s.at < len(s.list)
 }
 
-// At returns the series of the last Next.
-func (s *labelSet) At() storage.Series { return &bareSeries{s.list[s.at]} }
+// At returns the series of the last Next. It has no samples.
+func (s *labelSet) At() storage.Series { return storage.NewListSeries(s.list[s.at], nil) }
 
 // Err returns nil: what can fail comes from Select.
 func (s *labelSet) Err() error { return nil }
 
 // Warnings returns what the store has lost of the times.
 func (s *labelSet) Warnings() annotations.Annotations { return s.warnings }
-
-// bareSeries is a series without samples.
-type bareSeries struct{ labels labels.Labels }
-
-// Labels returns the labels of the series.
-func (s *bareSeries) Labels() labels.Labels { return s.labels }
-
-// Iterator returns an iterator over nothing.
-func (s *bareSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator { return chunkenc.NewNopIterator() }

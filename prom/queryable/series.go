@@ -133,35 +133,10 @@ func (s *selection) add(t *table) error {
 		}
 		_, tags = model.ParseSeriesKey(key, tags[:0])
 		for i, m := range t.metrics {
-			s.insert(appendLabels(&b, m.name, tags), origin{table: t, id: id, metric: int32(i)})
+			s.insert(prom.Labels(&b, m.name, tags), origin{table: t, id: id, metric: int32(i)})
 		}
 	}
 	return nil
-}
-
-// appendLabels returns the labels of a metric. A tag with the name of the name, which
-// remote write stores, is left out.
-func appendLabels(b *labels.ScratchBuilder, name string, tags model.Tags) labels.Labels {
-	b.Reset()
-	named, sorted := false, true
-	for _, t := range tags {
-		if !named && t.Key >= prom.NameLabel {
-			b.Add(prom.NameLabel, name)
-			named = true
-		}
-		if t.Key != prom.NameLabel {
-			key := prom.Text(t.Key)
-			sorted = sorted && len(key) == len(t.Key)
-			b.Add(key, prom.Text(t.Value))
-		}
-	}
-	if !named {
-		b.Add(prom.NameLabel, name)
-	}
-	if !sorted {
-		b.Sort()
-	}
-	return b.Labels()
 }
 
 // insert adds a series, or an origin of a series that is known.
