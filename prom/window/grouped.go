@@ -21,7 +21,7 @@ const groupBytes = 64
 func (e *evaluation) groups() (groups, error) {
 	n := e.in.Len()
 	g := groups{}
-	if err := e.take(4 * int64(n)); err != nil {
+	if err := e.Charge(4 * int64(n)); err != nil {
 		return g, err
 	}
 	g.of = make([]int32, n)
@@ -43,7 +43,7 @@ func (e *evaluation) groups() (groups, error) {
 		}
 		at, ok := seen[string(key)]
 		if !ok {
-			if err := e.take(2*int64(len(key)) + groupBytes); err != nil {
+			if err := e.Charge(2*int64(len(key)) + groupBytes); err != nil {
 				return g, err
 			}
 			at = int32(len(g.labels))
@@ -86,26 +86,22 @@ func (e *evaluation) grouped() error {
 	if e.top() {
 		size = int64(len(e.steps)) * (16 + int64(min(e.k, e.in.Len()))*topBytes)
 	}
-	var tops *tops
-	if e.top() {
-		tops = newTops(e)
-	}
 	one := func() (state, error) {
 		if e.top() {
-			return &topState{tops, newTop(e.op == "bottomk", e.k, len(e.steps)), 0}, e.take(16 * int64(len(e.steps)))
+			return &topState{e, newTop(e.op == "bottomk", e.k, len(e.steps)), 0}, e.Charge(16 * int64(len(e.steps)))
 		}
 		f, _ := newFold(e.op, len(e.steps), e.param)
-		return &foldState{e, f}, e.take(size)
+		return &foldState{e, f}, e.Charge(size)
 	}
 	if e.inOrder() || int64(len(g.labels))*size <= e.live {
 		err = e.together(g, one)
 	} else {
 		err = e.apart(g, one)
 	}
-	if err != nil || tops == nil {
+	if err != nil || !e.top() {
 		return err
 	}
-	return tops.hand()
+	return e.handBest()
 }
 
 // together computes all groups at the same time.
@@ -142,7 +138,7 @@ func (e *evaluation) together(g groups, one func() (state, error)) error {
 // apart computes one group after another.
 func (e *evaluation) apart(g groups, one func() (state, error)) error {
 	n := e.in.Len()
-	if err := e.take(4 * int64(n+2*len(g.labels))); err != nil {
+	if err := e.Charge(4 * int64(n+2*len(g.labels))); err != nil {
 		return err
 	}
 	order, rank, series := make([]int32, len(g.labels)), make([]int32, len(g.labels)), make([]int32, n)
@@ -191,7 +187,7 @@ type foldState struct {
 
 func (s *foldState) add(_ int, steps []float64) error {
 	if keeps := s.fold.Keeps(); keeps > 0 {
-		if err := s.e.take(keeps); err != nil {
+		if err := s.e.Charge(keeps); err != nil {
 			return err
 		}
 	}
@@ -206,34 +202,26 @@ func (s *foldState) finish(ls labels.Labels) error {
 		err = s.e.hand(ls, steps)
 	}
 	if kept := s.fold.Kept(); kept > 0 {
-		_ = s.e.take(-kept) // giving back cannot fail
+		_ = s.e.Charge(-kept) // giving back cannot fail
 	}
 	s.fold.Reset()
 	return err
 }
 
-// tops collects the best values of all groups.
-type tops struct {
-	e      *evaluation
-	places []place
-}
-
-func newTops(e *evaluation) *tops { return &tops{e: e} }
-
 // topState keeps the best values of a group.
 type topState struct {
-	tops    *tops
+	e       *evaluation
 	top     *top
 	charged int
 }
 
 func (s *topState) add(series int, steps []float64) error {
 	n := s.top.Kept() + len(steps)
-	if len(steps) <= math.MaxInt/s.tops.e.k {
-		n = min(n, len(steps)*s.tops.e.k)
+	if len(steps) <= math.MaxInt/s.e.k {
+		n = min(n, len(steps)*s.e.k)
 	}
 	if n > s.charged {
-		if err := s.tops.e.take(int64(n-s.charged) * (topBytes + 2*placeBytes)); err != nil {
+		if err := s.e.Charge(int64(n-s.charged) * (topBytes + 2*placeBytes)); err != nil {
 			return err
 		}
 		s.charged = n
@@ -243,22 +231,16 @@ func (s *topState) add(series int, steps []float64) error {
 }
 
 func (s *topState) finish(labels.Labels) error {
-	if s.tops.e.instant {
-		var places []place
-		s.top.Best(func(series int, v float64) { places = append(places, place{Series: series, Value: v}) })
-		s.tops.places = append(s.tops.places, places...)
-	} else {
-		s.tops.places = s.top.Places(s.tops.places)
-	}
-	_ = s.tops.e.take(-topBytes * int64(s.charged)) // giving back cannot fail
+	s.e.best = s.top.Places(s.e.best, s.e.instant)
+	_ = s.e.Charge(-topBytes * int64(s.charged)) // giving back cannot fail
 	s.top.Reset()
 	s.charged = 0
 	return nil
 }
 
-// hand hands out the series with the best values.
-func (t *tops) hand() error {
-	e, all := t.e, t.places
+// handBest hands out the series with the best values.
+func (e *evaluation) handBest() error {
+	all := e.best
 	if !e.instant {
 		slices.SortFunc(all, func(a, b place) int {
 			if a.Series == b.Series {

@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// floats sorts as PromQL does: NaN comes first. Use sort.Sort: only its
-// (unstable) order of +0 and -0 is that of Prometheus.
+// floats sorts as PromQL does: NaN comes first. Use sort.Sort, which Prometheus uses: the
+// order of +0 and -0 depends on it.
 type floats []float64
 
 func (f floats) Len() int           { return len(f) }
@@ -17,31 +17,15 @@ func (f floats) Swap(i, j int)      { f[i], f[j] = f[j], f[i] }
 // odd reports whether a value has equals that differ in bits, or no order.
 func odd(v float64) bool { return v != v || v == 0 && math.Signbit(v) }
 
-// quantileOf returns the quantile of values and reorders them.
+// quantileOf returns the quantile of values, of which there is one at least, and reorders
+// them. q is from 0 to 1.
 func quantileOf(q float64, values floats) float64 {
-	if v, ok := quantileBounds(q, len(values)); !ok {
-		return v
-	}
 	if slices.ContainsFunc(values, odd) {
 		sort.Sort(values)
 	} else {
 		slices.Sort(values)
 	}
 	return quantileSorted(q, values)
-}
-
-// quantileBounds returns the quantile, and false, where it does not depend on the
-// values.
-func quantileBounds(q float64, n int) (float64, bool) {
-	switch {
-	case n == 0 || q != q:
-		return math.NaN(), false
-	case q < 0:
-		return math.Inf(-1), false
-	case q > 1:
-		return math.Inf(1), false
-	}
-	return 0, true
 }
 
 // quantileSorted interpolates between the two values next to the rank.
@@ -66,9 +50,6 @@ func (k *kernel) emptySorted() { k.sorted = sortedWindow{values: k.sorted.values
 // quantile is quantile_over_time. A window that shares most samples with the one
 // before takes over its order.
 func (k *kernel) quantile(lo, hi int, _ int64) float64 {
-	if v, ok := quantileBounds(k.spec.Param, hi-lo); !ok {
-		return v
-	}
 	s := &k.sorted
 	if s.move(k.v, lo, hi) {
 		k.sort(s.values)

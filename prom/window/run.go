@@ -55,6 +55,7 @@ type evaluation struct {
 	live   int64     // bytes of groups that are computed at the same time
 	steps  []float64 // of the present series
 	whole  []float64 // repeats the only step
+	best   []place   // of topk and bottomk, of the groups that are complete
 	// scratch is what is charged for the kernel.
 	scratch int64
 	notes   annotations.Annotations
@@ -112,7 +113,7 @@ func (e *evaluation) Notes() annotations.Annotations {
 // room makes room for the steps of a series.
 func (e *evaluation) room() error {
 	n := e.spec.Steps()
-	if err := e.take(8 * int64(n+e.Steps())); err != nil {
+	if err := e.Charge(8 * int64(n+e.Steps())); err != nil {
 		return err
 	}
 	e.steps = make([]float64, n)
@@ -121,9 +122,6 @@ func (e *evaluation) room() error {
 	}
 	return nil
 }
-
-// take charges for memory that is held until the run ends.
-func (e *evaluation) take(bytes int64) error { return e.Charge(bytes) }
 
 // hashBytes is the memory of a hash in a map.
 const hashBytes = 24
@@ -218,7 +216,7 @@ func (e *evaluation) compute(i int) (bool, error) {
 	t, v, err := e.in.Samples(i)
 	if more := scratchBytes*int64(len(t)) - e.scratch; err == nil && more > 0 && e.spec.Func != "" {
 		e.scratch += more
-		err = e.take(more)
+		err = e.Charge(more)
 	}
 	if err != nil {
 		return false, err
@@ -279,7 +277,7 @@ func (e *evaluation) each() error {
 // sort orders the series by their labels in the result.
 func (e *evaluation) sort() error {
 	n := e.in.Len()
-	if err := e.take(int64(n) * (16 + 4)); err != nil {
+	if err := e.Charge(int64(n) * (16 + 4)); err != nil {
 		return err
 	}
 	all, order := make([]labels.Labels, n), make([]int32, n)

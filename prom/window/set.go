@@ -39,7 +39,7 @@ func (p *Plan) NewSet(in Reader, env Env) (*Set, error) {
 			return nil, err
 		}
 		n := s.in.Len()
-		if err := s.take(int64(n) * 16); err != nil {
+		if err := s.Charge(int64(n) * 16); err != nil {
 			return nil, err
 		}
 		s.all = make([]setSeries, n)

@@ -91,22 +91,16 @@ type place struct {
 	Value        float64
 }
 
-// Places appends the values that are kept, by step.
-func (t *top) Places(dst []place) []place {
+// Places appends the values that are kept, by step. sorted puts the best of each step
+// first.
+func (t *top) Places(dst []place, sorted bool) []place {
 	for i := range t.heaps {
+		if sorted {
+			sort.Sort(sort.Reverse(&t.heaps[i]))
+		}
 		for _, r := range t.heaps[i].values {
 			dst = append(dst, place{r.series, i, r.value})
 		}
 	}
 	return dst
-}
-
-// Best calls yield with the best of the only step of an instant query, the best
-// first.
-func (t *top) Best(yield func(series int, v float64)) {
-	h := &t.heaps[0]
-	sort.Sort(sort.Reverse(h))
-	for _, r := range h.values {
-		yield(r.series, r.value)
-	}
 }
