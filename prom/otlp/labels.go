@@ -52,14 +52,10 @@ func (a *attributes) add(b []byte) error {
 	if errors.As(err, &wire) {
 		return err
 	}
-	a.refuse(fmt.Errorf("attribute %q %w", key, err))
-	return nil
-}
-
-func (a *attributes) refuse(err error) {
 	if a.bad == nil {
-		a.bad = err
+		a.bad = fmt.Errorf("attribute %q %w", key, err)
 	}
+	return nil
 }
 
 // get returns the value of an attribute.
@@ -85,9 +81,7 @@ func (t *translation) appendLabels(dst model.Tags, a *attributes) (model.Tags, e
 		return dst, a.bad
 	}
 	byKey := func(x, y attribute) int { return strings.Compare(x.key, y.key) }
-	if !slices.IsSortedFunc(a.list, byKey) {
-		slices.SortStableFunc(a.list, byKey)
-	}
+	slices.SortStableFunc(a.list, byKey)
 	for i := range a.list {
 		label, err := t.label(a.list[i].key)
 		if err != nil {
@@ -96,9 +90,7 @@ func (t *translation) appendLabels(dst model.Tags, a *attributes) (model.Tags, e
 		a.list[i].label = label
 	}
 	byLabel := func(x, y attribute) int { return strings.Compare(x.label, y.label) }
-	if !slices.IsSortedFunc(a.list, byLabel) {
-		slices.SortStableFunc(a.list, byLabel)
-	}
+	slices.SortStableFunc(a.list, byLabel)
 	for rest := a.list; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].label == rest[0].label {

@@ -3,6 +3,7 @@ package otlp
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -57,9 +58,5 @@ func ParseOptions(q url.Values) (opt Options, err error) {
 
 // promotes reports whether all series have an attribute of the resource as a label.
 func (o *Options) promotes(key string) bool {
-	listed := false
-	for _, name := range o.Promote {
-		listed = listed || name == key
-	}
-	return listed != o.PromoteAll
+	return slices.Contains(o.Promote, key) != o.PromoteAll
 }

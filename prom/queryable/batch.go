@@ -2,6 +2,7 @@ package queryable
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -278,7 +279,25 @@ func (s *selection) readBefore(b *batch, t *table, slots []slot) error {
 
 // readLast reads the last rows of the series of a request.
 func (s *selection) readLast(b *batch, sh scan.Shard, req scan.Request, histograms int, wanted map[model.SeriesID]*samples) error {
-	cursor, err := sh.Scan(s.ctx, req)
+	return each(s.ctx, sh, req, func(id model.SeriesID, cursor scan.Cursor) error {
+		p := wanted[id]
+		delete(wanted, id)
+		chunk := cursor.NextChunk()
+		if p == nil || chunk == nil {
+			return nil
+		}
+		v, err := chunk.Column(histograms)
+		if last := chunk.Len() - 1; err == nil && v.Type == model.String && v.IsValid(last) {
+			p.before = v.Strings[last]
+			err = b.takeText(p.before)
+		}
+		return err
+	})
+}
+
+// each calls do with each series of a request. The cursor is at the series.
+func each(ctx context.Context, sh scan.Shard, req scan.Request, do func(model.SeriesID, scan.Cursor) error) error {
+	cursor, err := sh.Scan(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -288,21 +307,8 @@ func (s *selection) readLast(b *batch, sh scan.Shard, req scan.Request, histogra
 		if !ok {
 			return cursor.Err()
 		}
-		p := wanted[id]
-		delete(wanted, id)
-		chunk := cursor.NextChunk()
-		if p == nil || chunk == nil {
-			continue
-		}
-		v, err := chunk.Column(histograms)
-		if err != nil {
+		if err := do(id, cursor); err != nil {
 			return err
-		}
-		if last := chunk.Len() - 1; v.Type == model.String && v.IsValid(last) {
-			if err := b.takeText(v.Strings[last]); err != nil {
-				return err
-			}
-			p.before = v.Strings[last]
 		}
 	}
 }
@@ -310,16 +316,7 @@ func (s *selection) readLast(b *batch, sh scan.Shard, req scan.Request, histogra
 // readPart appends the rows of a shard to the origins, which are in the order of
 // their ids. It has the columns of each metric.
 func (s *selection) readPart(b *batch, sh scan.Shard, req scan.Request, of []columns, slots []slot) error {
-	cursor, err := sh.Scan(s.ctx, req)
-	if err != nil {
-		return err
-	}
-	defer cursor.Close()
-	for {
-		id, ok := cursor.NextSeries()
-		if !ok {
-			return cursor.Err()
-		}
+	return each(s.ctx, sh, req, func(id model.SeriesID, cursor scan.Cursor) error {
 		first, _ := slices.BinarySearchFunc(slots, id, func(x slot, id model.SeriesID) int { return cmp.Compare(x.id, id) })
 		for chunk := cursor.NextChunk(); chunk != nil; chunk = cursor.NextChunk() {
 			for i := first; i < len(slots) && slots[i].id == id; i++ {
@@ -328,5 +325,6 @@ func (s *selection) readPart(b *batch, sh scan.Shard, req scan.Request, of []col
 				}
 			}
 		}
-	}
+		return nil
+	})
 }

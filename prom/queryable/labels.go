@@ -212,7 +212,7 @@ func (q *querier) labelSets(ctx context.Context, hints *storage.SelectHints, mat
 			}
 			_, tags = model.ParseSeriesKey(key, tags[:0])
 			for i, m := range t.metrics {
-				if !has.metric(id, i) {
+				if !has.ids[i].Contains(uint32(id)) {
 					continue
 				}
 				if err := all.Add(prom.Labels(&b, m.name, tags)); err != nil {

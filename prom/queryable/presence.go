@@ -14,11 +14,6 @@ type presence struct {
 	ids []*roaring.Bitmap // by metric
 }
 
-// metric reports whether a series has samples of a metric.
-func (p *presence) metric(id model.SeriesID, metric int) bool {
-	return p.ids[metric].Contains(uint32(id))
-}
-
 // present returns which series of parts of a table have samples between times.
 func (q *querier) present(ctx context.Context, t *table, parts []part, times model.TimeRange) (*presence, error) {
 	p := &presence{ids: make([]*roaring.Bitmap, len(t.metrics))}
@@ -45,16 +40,7 @@ func (q *querier) present(ctx context.Context, t *table, parts []part, times mod
 
 // scan walks over the chunks of a shard. It decodes only what statistics do not tell.
 func (p *presence) scan(ctx context.Context, sh scan.Shard, req scan.Request, fields []field) error {
-	cursor, err := sh.Scan(ctx, req)
-	if err != nil {
-		return err
-	}
-	defer cursor.Close()
-	for {
-		id, ok := cursor.NextSeries()
-		if !ok {
-			return cursor.Err()
-		}
+	return each(ctx, sh, req, func(id model.SeriesID, cursor scan.Cursor) (err error) {
 		for missing := true; missing; {
 			chunk := cursor.NextChunk()
 			if chunk == nil {
@@ -78,7 +64,8 @@ func (p *presence) scan(ctx context.Context, sh scan.Shard, req scan.Request, fi
 				}
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // anyValue returns 1 if a column has a value.

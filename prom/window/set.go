@@ -52,9 +52,32 @@ func (p *Plan) NewSet(in Reader, env Env) (*Set, error) {
 		s.series = append(s.series, computed{ls, append([]float64(nil), steps...)})
 		return nil
 	})
-	s.evaluation = &evaluation{Plan: p, notes: notes}
+	s.evaluation = &evaluation{Plan: p, Env: env, notes: notes}
 	s.all = make([]setSeries, len(s.series))
 	return s, err
+}
+
+// Len returns the number of series.
+func (s *Set) Len() int { return len(s.all) }
+
+// Labels returns the labels of a series.
+func (s *Set) Labels(i int) labels.Labels {
+	if s.op != "" {
+		return s.series[i].labels
+	}
+	return s.labels(i)
+}
+
+// stepsOf returns the steps of a series, or nil if it has none. They are valid until the
+// next call.
+func (s *Set) stepsOf(i int) ([]float64, error) {
+	if s.op != "" {
+		return s.series[i].steps, nil
+	}
+	if found, err := s.compute(i); !found || err != nil {
+		return nil, err
+	}
+	return s.steps, nil
 }
 
 // Next implements storage.SeriesSet.
@@ -83,12 +106,7 @@ type setSeries struct {
 }
 
 // Labels implements storage.Series.
-func (s *setSeries) Labels() labels.Labels {
-	if s.set.op != "" {
-		return s.set.series[s.i].labels
-	}
-	return s.set.labels(s.i)
-}
+func (s *setSeries) Labels() labels.Labels { return s.set.Labels(s.i) }
 
 // Iterator implements storage.Series.
 func (s *setSeries) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
@@ -96,40 +114,31 @@ func (s *setSeries) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	if !ok {
 		i = new(stepIterator)
 	}
-	*i = stepIterator{grid: s.set.grid, own: i.own, at: -1}
-	if s.set.op != "" {
-		i.steps = s.set.series[s.i].steps
-		return i
-	}
-	i.err = i.compute(s)
+	*i = stepIterator{grid: s.set.grid, steps: i.steps[:0], at: -1}
+	i.err = i.fill(s)
 	return i
 }
 
-// stepIterator walks over the steps of a series.
+// stepIterator walks over the steps of a series, of which it has a copy.
 type stepIterator struct {
 	grid  Grid
 	steps []float64
-	own   []float64 // memory of steps
 	at    int
 	err   error
 }
 
-// compute computes the steps of a series.
-func (it *stepIterator) compute(s *setSeries) error {
-	set := s.set
-	found, err := set.compute(s.i)
-	if err != nil || !found {
+func (it *stepIterator) fill(s *setSeries) error {
+	steps, err := s.set.stepsOf(s.i)
+	if err != nil {
 		return err
 	}
-	n := set.Steps()
-	if cap(it.own) < n {
-		if err := set.Charge(8 * int64(n)); err != nil {
+	if n := len(steps); cap(it.steps) < n {
+		if err := s.set.Charge(8 * int64(n)); err != nil {
 			return err
 		}
-		it.own = make([]float64, n)
+		it.steps = make([]float64, 0, n)
 	}
-	it.steps = it.own[:n]
-	copy(it.steps, set.steps)
+	it.steps = append(it.steps, steps...)
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -78,12 +77,6 @@ func (p *Plan) stage(in Reader, env Env) (*stage, error) {
 	return &stage{Set: set, times: make([]int64, 0, n), values: make([]float64, 0, n)}, nil
 }
 
-// Len implements Reader.
-func (s *stage) Len() int { return len(s.all) }
-
-// Labels implements Reader.
-func (s *stage) Labels(i int) labels.Labels { return (&setSeries{s.Set, i}).Labels() }
-
 // Order implements Reader.
 func (s *stage) Order(order []int32) error {
 	if s.op == "" {
@@ -99,13 +92,9 @@ func (s *stage) Order(order []int32) error {
 
 // Samples implements Reader.
 func (s *stage) Samples(i int) ([]int64, []float64, error) {
-	var steps []float64
-	if s.op != "" {
-		steps = s.series[i].steps
-	} else if found, err := s.compute(i); err != nil {
+	steps, err := s.stepsOf(i)
+	if err != nil {
 		return nil, nil, err
-	} else if found {
-		steps = s.Set.steps
 	}
 	s.times, s.values = s.times[:0], s.values[:0]
 	for k, v := range steps {
