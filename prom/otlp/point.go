@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/prometheus/otlptranslator"
 	"github.com/prometheus/prometheus/model/value"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -62,32 +63,46 @@ type buckets struct {
 func (p *point) ms() int64      { return int64(p.time / 1e6) }
 func (p *point) startMs() int64 { return int64(p.start / 1e6) }
 
-// dataPoints has the messages of data points by the field of the Metric. They have
-// the same fields for the times, and most for the count and the sum.
-var dataPoints = map[protowire.Number]dataPoint{
-	gauge:       {"NumberDataPoint", 7, 5, 8, (*point).readNumber},
-	sum:         {"NumberDataPoint", 7, 5, 8, (*point).readNumber},
-	histogram:   {"HistogramDataPoint", 9, 8, 10, (*point).readHistogram},
-	exponential: {"ExponentialHistogramDataPoint", 1, 11, 10, (*point).readExponential},
-	summary:     {"SummaryDataPoint", 7, none, 8, (*point).readSummary},
-}
-
-type dataPoint struct {
+// kind is what kinds of metrics differ in.
+type kind struct {
+	// On the wire. Data points have the same fields for their times, and most for their
+	// count and their sum.
 	message                      string
 	attributes, exemplars, flags protowire.Number
 	read                         func(*point, *fields) error // reads the other fields
+	// In Prometheus.
+	name  string
+	namer otlptranslator.MetricType
+}
+
+// kinds are by the field of the Metric that has the data points.
+var kinds = map[protowire.Number]kind{
+	gauge:       {"NumberDataPoint", 7, 5, 8, (*point).readNumber, "gauge", otlptranslator.MetricTypeGauge},
+	sum:         {"NumberDataPoint", 7, 5, 8, (*point).readNumber, "counter", otlptranslator.MetricTypeMonotonicCounter},
+	histogram:   {"HistogramDataPoint", 9, 8, 10, (*point).readHistogram, "histogram", otlptranslator.MetricTypeHistogram},
+	exponential: {"ExponentialHistogramDataPoint", 1, 11, 10, (*point).readExponential, "histogram", otlptranslator.MetricTypeExponentialHistogram},
+	summary:     {"SummaryDataPoint", 7, none, 8, (*point).readSummary, "summary", otlptranslator.MetricTypeSummary},
+}
+
+// prometheus returns the type of a metric, and that on which its name depends. A sum that
+// may fall is a gauge.
+func (m *metric) prometheus() (name string, namer otlptranslator.MetricType) {
+	if m.kind == sum && !m.monotonic {
+		return "gauge", otlptranslator.MetricTypeNonMonotonicCounter
+	}
+	return kinds[m.kind].name, kinds[m.kind].namer
 }
 
 const none protowire.Number = -1
 
 // read reads a data point of a kind. It returns an error if b is no message.
-func (p *point) read(kind protowire.Number, b []byte) error {
+func (p *point) read(m *metric, b []byte) error {
 	p.attributes.reset()
 	*p = point{
 		attributes: p.attributes, exemplars: p.exemplars[:0], counts: p.counts[:0], bounds: p.bounds[:0], quantiles: p.quantiles[:0],
 		positive: buckets{counts: p.positive.counts[:0]}, minus: buckets{counts: p.minus.counts[:0]},
 	}
-	of := dataPoints[kind]
+	of := kinds[m.kind]
 	f := read(b, of.message)
 	for f.Next() {
 		var err error

@@ -280,7 +280,8 @@ func (t *translation) enterMetric(m *metric, temporality uint64) {
 	if t.refused != nil {
 		return
 	}
-	key := metricKey{m.name, m.unit, translatorType(m)}
+	_, namer := m.prometheus()
+	key := metricKey{m.name, m.unit, namer}
 	if m.family = t.names[key]; m.family != "" {
 		return
 	}
@@ -292,39 +293,6 @@ func (t *translation) enterMetric(m *metric, temporality uint64) {
 		return
 	}
 	t.names[key] = m.family
-}
-
-// translatorType returns the type of a metric, on which its name depends.
-func translatorType(m *metric) otlptranslator.MetricType {
-	switch m.kind {
-	case gauge:
-		return otlptranslator.MetricTypeGauge
-	case sum:
-		if m.monotonic {
-			return otlptranslator.MetricTypeMonotonicCounter
-		}
-		return otlptranslator.MetricTypeNonMonotonicCounter
-	case histogram:
-		return otlptranslator.MetricTypeHistogram
-	case exponential:
-		return otlptranslator.MetricTypeExponentialHistogram
-	}
-	return otlptranslator.MetricTypeSummary
-}
-
-// promType returns the type of a metric as Prometheus names it.
-func promType(m *metric) string {
-	switch m.kind {
-	case sum:
-		if m.monotonic {
-			return "counter"
-		}
-	case histogram, exponential:
-		return "histogram"
-	case summary:
-		return "summary"
-	}
-	return "gauge"
 }
 
 // describe gives the metadata of a metric to the sink once.
@@ -339,7 +307,7 @@ func (t *translation) describe(m Metadata) error {
 // dataPoint translates a data point. It counts one that cannot be stored.
 func (t *translation) dataPoint(m *metric, b []byte) error {
 	p := &t.point
-	if err := p.read(m.kind, b); err != nil {
+	if err := p.read(m, b); err != nil {
 		return err
 	}
 	t.result.Points++
@@ -370,8 +338,9 @@ func (t *translation) dataPoint(m *metric, b []byte) error {
 	if t.sink.Metadata == nil || t.known[m.family] {
 		return nil
 	}
+	name, _ := m.prometheus()
 	unit := otlptranslator.UnitNamer{}
-	return t.describe(Metadata{Metric: m.family, Type: promType(m), Help: m.help, Unit: unit.Build(m.unit)})
+	return t.describe(Metadata{Metric: m.family, Type: name, Help: m.help, Unit: unit.Build(m.unit)})
 }
 
 // labelPoint sets the labels of the data point. They lack the name of the metric.
@@ -458,8 +427,11 @@ func (t *translation) targetInfo() error {
 	step := max(targetInfoStep, (t.last-t.first)/maxTargetInfo)
 	t.sink.Rows.Refused, t.sink.Rows.Reason = 0, ""
 	for at := t.first; ; at = min(at+step, t.last) {
-		if err := t.targetSample(target{key, at}); err != nil {
-			return err
+		if sample := (target{key, at}); !t.targets[sample] { // the request may have had it before
+			t.targets[sample] = true
+			if err := t.add(targetInfoMetric, model.Tag{}, prom.Sample{Value: 1, Time: at}); err != nil {
+				return err
+			}
 		}
 		if at == t.last {
 			break
@@ -476,13 +448,4 @@ func (t *translation) targetInfo() error {
 type target struct {
 	series string
 	ms     int64
-}
-
-// targetSample adds a sample of target_info, unless the request had it before.
-func (t *translation) targetSample(sample target) error {
-	if t.targets[sample] {
-		return nil
-	}
-	t.targets[sample] = true
-	return t.add(targetInfoMetric, model.Tag{}, prom.Sample{Value: 1, Time: sample.ms})
 }
