@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/index"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
@@ -43,9 +44,8 @@ type Reader struct {
 	left     int // series of the part that are not begun
 
 	labels  labels.ScratchBuilder
-	metas   []chunks.Meta // the chunks of the present series; the present one is the first
+	metas   []chunks.Meta // the chunks of the present series
 	deletes tombstones.Intervals
-	begun   bool // the present chunk
 	rows    *chunk.Rows
 }
 
@@ -53,7 +53,8 @@ var _ rows.Reader = (*Reader)(nil)
 
 // Open opens a block. No series is chosen before Part.
 func Open(b Block, opt Options) (_ *Reader, err error) {
-	r := &Reader{block: b, opt: opt, rows: chunk.New(chunk.Options{Range: opt.Range, Refused: opt.Refused})}
+	r := &Reader{block: b, opt: opt}
+	r.rows = chunk.New(chunk.Options{Range: opt.Range, Refused: opt.Refused, Hidden: r.hidden})
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("block %s: %w", b.Dir, err), r.Close())
@@ -95,7 +96,8 @@ func (r *Reader) Part(n int) (err error) {
 	defer chunk.Guard(&err)()
 	for ; r.left > 0 && r.postings.Next(); r.left-- {
 	}
-	r.metas, r.begun, r.left = r.metas[:0], false, n
+	r.rows.End()
+	r.left = n
 	return r.postings.Err()
 }
 
@@ -106,39 +108,19 @@ func (r *Reader) Next(ctx context.Context) (_ *rows.Run, err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if len(r.metas) == 0 {
-			if err := r.series(); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		run, more, err := r.chunk()
+		run, err := r.rows.Next()
 		if err != nil {
-			r.opt.Damaged(fmt.Errorf("%s: series %s: %w", r.place(r.metas[0].Ref), r.rows.Name(), err))
-		}
-		if r.begun = more; !more {
-			r.metas = r.metas[1:]
+			r.opt.Damaged(fmt.Errorf("%s: series %s: %w", r.place(r.metas[r.rows.At()].Ref), r.rows.Name(), err))
 		}
 		if run != nil {
 			return run, nil
 		}
-	}
-}
-
-// chunk returns the next rows of the present chunk, and whether it may have more. An error
-// is that of the chunk.
-func (r *Reader) chunk() (run *rows.Run, more bool, err error) {
-	defer chunk.Guard(&err)()
-	if !r.begun {
-		c, _, err := r.chunks.ChunkOrIterable(r.metas[0])
 		if err == nil {
-			err = r.rows.Chunk(c, r.hidden)
-		}
-		if err != nil {
-			return nil, false, err
+			if err := r.series(); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return r.rows.Next()
 }
 
 // series begins the next series that is chosen. At the end of the part it returns io.EOF.
@@ -149,7 +131,6 @@ func (r *Reader) series() (err error) {
 	r.left--
 	ref := r.postings.At()
 	if err := r.index.Series(ref, &r.labels, &r.metas); err != nil {
-		r.metas = r.metas[:0]
 		r.opt.Damaged(fmt.Errorf("%s: series %d: %w", filepath.Join(r.block.Dir, "index"), ref, err))
 		return nil
 	}
@@ -157,25 +138,18 @@ func (r *Reader) series() (err error) {
 	set := r.labels.Labels()
 	first, end := prom.Milliseconds(r.opt.Range.Min), prom.Milliseconds(r.opt.Range.Max)
 	r.metas = slices.DeleteFunc(r.metas, func(m chunks.Meta) bool { return m.MaxTime < first || m.MinTime > end })
-	if chosen := len(r.opt.Match) == 0 || slices.ContainsFunc(r.opt.Match, func(s Selector) bool { return s.matches(set) }); !chosen {
-		r.metas = r.metas[:0]
-	}
-	if len(r.metas) == 0 {
+	chosen := len(r.opt.Match) == 0 || slices.ContainsFunc(r.opt.Match, func(s Selector) bool { return s.matches(set) })
+	if !chosen || len(r.metas) == 0 {
 		return nil
 	}
-	if reason := r.rows.Series(set); reason != "" {
-		n := 0
-		for _, m := range r.metas {
-			if c, _, err := r.chunks.ChunkOrIterable(m); err == nil {
-				n += c.NumSamples()
-			}
-		}
-		r.opt.Refused(r.rows.Name(), n, reason)
-		r.metas = r.metas[:0]
-		return nil
+	if r.deletes, err = r.deleted.Get(ref); err != nil {
+		return err
 	}
-	r.deletes, err = r.deleted.Get(ref)
-	return err
+	r.rows.Series(set, len(r.metas), func(i int) (chunkenc.Chunk, error) {
+		c, _, err := r.chunks.ChunkOrIterable(r.metas[i])
+		return c, err
+	})
+	return nil
 }
 
 // hidden reports whether a sample was deleted.

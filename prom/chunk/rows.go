@@ -20,9 +20,11 @@ type Options struct {
 	Range model.TimeRange // of the rows, in nanoseconds
 	// Refused is called with a series and how many of its samples cannot be stored.
 	Refused func(series string, samples int, reason string)
+	// Hidden says which samples of the present series were deleted. nil: none.
+	Hidden func(ms int64) bool
 }
 
-// Rows turns one chunk after the other into runs. All series have the same three fields;
+// Rows turns the chunks of one series after the other into runs. All series have the same three fields;
 // most rows have one of them. It belongs to one goroutine.
 type Rows struct {
 	opt  Options
@@ -31,9 +33,11 @@ type Rows struct {
 	text []byte
 	run  rows.Run
 
-	it     chunkenc.Iterator  // of the present chunk; nil: there is none
-	kind   chunkenc.ValueType // of the sample that it is at
-	hidden func(ms int64) bool
+	open     func(i int) (chunkenc.Chunk, error)
+	at, left int // the present chunk, and how many follow it
+
+	it   chunkenc.Iterator  // of the present chunk; nil: there is none
+	kind chunkenc.ValueType // of the sample that it is at
 }
 
 const (
@@ -57,9 +61,38 @@ func New(opt Options) *Rows {
 	return r
 }
 
-// Series begins a series. It returns why the series cannot be stored, "" if it can.
-func (r *Rows) Series(set labels.Labels) (refused string) {
-	r.tags, r.name, r.it = r.tags[:0], set.String(), nil
+// Series begins a series of n chunks, which open returns. If the series cannot be stored,
+// its samples are refused.
+func (r *Rows) Series(set labels.Labels, n int, open func(i int) (chunkenc.Chunk, error)) {
+	r.name, r.open, r.at, r.left, r.it = set.String(), open, -1, n, nil
+	reason := r.key(set)
+	if reason == "" {
+		return
+	}
+	samples := 0
+	for i := range n {
+		samples += r.count(i)
+	}
+	r.opt.Refused(r.name, samples, reason)
+	r.End()
+}
+
+// End leaves the rest of the series.
+func (r *Rows) End() { r.left, r.it = 0, nil }
+
+// count returns the samples of a chunk, 0 if it cannot be read.
+func (r *Rows) count(i int) (n int) {
+	var damage error
+	defer Guard(&damage)()
+	if c, err := r.open(i); err == nil {
+		n = c.NumSamples()
+	}
+	return n
+}
+
+// key sets the key of the series. It returns why the series cannot be stored.
+func (r *Rows) key(set labels.Labels) (refused string) {
+	r.tags = r.tags[:0]
 	set.Range(func(l labels.Label) {
 		if l.Value != "" {
 			r.tags = append(r.tags, model.Tag{Key: l.Name, Value: l.Value})
@@ -80,36 +113,52 @@ func (r *Rows) Series(set labels.Labels) (refused string) {
 // Name returns the labels of the present series.
 func (r *Rows) Name() string { return r.name }
 
-// Chunk begins a chunk of the present series. hidden says which of its samples were
-// deleted; nil: none.
-func (r *Rows) Chunk(c chunkenc.Chunk, hidden func(ms int64) bool) (err error) {
+// At returns the number of the chunk that Next was at.
+func (r *Rows) At() int { return r.at }
+
+// Next returns the next rows of the series, which are valid until the next call, and nil
+// at its end. An error is that of a chunk; the rows before it are good, and Next goes on
+// with the chunk behind it.
+func (r *Rows) Next() (run *rows.Run, err error) {
+	for r.it != nil || r.left > 0 {
+		r.reset()
+		if r.it == nil {
+			err = r.begin()
+		}
+		more := false
+		if err == nil {
+			more, err = r.fill()
+		}
+		if !more {
+			r.it = nil
+		}
+		if r.run.Len() > 0 {
+			return &r.run, err
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// begin begins the next chunk.
+func (r *Rows) begin() (err error) {
 	defer Guard(&err)()
-	r.it, r.hidden = nil, hidden
+	r.at++
+	r.left--
+	c, err := r.open(r.at)
+	if err != nil {
+		return err
+	}
 	it := c.Iterator(nil)
 	r.kind = it.Next()
 	r.it = it
 	return nil
 }
 
-// Next returns the next rows of the chunk, which are valid until the next call, and
-// whether there may be more. An error is that of the chunk; the rows before it are good.
-func (r *Rows) Next() (run *rows.Run, more bool, err error) {
-	r.reset()
-	more, err = r.fill()
-	if !more || err != nil {
-		r.it, more = nil, false
-	}
-	if r.run.Len() > 0 {
-		run = &r.run
-	}
-	return run, more, err
-}
-
 func (r *Rows) fill() (more bool, err error) {
 	defer Guard(&err)()
-	if r.it == nil {
-		return false, nil
-	}
 	for ; r.run.Len() < rows.MaxRows; r.kind = r.it.Next() {
 		if r.kind == chunkenc.ValNone {
 			return false, r.it.Err()
@@ -120,7 +169,7 @@ func (r *Rows) fill() (more bool, err error) {
 			return false, fmt.Errorf("the sample at %d ms is not behind the one before", t)
 		}
 		switch {
-		case !r.opt.Range.Contains(at) || r.hidden != nil && r.hidden(t):
+		case !r.opt.Range.Contains(at) || r.opt.Hidden != nil && r.opt.Hidden(t):
 		case prom.Milliseconds(at) != t:
 			r.opt.Refused(r.name, 1, fmt.Sprintf("time of %d ms is out of range", t))
 		case r.kind == chunkenc.ValFloat:

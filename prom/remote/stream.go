@@ -46,20 +46,18 @@ func AppendReadRequest(dst []byte, q Query) []byte {
 // of the answer. Chunks of a series may overlap in time, and so may its runs.
 type Stream struct {
 	in     *bufio.Reader
-	opt    chunk.Options
 	rows   *chunk.Rows
 	frame  []byte
 	labels labels.ScratchBuilder
 	tags   model.Tags
-	chunks [][]byte // of the present series, which are not begun
-	more   bool     // the present chunk may have more rows
+	chunks [][]byte // of the present series
 }
 
 var _ rows.Reader = (*Stream)(nil)
 
 // NewStream returns the rows of an answer.
 func NewStream(r io.Reader, opt chunk.Options) *Stream {
-	return &Stream{in: bufio.NewReader(r), opt: opt, rows: chunk.New(opt)}
+	return &Stream{in: bufio.NewReader(r), rows: chunk.New(opt)}
 }
 
 // Close implements rows.Reader. The caller closes the answer.
@@ -72,29 +70,15 @@ func (s *Stream) Next(ctx context.Context) (*rows.Run, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		switch {
-		case s.more:
-			run, more, err := s.rows.Next()
-			if err != nil {
-				return nil, fmt.Errorf("read chunk of %s: %w", s.rows.Name(), err)
-			}
-			if s.more = more; run != nil {
-				return run, nil
-			}
-		case len(s.chunks) > 0:
-			c, err := parseChunk(s.chunks[0])
-			s.chunks = s.chunks[1:]
-			if err == nil {
-				err = s.rows.Chunk(c, nil)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("read chunk of %s: %w", s.rows.Name(), err)
-			}
-			s.more = true
-		default:
-			if err := s.next(); err != nil {
-				return nil, err
-			}
+		run, err := s.rows.Next()
+		if err != nil {
+			return nil, fmt.Errorf("read chunk of %s: %w", s.rows.Name(), err)
+		}
+		if run != nil {
+			return run, nil
+		}
+		if err := s.next(); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -121,6 +105,7 @@ func (s *Stream) next() error {
 	if crc32.Checksum(s.frame, castagnoli) != binary.BigEndian.Uint32(sum[:]) {
 		return errors.New("read frame: wrong checksum")
 	}
+	s.chunks = s.chunks[:0]
 	r := proto.Read(s.frame)
 	for r.Next() {
 		if r.Field != 1 || r.Data == nil {
@@ -152,7 +137,7 @@ func readFrame(in io.Reader, b []byte, n int) ([]byte, error) {
 
 // series begins the series of a frame.
 func (s *Stream) series(b []byte) (err error) {
-	s.tags, s.chunks = s.tags[:0], s.chunks[:0]
+	s.tags = s.tags[:0]
 	r := proto.Read(b)
 	for r.Next() {
 		switch {
@@ -172,24 +157,12 @@ func (s *Stream) series(b []byte) (err error) {
 		s.labels.Add(string([]byte(t.Key)), string([]byte(t.Value))) // the frame is read over
 	}
 	s.labels.Sort()
-	reason := s.rows.Series(s.labels.Labels())
-	if reason == "" {
-		return nil
-	}
-	n := 0
-	for _, b := range s.chunks {
-		if c, err := parseChunk(b); err == nil {
-			n += c.NumSamples()
-		}
-	}
-	s.opt.Refused(s.rows.Name(), n, reason)
-	s.chunks = s.chunks[:0]
+	s.rows.Series(s.labels.Labels(), len(s.chunks), func(i int) (chunkenc.Chunk, error) { return parseChunk(s.chunks[i]) })
 	return nil
 }
 
 // parseChunk reads a chunk, which refers to b.
-func parseChunk(b []byte) (_ chunkenc.Chunk, err error) {
-	defer chunk.Guard(&err)()
+func parseChunk(b []byte) (chunkenc.Chunk, error) {
 	var kind uint64
 	var data []byte
 	r := proto.Read(b)
