@@ -1,6 +1,7 @@
 package block
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,13 +107,7 @@ func List(dir string) (*Directory, error) {
 		return nil, noBlocks(dir, d.Notes)
 	}
 	slices.SortFunc(d.Blocks, func(a, b Block) int {
-		if a.Range.Min != b.Range.Min {
-			if a.Range.Min < b.Range.Min {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.ID, b.ID)
+		return cmp.Or(cmp.Compare(a.Range.Min, b.Range.Min), strings.Compare(a.ID, b.ID))
 	})
 	return d, nil
 }

@@ -68,7 +68,8 @@ type bounds struct {
 	matrix bool
 	// values says that one series may give others with each step.
 	values bool
-	// labels is what labels made of those of a series take.
+	// labels is how much memory the labels take that the expression makes of those of a
+	// series.
 	labels growth
 	// reads is how many points of subqueries a function reads for one series: those in
 	// the windows of all steps.
@@ -76,7 +77,7 @@ type bounds struct {
 }
 
 // Prometheus' engine reads the windows of a series without a look at the context. So the
-// points in the windows of a series bound how long a query goes on that was killed.
+// points in the windows of a series bound how long a killed query continues.
 const (
 	// sliceReads is the bound of a query whose steps can be evaluated in slices: some
 	// tenths of a second.

@@ -50,7 +50,7 @@ func (r *run) find(plan *window.Plan) (*queryable.Found, error) {
 func (r *run) env() window.Env { return window.Env{Charge: r.keep, Check: r.check} }
 
 // direct evaluates an expression without Prometheus' engine, if prom/window can. It
-// hands each series out when it is computed.
+// passes each series to the sink as soon as it is computed.
 func (r *run) direct(req *Request, expr parser.Expr, sink Sink) (out *Outcome, done bool, err error) {
 	q, ok := r.planned(req)
 	if !ok {
@@ -143,7 +143,7 @@ func (p *parts) of(matchers []*labels.Matcher) (storage.SeriesSet, bool) {
 	return nil, false
 }
 
-// notes adds what there is to say about the parts.
+// notes adds the annotations of the parts.
 func (p *parts) notes(to annotations.Annotations) annotations.Annotations {
 	for _, one := range p.list {
 		to.Merge(one.found.Warnings())
@@ -162,7 +162,7 @@ func (r *run) check() error {
 	return r.turn.Yield(r.ctx)
 }
 
-// handing hands the series of a plan out.
+// handing passes the series of a plan to the sink.
 type handing struct {
 	run    *run
 	sink   Sink
@@ -170,8 +170,8 @@ type handing struct {
 	req    *Request
 	begun  bool
 	count  int
-	sample promql.Sample // that was handed out last
-	values promql.Series // the same of a matrix
+	sample promql.Sample // the latest one
+	values promql.Series // the latest one of a matrix
 }
 
 func (h *handing) begin() error {

@@ -13,7 +13,7 @@ type growth struct{ factor, more float64 }
 // valueBytes is a number in a label.
 const valueBytes = 32
 
-// bytes returns what is made of labels with a size.
+// bytes returns the memory of the labels made of labels of a size.
 func (g growth) bytes(size uint64) int64 { return toBytes(g.factor*float64(size) + g.more) }
 
 // around returns the growth of an expression in another one. The other one, g, works on

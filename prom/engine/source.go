@@ -54,7 +54,7 @@ func (s *source) read(samples int64) error {
 	if !s.bounds.matrix {
 		return nil
 	}
-	return s.run.keep(2 * pointBytes * samples) // they lie in slices that have grown
+	return s.run.keep(2 * pointBytes * samples) // the slices have spare capacity
 }
 
 type querier struct {

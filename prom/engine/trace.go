@@ -10,8 +10,8 @@ import (
 
 // untraced gives tracers that leave the context as it is. Prometheus' engine starts a
 // span of the process' tracer for each node of a tree. OpenTelemetry's default puts each
-// into a context of its own, so that one look at the context in a node goes through all
-// nodes around it: a sum of a sum, 3,000 deep, took minutes.
+// into a context of its own, so that each check of the context in a node visits all nodes
+// around it: a sum of a sum, 3,000 deep, took minutes.
 type untraced struct{ noop.TracerProvider }
 
 // Tracer implements trace.TracerProvider.

@@ -24,7 +24,7 @@ type ReadOptions struct {
 	// Charge is called before memory is taken, with its bytes. Its error ends Read.
 	// nil: memory has no bound.
 	Charge func(bytes int64) error
-	// Warn takes what the answer lacks. nil: nobody is told.
+	// Warn is called with each loss that the answer suffers from. nil: ignored.
 	Warn func(text string)
 }
 

@@ -8,7 +8,7 @@
 //	return r.Err
 //
 // A Reader knows no schema: the caller looks at the number of a Member and takes what it
-// needs. What a Member has refers to the message, and nothing is copied.
+// needs. Its data refers to the message; nothing is copied.
 //
 // The package has no state.
 package proto

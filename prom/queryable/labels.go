@@ -40,8 +40,8 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 	})
 }
 
-// names adds the names of the metrics of a table, of those that a series has which the
-// predicate selects.
+// names adds the names of the metrics of a table. With a predicate, it leaves out metrics
+// that none of the selected series has.
 func (q *querier) names(ctx context.Context, t *table, texts *texts) error {
 	for _, p := range t.parts {
 		var has *presence
@@ -124,7 +124,7 @@ func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 // texts is a set of names or values.
 type texts struct{ *smallest.Set[string] }
 
-// Add adds a copy of a text: the text may lie in the midst of many.
+// Add adds a copy of a text, which may be a part of a long one.
 func (t texts) Add(text string) error {
 	if !t.Wants(text) {
 		return nil

@@ -4,7 +4,7 @@
 //
 // NewPlan looks whether an expression is of this kind. Plan.Run takes the samples of
 // one series after another from a Reader, computes its value at all steps with a
-// kernel, and hands it out or adds it to the state of its group: a fold, or a top. So
+// kernel, and yields it or adds it to the state of its group: a fold, or a top. So
 // it holds the samples of few series at a time, and of an aggregation only the groups.
 //
 // # Guarantees
@@ -13,14 +13,14 @@
 //     series in the same order, and so are the order of the series and the notes.
 //     Kernels add in the order in which the engine adds. They take a shortcut only
 //     where it gives the same bits.
-//   - What a plan cannot do it does not begin: NewPlan returns nil, or Fits returns
-//     false. The engine evaluates the expression then.
+//   - A plan does not begin what it cannot finish. If NewPlan returns nil or Fits returns
+//     false, the engine evaluates the expression.
 //
 // # Parts
 //
 // Parts finds the parts of a larger expression that have a plan, and replaces
 // each by a selector. For such a selector the engine gets a Set: series with a sample at
-// each step. Where a step has no value the sample is the marker, so that the engine
+// each step. If a step has no value, the sample is the marker, so that the engine
 // does not look for an older one.
 //
 // # Subqueries

@@ -69,7 +69,7 @@ func (g *groups) sort(order []int32) {
 // state is what is known of a group.
 type state interface {
 	add(series int, steps []float64) error
-	// finish hands the result of the group out, and begins another group.
+	// finish yields the result of the group, and begins another group.
 	finish(ls labels.Labels) error
 }
 
@@ -238,7 +238,7 @@ func (s *topState) finish(labels.Labels) error {
 	return nil
 }
 
-// handBest hands out the series with the best values.
+// handBest yields the series with the best values.
 func (e *evaluation) handBest() error {
 	all := e.best
 	if !e.instant {

@@ -55,7 +55,7 @@ func (r *replacer) replace(expr *parser.Expr) {
 	Operands(*expr, r.replace)
 }
 
-// Operands calls visit for each expression that e is made of. visit may replace it.
+// Operands calls visit for each operand of an expression. visit may replace it.
 func Operands(e parser.Expr, visit func(*parser.Expr)) {
 	switch e := e.(type) {
 	case *parser.ParenExpr:

@@ -20,7 +20,7 @@ type Query struct {
 	Substep time.Duration
 }
 
-// grid returns the evaluation times, and false if they cannot be told in
+// grid returns the evaluation times, and false if they are not whole
 // milliseconds.
 func (q *Query) grid() (Grid, bool) {
 	g := Grid{Start: q.Start.UnixMilli(), End: q.End.UnixMilli(), Step: q.Step.Milliseconds()}

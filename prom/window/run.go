@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// Reader hands out the series of a selector.
+// Reader returns the series of a selector.
 type Reader interface {
 	// Len returns the number of series.
 	Len() int
@@ -102,7 +102,7 @@ func (p *Plan) begin(in Reader, env Env, yield Yield, live int64) (*evaluation, 
 	return e, e.room()
 }
 
-// Notes returns what there is to say about the series that were read.
+// Notes returns the annotations of the series that were read.
 func (e *evaluation) Notes() annotations.Annotations {
 	if e.stage != nil {
 		e.notes.Merge(e.stage.Notes())
@@ -244,7 +244,7 @@ func (e *evaluation) note(name string) {
 	e.notes.Add(annotations.NewPossibleNonCounterInfo(name, e.argument))
 }
 
-// hand hands a series of the result out.
+// hand yields a series of the result.
 func (e *evaluation) hand(ls labels.Labels, steps []float64) error {
 	if e.whole != nil {
 		for i := range e.whole {
@@ -255,7 +255,7 @@ func (e *evaluation) hand(ls labels.Labels, steps []float64) error {
 	return e.yield(ls, steps)
 }
 
-// each hands each series out.
+// each yields each series.
 func (e *evaluation) each() error {
 	if !e.inOrder() {
 		if err := e.sort(); err != nil {
