@@ -35,33 +35,86 @@ type Written struct {
 // writer reads a write request of any version.
 type writer struct {
 	rows    *prom.Rows
+	of      numbers
 	written Written
 	series  int // number of the present one, for errors
 
-	labels     model.Tags
+	labels     labelReader
 	samples    []prom.Sample
 	histograms []prom.Histogram
-	exemplar   model.Tags // labels of an exemplar
-	// label appends what the field 1 of an exemplar has to labels.
-	label func(labels model.Tags, m *proto.Member) (model.Tags, error)
+	exemplar   labelReader
+	last       struct { // the latest metadata of 2.0; the series of a metric follow each other
+		metric string
+		refs   metadataRefs
+	}
 }
-
-// errLabels refuses a series.
-var errLabels = fmt.Errorf("more than %d labels", maxLabels)
 
 // numbers are the fields of a TimeSeries message of one version.
 type numbers struct{ samples, histograms, exemplars protowire.Number }
 
-// add adds the samples and histograms of a series with w.labels. rest is the message
-// from its first sample or histogram on. A start that is not 0 is that of samples and
+// newWriter returns a writer. symbols are nil for version 1.0.
+func newWriter(rows *prom.Rows, of numbers, symbols *symbols) *writer {
+	return &writer{
+		rows: rows, of: of,
+		labels:   labelReader{symbols: symbols, most: maxLabels},
+		exemplar: labelReader{symbols: symbols, most: maxExemplarLabels},
+	}
+}
+
+// timeSeries reads a TimeSeries message.
+func (w *writer) timeSeries(b []byte) error {
+	w.series++
+	w.labels.reset()
+	second := w.labels.symbols != nil
+	var about *metadataRefs
+	var start int64
+	var first []byte // from the first sample or histogram on
+	r := proto.Read(b)
+	for at := b; r.Next(); at = r.Rest {
+		var err error
+		switch {
+		case r.Field == 1:
+			err = w.labels.read(&r.Member)
+		case second && r.Field == 5 && r.Data != nil:
+			if about == nil {
+				about = new(metadataRefs)
+			}
+			err = about.read(r.Data)
+		case second && r.Field == 6: // of senders before the version was final
+			start = int64(r.Num)
+		case first == nil:
+			first = at
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if r.Err != nil {
+		return r.Err
+	}
+	refused := w.labels.end()
+	if second && refused == nil {
+		metric := w.labels.metric()
+		if metric == "" {
+			refused = errors.New("there is no label " + prom.NameLabel)
+		} else if about != nil {
+			if err := w.describe(metric, *about); err != nil {
+				return err
+			}
+		}
+	}
+	return w.add(first, start, refused)
+}
+
+// add adds the samples, histograms and exemplars in the rest of a series with w.labels. A start that is not 0 is that of samples and
 // histograms that have none. A refused series counts what it has.
-func (w *writer) add(rest []byte, of numbers, start int64, refused error) error {
+func (w *writer) add(rest []byte, start int64, refused error) error {
 	r := proto.Read(rest)
 	for r.Next() {
 		var err error
 		switch {
 		case r.Data == nil:
-		case r.Field == of.samples:
+		case r.Field == w.of.samples:
 			var s prom.Sample
 			if s, err = parseSample(r.Data); err != nil {
 				return err
@@ -72,7 +125,7 @@ func (w *writer) add(rest []byte, of numbers, start int64, refused error) error 
 			if w.samples = append(w.samples, s); len(w.samples) == blockSamples {
 				err = w.addSamples(refused)
 			}
-		case r.Field == of.histograms:
+		case r.Field == w.of.histograms:
 			var h prom.Histogram
 			if h, err = parseHistogram(r.Data); err != nil {
 				return err
@@ -83,7 +136,7 @@ func (w *writer) add(rest []byte, of numbers, start int64, refused error) error 
 			if w.histograms = append(w.histograms, h); len(w.histograms) == blockHistograms {
 				err = w.addHistograms(refused)
 			}
-		case r.Field == of.exemplars:
+		case r.Field == w.of.exemplars:
 			err = w.addExemplar(r.Data, refused)
 		}
 		if err != nil {
@@ -99,36 +152,39 @@ func (w *writer) add(rest []byte, of numbers, start int64, refused error) error 
 	return w.addHistograms(refused)
 }
 
-// addExemplar reads an Exemplar message of any version.
+// addExemplar reads an Exemplar message.
 func (w *writer) addExemplar(b []byte, refused error) error {
 	w.written.Exemplars++
-	w.exemplar = w.exemplar[:0]
+	w.exemplar.reset()
 	var value float64
 	var ms int64
 	var bad error
 	r := proto.Read(b)
 	for r.Next() {
 		switch {
-		case r.Field == 1 && bad == nil && len(w.exemplar) < maxExemplarLabels:
-			w.exemplar, bad = w.label(w.exemplar, &r.Member)
+		case r.Field == 1 && bad == nil:
+			bad = w.exemplar.read(&r.Member)
 		case r.Field == 2:
 			value = math.Float64frombits(r.Num)
 		case r.Field == 3:
 			ms = int64(r.Num)
 		}
 	}
+	if bad == nil {
+		bad = w.exemplar.end()
+	}
 	switch {
-	case r.Err != nil || refused != nil:
+	case r.Err != nil || refused != nil || errors.Is(bad, errLabels): // it is too long
 		return r.Err
 	case bad != nil:
-		w.blame(bad)
+		w.blame(fmt.Errorf("exemplar: %w", bad))
 		return nil
 	}
-	_, err := w.rows.Exemplar(w.labels, w.exemplar, ms, value)
+	_, err := w.rows.Exemplar(w.labels.tags, w.exemplar.tags, ms, value)
 	return err
 }
 
-// maxExemplarLabels is more labels than an exemplar may have, so that it is refused.
+// maxExemplarLabels is more labels than an exemplar may have.
 const maxExemplarLabels = 256
 
 // addSamples puts the decoded samples into the batch.
@@ -160,7 +216,7 @@ func (w *writer) put(samples []prom.Sample, histograms []prom.Histogram, refused
 		return 0, nil
 	}
 	before := w.rows.Refused
-	err = w.rows.Add(w.labels, samples, histograms)
+	err = w.rows.Add(w.labels.tags, samples, histograms)
 	return n - (w.rows.Refused - before), err
 }
 
@@ -174,15 +230,13 @@ func (w *writer) blame(err error) {
 // Write reads a WriteRequest of remote write 1.0 into rows. An error refuses the
 // request. What of a good request cannot be stored is in Refused and Reason of rows.
 func Write(b []byte, rows *prom.Rows) (Written, error) {
-	w := writer{rows: rows}
-	w.label = func(labels model.Tags, m *proto.Member) (model.Tags, error) { return appendLabel(labels, m.Data) }
+	w := newWriter(rows, numbers{samples: 2, exemplars: 3, histograms: 4}, nil)
 	r := proto.Read(b)
 	for r.Next() {
 		var err error
 		switch {
 		case r.Data == nil:
 		case r.Field == 1:
-			w.series++
 			err = w.timeSeries(r.Data)
 		case r.Field == 3:
 			err = w.metricMetadata(r.Data)
@@ -194,33 +248,6 @@ func Write(b []byte, rows *prom.Rows) (Written, error) {
 		}
 	}
 	return w.written, r.Err
-}
-
-// timeSeries reads a TimeSeries message of version 1.0.
-func (w *writer) timeSeries(b []byte) error {
-	w.labels = w.labels[:0]
-	var refused, err error
-	var first []byte
-	r := proto.Read(b)
-	for at := b; r.Next(); at = r.Rest {
-		switch {
-		case r.Field != 1:
-			if first == nil {
-				first = at
-			}
-		case r.Data == nil:
-		case len(w.labels) == maxLabels:
-			refused = errLabels
-		default:
-			if w.labels, err = appendLabel(w.labels, r.Data); err != nil {
-				return err
-			}
-		}
-	}
-	if r.Err != nil {
-		return r.Err
-	}
-	return w.add(first, numbers{samples: 2, exemplars: 3, histograms: 4}, 0, refused)
 }
 
 // metricMetadata reads a MetricMetadata message.

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsdbd/model"
 	"tsdbd/prom"
 	"tsdbd/prom/metadata"
 	"tsdbd/prom/proto"
@@ -61,74 +60,25 @@ func (s *symbols) gather(b []byte) (first []byte, err error) {
 // metadataRefs is a Metadata message.
 type metadataRefs struct{ kind, help, unit uint64 }
 
-// writer2 reads a request of remote write 2.0.
-type writer2 struct {
-	writer
-	symbols symbols
-	last    struct { // the latest metadata; the series of a metric follow each other
-		metric string
-		refs   metadataRefs
-	}
-}
-
 // Write2 reads a Request of remote write 2.0 into rows, as Write does. It also returns
 // errors of rows.Charge: a small request can refer to a long symbol many times.
 func Write2(b []byte, rows *prom.Rows) (Written, error) {
 	rows.Credit = len(b)
-	w := writer2{writer: writer{rows: rows}}
-	w.label = w.exemplarLabel
-	rest, err := w.symbols.gather(b)
+	var symbols symbols
+	rest, err := symbols.gather(b)
 	if err != nil {
 		return Written{}, err
 	}
+	w := newWriter(rows, numbers{samples: 2, histograms: 3, exemplars: 4}, &symbols)
 	for r := proto.Read(rest); r.Next(); { // which gather has read
 		if r.Field != 5 || r.Data == nil {
 			continue
 		}
-		w.series++
 		if err := w.timeSeries(r.Data); err != nil {
 			return Written{}, err
 		}
 	}
 	return w.written, nil
-}
-
-// timeSeries reads a TimeSeries message of version 2.0.
-func (w *writer2) timeSeries(b []byte) error {
-	refs := refReader{w: w, tags: w.labels[:0]}
-	var about metadataRefs
-	var start int64
-	var first []byte
-	described := false
-	r := proto.Read(b)
-	for at := b; r.Next(); at = r.Rest {
-		var err error
-		switch {
-		case r.Field == 1:
-			err = refs.read(&r.Member)
-		case r.Field == 5 && r.Data != nil:
-			described = true
-			err = about.read(r.Data)
-		case r.Field == 6: // of senders before the version was final
-			start = int64(r.Num)
-		case first == nil:
-			first = at
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if r.Err != nil {
-		return r.Err
-	}
-	w.labels = refs.tags
-	refused := refs.end()
-	if described && refused == nil {
-		if err := w.describe(refs.metric, about); err != nil {
-			return err
-		}
-	}
-	return w.add(first, numbers{samples: 2, histograms: 3, exemplars: 4}, start, refused)
 }
 
 // read reads a Metadata message.
@@ -149,13 +99,13 @@ func (m *metadataRefs) read(b []byte) error {
 
 // describe keeps the metadata of a series. Many may refer to the same long text, of
 // which each gets a copy when it is written.
-func (w *writer2) describe(metric string, refs metadataRefs) error {
+func (w *writer) describe(metric string, refs metadataRefs) error {
 	if refs == (metadataRefs{}) || w.last.metric == metric && w.last.refs == refs {
 		return nil
 	}
 	w.last.metric, w.last.refs = metric, refs
-	help, err := w.symbols.text(refs.help)
-	unit, failed := w.symbols.text(refs.unit)
+	help, err := w.labels.symbols.text(refs.help)
+	unit, failed := w.labels.symbols.text(refs.unit)
 	if err = errors.Join(err, failed); err != nil {
 		w.blame(fmt.Errorf("metadata: %w", err))
 		return nil
@@ -164,87 +114,5 @@ func (w *writer2) describe(metric string, refs metadataRefs) error {
 		return err
 	}
 	w.entry(metadata.Entry{Metric: metric, Type: metadata.Type(refs.kind), Help: help, Unit: unit})
-	return nil
-}
-
-// exemplarLabel reads references of an exemplar.
-func (w *writer2) exemplarLabel(labels model.Tags, m *proto.Member) (model.Tags, error) {
-	r := refReader{w: w, tags: labels}
-	if err := r.read(m); err != nil {
-		return labels, err
-	}
-	if r.refused == nil && r.count%2 == 1 {
-		r.refused = errOddReferences
-	}
-	if r.refused != nil {
-		r.refused = fmt.Errorf("exemplar: %w", r.refused)
-	}
-	return r.tags, r.refused
-}
-
-var errOddReferences = errors.New("an odd number of references is no list of labels")
-
-// refReader turns references into labels.
-type refReader struct {
-	w       *writer2
-	tags    model.Tags
-	count   int
-	name    string // of the label whose value comes next
-	metric  string
-	refused error // the first reason
-}
-
-// read reads references, which come packed or one by one.
-func (r *refReader) read(m *proto.Member) error {
-	if m.Data == nil {
-		r.add(m.Num)
-		return nil
-	}
-	for b := m.Data; len(b) > 0; {
-		ref, n := protowire.ConsumeVarint(b)
-		if n < 0 {
-			return proto.ErrInvalid
-		}
-		r.add(ref)
-		b = b[n:]
-	}
-	return nil
-}
-
-func (r *refReader) add(ref uint64) {
-	if r.refused != nil {
-		return
-	}
-	s, err := r.w.symbols.text(ref)
-	if err != nil {
-		r.refused = fmt.Errorf("labels: %w", err)
-		return
-	}
-	if r.count++; r.count%2 == 1 {
-		if r.name = s; s == "" {
-			r.refused = errors.New("a label has an empty name")
-		}
-		return
-	}
-	if len(r.tags) == maxLabels {
-		r.refused = errLabels
-		return
-	}
-	if r.name == prom.NameLabel {
-		r.metric = s
-	}
-	r.tags = append(r.tags, model.Tag{Key: r.name, Value: s})
-}
-
-// end returns why the series cannot be stored, or nil.
-func (r *refReader) end() error {
-	switch {
-	case r.refused != nil:
-		return r.refused
-	case r.count%2 == 1:
-		return errOddReferences
-	case r.metric == "":
-		return errors.New("there is no label " + prom.NameLabel)
-	}
 	return nil
 }
