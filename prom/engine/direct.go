@@ -26,7 +26,7 @@ func (r *run) planned(req *Request) (*window.Query, bool) {
 // find returns the series of a plan, and nil if Prometheus' engine must evaluate it.
 // The caller closes them.
 func (r *run) find(plan *window.Plan) (*queryable.Found, error) {
-	src := queryable.Source{Storage: r.storage(), DB: r.access.DB, RP: r.access.RP, Charge: r.keep}
+	src := r.policy()
 	first, last := plan.Reads()
 	found, err := src.Find(r.ctx, first, last, plan.Matchers())
 	if r.lacks(err) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -65,34 +66,46 @@ func (e *Engine) Series(ctx context.Context, l *Lookup, each func(labels.Labels)
 			return err
 		}
 		defer q.Close()
-		hints := &storage.SelectHints{Start: l.Start.UnixMilli(), End: l.End.UnixMilli(), Func: "series", Limit: l.hintLimit()}
-		var sets []storage.SeriesSet
-		for _, matchers := range l.Selectors {
-			sets = append(sets, q.Select(r.ctx, true, hints, matchers...))
-		}
-		all := storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge)
 		n := 0
-		cut := false
-		for ; all.Next(); n++ {
-			if cut = l.Limit > 0 && n == l.Limit; cut {
-				break
+		notes, err := r.each(q, l, "series", func(s storage.Series) error {
+			if l.Limit > 0 && n == l.Limit {
+				return errLimit
 			}
-			if n%contextRows == 0 {
-				if err := r.pause(); err != nil {
-					return err
-				}
-			}
-			if r.failed = each(all.At().Labels()); r.failed != nil {
-				return r.failed
-			}
-		}
-		if err := all.Err(); err != nil {
+			n++
+			r.failed = each(s.Labels())
+			return r.failed
+		})
+		cut := errors.Is(err, errLimit)
+		if err != nil && !cut {
 			return err
 		}
-		out = noted(all.Warnings(), cut)
+		out = noted(notes, cut)
 		return nil
 	})
 	return out, err
+}
+
+// each passes the series that the selectors of a lookup choose to do, in the order of their
+// labels. A series that several selectors choose comes once.
+func (r *run) each(q storage.Querier, l *Lookup, function string, do func(storage.Series) error) (notes annotations.Annotations, err error) {
+	hints := &storage.SelectHints{Start: l.Start.UnixMilli(), End: l.End.UnixMilli(), Func: function, Limit: l.hintLimit()}
+	var sets []storage.SeriesSet
+	for _, matchers := range l.Selectors {
+		sets = append(sets, q.Select(r.ctx, true, hints, matchers...))
+	}
+	all := storage.NewMergeSeriesSet(sets, 0, func(same ...storage.Series) storage.Series { return same[0] })
+	for n := 0; all.Next(); n++ {
+		if n%contextRows == 0 {
+			err = r.pause()
+		}
+		if err == nil {
+			err = do(all.At())
+		}
+		if err != nil {
+			return all.Warnings(), err
+		}
+	}
+	return all.Warnings(), all.Err()
 }
 
 // LabelNames returns the names of the labels of series, sorted.

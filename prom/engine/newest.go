@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/util/annotations"
 
 	"tsdbd/prom"
 )
@@ -27,10 +28,11 @@ func (e *Engine) Newest(ctx context.Context, l *Lookup, each func(*promql.Sample
 			return err
 		}
 		defer q.Close()
-		var list []promql.Sample
-		if list, out, err = r.newest(q, l); err != nil {
+		list, notes, err := r.newest(q, l)
+		if err != nil {
 			return err
 		}
+		out = noted(notes, false)
 		for i := range list {
 			if i%contextRows == 0 {
 				if err := r.pause(); err != nil {
@@ -47,53 +49,32 @@ func (e *Engine) Newest(ctx context.Context, l *Lookup, each func(*promql.Sample
 }
 
 // newest gathers the samples that Newest passes on.
-func (r *run) newest(q storage.Querier, l *Lookup) (list []promql.Sample, out *Outcome, err error) {
-	hints := &storage.SelectHints{Start: l.Start.UnixMilli(), End: l.End.UnixMilli()}
-	var sets []storage.SeriesSet
-	for _, matchers := range l.Selectors {
-		sets = append(sets, q.Select(r.ctx, true, hints, matchers...))
-	}
-	// A series that several selectors choose has the same samples in each set.
-	all := storage.NewMergeSeriesSet(sets, 0, func(same ...storage.Series) storage.Series { return same[0] })
+func (r *run) newest(q storage.Querier, l *Lookup) (list []promql.Sample, notes annotations.Annotations, err error) {
 	var it chunkenc.Iterator
-	for n := 0; all.Next(); n++ {
-		if n%contextRows == 0 {
-			if err := r.pause(); err != nil {
-				return nil, nil, err
-			}
-		}
-		series := all.At()
+	notes, err = r.each(q, l, "", func(series storage.Series) error {
 		it = series.Iterator(it)
 		s := promql.Sample{Metric: series.Labels()}
 		switch it.(interface{ Last() chunkenc.ValueType }).Last() {
 		case chunkenc.ValNone:
-			if err := it.Err(); err != nil {
-				return nil, nil, err
-			}
-			continue
+			return it.Err()
 		case chunkenc.ValFloat:
 			if s.T, s.F = it.At(); value.IsStaleNaN(s.F) {
-				continue
+				return nil
 			}
 		default:
 			if s.T, s.H = it.AtFloatHistogram(nil); value.IsStaleNaN(s.H.Sum) || !s.H.UsesCustomBuckets() {
-				continue
+				return nil
 			}
 			if err := r.keep(int64(s.H.Size())); err != nil {
-				return nil, nil, err
+				return err
 			}
 		}
-		if err := r.keep(newestBytes); err != nil {
-			return nil, nil, err
-		}
 		list = append(list, s)
-	}
-	if err := all.Err(); err != nil {
-		return nil, nil, err
-	}
+		return r.keep(newestBytes)
+	})
 	// Labels whose names sort before that of the name come first in the order of labels.
 	slices.SortStableFunc(list, func(a, b promql.Sample) int {
 		return strings.Compare(a.Metric.Get(prom.NameLabel), b.Metric.Get(prom.NameLabel))
 	})
-	return list, noted(all.Warnings(), false), nil
+	return list, notes, err
 }

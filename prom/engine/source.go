@@ -24,8 +24,8 @@ type source struct {
 
 // Querier implements storage.Queryable.
 func (s *source) Querier(mint, maxt int64) (storage.Querier, error) {
-	access := s.run.access
-	src := queryable.Source{Storage: s.run.storage(), DB: access.DB, RP: access.RP, Charge: s.run.keep, Read: s.read}
+	src := s.run.policy()
+	src.Read = s.read
 	q, err := src.Querier(mint, maxt)
 	if s.run.lacks(err) {
 		return storage.NoopQuerier(), nil
@@ -34,6 +34,11 @@ func (s *source) Querier(mint, maxt int64) (storage.Querier, error) {
 		return nil, err
 	}
 	return &querier{Querier: q, source: s}, nil
+}
+
+// policy returns the retention policy of the request.
+func (r *run) policy() queryable.Source {
+	return queryable.Source{Storage: r.storage(), DB: r.access.DB, RP: r.access.RP, Charge: r.keep}
 }
 
 // storage returns what the request reads.
