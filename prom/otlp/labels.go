@@ -23,6 +23,9 @@ const (
 	serviceInstance  = "service.instance.id"
 )
 
+// identifying are the attributes of a resource that target_info does not have by default.
+var identifying = []string{serviceName, serviceNamespace, serviceInstance}
+
 // attribute is a KeyValue. It shares the memory of the request.
 type attribute struct {
 	key, value string
@@ -60,17 +63,12 @@ func (a *attributes) add(b []byte) error {
 
 // get returns the value of an attribute.
 func (a *attributes) get(key string) (string, bool) {
-	for i := range a.list {
-		if a.list[i].key == key {
-			return a.list[i].value, true
+	for _, x := range a.list {
+		if x.key == key {
+			return x.value, true
 		}
 	}
 	return "", false
-}
-
-// remove removes the attributes that drop chooses.
-func (a *attributes) remove(drop func(key string) bool) {
-	a.list = slices.DeleteFunc(a.list, func(x attribute) bool { return drop(x.key) })
 }
 
 // appendLabels appends the labels of attributes in the order of their names. The

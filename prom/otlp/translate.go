@@ -403,14 +403,12 @@ func (t *translation) targetInfo() error {
 	if t.first > t.last {
 		return nil // nothing was stored
 	}
-	identifies := func(key string) bool {
-		return key == serviceName || key == serviceNamespace || key == serviceInstance
+	others := slices.DeleteFunc(slices.Clone(t.origin.list), func(a attribute) bool { return slices.Contains(identifying, a.key) })
+	if len(others) == 0 && t.origin.bad == nil {
+		return nil
 	}
 	if !t.opt.KeepIdentifying {
-		t.origin.remove(identifies)
-	}
-	if !slices.ContainsFunc(t.origin.list, func(a attribute) bool { return !identifies(a.key) }) && t.origin.bad == nil {
-		return nil
+		t.origin.list = others
 	}
 	var bad error
 	if t.base, bad = t.appendLabels(t.base[:0], &t.origin); bad != nil {
