@@ -18,38 +18,25 @@ type fold struct {
 	all    [][]float64
 }
 
-// newFold returns a fold of an aggregation operator, and false if it is not one
-// that folds. param is of quantile.
-func newFold(op string, steps int, param float64) (*fold, bool) {
-	f := &fold{op: op, param: param}
+// foldWords are the aggregations that fold, with how many words a fold takes for each
+// step, without what Add keeps.
+var foldWords = map[string]int64{
+	"sum": 2, "avg": 5, "stddev": 5, "stdvar": 5, "min": 1, "max": 1, "group": 1, "count": 1, "quantile": 1,
+}
+
+// newFold returns a fold of an aggregation in foldWords. param is of quantile.
+func newFold(op string, steps int, param float64) *fold {
+	f := &fold{op: op, param: param, values: make([]float64, steps)}
 	switch op {
 	case "sum":
 		f.lost = make([]float64, steps)
 	case "avg":
 		f.means = make([]mean, steps)
-	case "min", "max", "group":
-	case "count":
 	case "stddev", "stdvar":
 		f.count, f.square, f.center = make([]float64, steps), make([]float64, steps), make([]float64, steps)
-	case "quantile":
-	default:
-		return nil, false
 	}
-	f.values = make([]float64, steps)
 	f.Reset()
-	return f, true
-}
-
-// foldBytes returns about how many bytes a fold takes, without what Add keeps.
-func foldBytes(op string, steps int) int64 {
-	words := 1
-	switch op {
-	case "sum":
-		words = 2
-	case "avg", "stddev", "stdvar":
-		words = 5
-	}
-	return int64(words) * 8 * int64(steps)
+	return f
 }
 
 // Keeps returns how many bytes the fold keeps of each series.

@@ -44,11 +44,8 @@ func TestFoldsEqualPromQL(t *testing.T) {
 		}
 		query := fmt.Sprintf("%s by (g) (%s%s)", op, argument, spec.query())
 		want := reference(t, m, query, spec.Grid, spec.Lookback, false)
-		k, _ := newKernel(spec)
-		f, ok := newFold(op, spec.Steps(), param)
-		if !ok {
-			t.Fatal(op)
-		}
+		k := newKernel(spec)
+		f := newFold(op, spec.Steps(), param)
 		for g := range 3 {
 			f.Reset()
 			steps := make([]float64, spec.Steps())
@@ -89,7 +86,7 @@ func TestTopEqualsPromQL(t *testing.T) {
 			query = strings.Replace(query, "topk", "bottomk", 1)
 		}
 		want := reference(t, m, query, spec.Grid, spec.Lookback, instant)
-		k, _ := newKernel(spec)
+		k := newKernel(spec)
 		top := newTop(bottom, n, spec.Steps())
 		got := map[string][]float64{}
 		name := func(i int) string {

@@ -82,7 +82,7 @@ func (e *evaluation) grouped() error {
 	if err != nil {
 		return err
 	}
-	size := foldBytes(e.op, len(e.steps))
+	size := 8 * foldWords[e.op] * int64(len(e.steps))
 	if e.top() {
 		size = int64(len(e.steps)) * (16 + int64(min(e.k, e.in.Len()))*topBytes)
 	}
@@ -90,8 +90,7 @@ func (e *evaluation) grouped() error {
 		if e.top() {
 			return &topState{e, newTop(e.op == "bottomk", e.k, len(e.steps)), 0}, e.Charge(16 * int64(len(e.steps)))
 		}
-		f, _ := newFold(e.op, len(e.steps), e.param)
-		return &foldState{e, f}, e.Charge(size)
+		return &foldState{e, newFold(e.op, len(e.steps), e.param)}, e.Charge(size)
 	}
 	if e.inOrder() || int64(len(g.labels))*size <= e.live {
 		err = e.together(g, one)

@@ -60,13 +60,9 @@ type kernel struct {
 	failed error // of check, in a window
 }
 
-// newKernel returns a kernel for a spec, and false if the function is not known.
-func newKernel(s spec) (*kernel, bool) {
-	f, ok := functionOf(s.Func)
-	if !ok {
-		return nil, false
-	}
-	return &kernel{spec: s, seconds: (time.Duration(s.Range) * time.Millisecond).Seconds(), function: f}, true
+// newKernel returns a kernel for a spec, whose function is one of functions.
+func newKernel(s spec) *kernel {
+	return &kernel{spec: s, seconds: (time.Duration(s.Range) * time.Millisecond).Seconds(), function: functions[s.Func]}
 }
 
 // function computes the value of a window.
@@ -75,46 +71,30 @@ type function struct {
 	window  func(k *kernel, lo, hi int, at int64) float64
 }
 
-// functionOf returns a function by its name in PromQL, and false if it is not known.
-func functionOf(name string) (f function, ok bool) {
-	switch name {
-	case "":
-	case "rate", "increase":
-		f = function{(*kernel).findResets, (*kernel).slope}
-	case "delta":
-		f.window = (*kernel).slope
-	case "irate", "idelta":
-		f.window = (*kernel).instant
-	case "changes":
-		f = function{(*kernel).markChanges, (*kernel).marked}
-	case "resets":
-		f = function{(*kernel).markResets, (*kernel).marked}
-	case "deriv", "predict_linear":
-		f.window = (*kernel).regression
-	case "sum_over_time":
-		f = function{(*kernel).sumWhole, (*kernel).sum}
-	case "avg_over_time":
-		f = function{(*kernel).sumWhole, (*kernel).mean}
-	case "count_over_time":
-		f.window = func(_ *kernel, lo, hi int, _ int64) float64 { return float64(hi - lo) }
-	case "present_over_time":
-		f.window = func(*kernel, int, int, int64) float64 { return 1 }
-	case "first_over_time":
-		f.window = func(k *kernel, lo, _ int, _ int64) float64 { return k.v[lo] }
-	case "last_over_time":
-		f.window = func(k *kernel, _, hi int, _ int64) float64 { return k.v[hi-1] }
-	case "min_over_time", "max_over_time":
-		f = function{(*kernel).emptyQueue, (*kernel).extreme}
-	case "stddev_over_time", "stdvar_over_time":
-		f.window = (*kernel).variance
-	case "quantile_over_time":
-		f = function{(*kernel).emptySorted, (*kernel).quantile}
-	case "mad_over_time":
-		f.window = (*kernel).deviation
-	default:
-		return f, false
-	}
-	return f, true
+// functions are the functions by their names in PromQL. An instant vector selector has none.
+var functions = map[string]function{
+	"":                   {},
+	"rate":               {(*kernel).findResets, (*kernel).slope},
+	"increase":           {(*kernel).findResets, (*kernel).slope},
+	"delta":              {window: (*kernel).slope},
+	"irate":              {window: (*kernel).instant},
+	"idelta":             {window: (*kernel).instant},
+	"changes":            {(*kernel).markChanges, (*kernel).marked},
+	"resets":             {(*kernel).markResets, (*kernel).marked},
+	"deriv":              {window: (*kernel).regression},
+	"predict_linear":     {window: (*kernel).regression},
+	"sum_over_time":      {(*kernel).sumWhole, (*kernel).sum},
+	"avg_over_time":      {(*kernel).sumWhole, (*kernel).mean},
+	"count_over_time":    {window: func(_ *kernel, lo, hi int, _ int64) float64 { return float64(hi - lo) }},
+	"present_over_time":  {window: func(*kernel, int, int, int64) float64 { return 1 }},
+	"first_over_time":    {window: func(k *kernel, lo, _ int, _ int64) float64 { return k.v[lo] }},
+	"last_over_time":     {window: func(k *kernel, _, hi int, _ int64) float64 { return k.v[hi-1] }},
+	"min_over_time":      {(*kernel).emptyQueue, (*kernel).extreme},
+	"max_over_time":      {(*kernel).emptyQueue, (*kernel).extreme},
+	"stddev_over_time":   {window: (*kernel).variance},
+	"stdvar_over_time":   {window: (*kernel).variance},
+	"quantile_over_time": {(*kernel).emptySorted, (*kernel).quantile},
+	"mad_over_time":      {window: (*kernel).deviation},
 }
 
 // checkedSamples is how many samples of windows are read between two calls of check: a

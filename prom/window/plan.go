@@ -86,7 +86,7 @@ func NewPlan(expr parser.Expr, q *Query) *Plan {
 	if !ok || p.steps == 0 {
 		return nil
 	}
-	if _, ok := functionOf(p.spec.Func); !ok {
+	if _, ok := functions[p.spec.Func]; !ok {
 		return nil
 	}
 	return p
@@ -127,7 +127,7 @@ func (p *Plan) aggregate(e *parser.AggregateExpr) bool {
 			return false // the engine warns
 		}
 	default:
-		if _, ok := newFold(p.op, 0, 0); !ok {
+		if foldWords[p.op] == 0 {
 			return false
 		}
 	}

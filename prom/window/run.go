@@ -97,7 +97,7 @@ func (p *Plan) begin(in Reader, env Env, yield Yield, live int64) (*evaluation, 
 		}
 		e.in = e.stage
 	}
-	e.kernel, _ = newKernel(p.spec)
+	e.kernel = newKernel(p.spec)
 	e.kernel.check = env.Check
 	return e, e.room()
 }
