@@ -669,7 +669,7 @@ func TestLeadershipLost(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	c.leads = true
-	table := result.NewTable("m", []model.FieldType{model.Integer, model.Float}, "time", "v")
+	table := result.NewTable("m", "time", "v")
 	table.AddRow(int64(1), 1.0)
 	fail(true, &result.Result{Series: []*result.Series{table}})
 	if w := serve(h, "POST", "/query?chunked=true&q=SELECT+v+INTO+t+FROM+m", nil); w.Code != 200 || !strings.Contains(w.Body.String(), "not the leader") {

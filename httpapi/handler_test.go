@@ -476,7 +476,7 @@ func TestAnswersTellTheirLength(t *testing.T) {
 	s := newFakeStore()
 	rows := 0
 	s.execute = func(_ context.Context, emit func(*result.Result) error) error {
-		table := result.NewTable("m", []model.FieldType{model.Integer, model.Float}, "time", "v")
+		table := result.NewTable("m", "time", "v")
 		for i := range rows {
 			table.AddRow(int64(i), 0.5)
 		}

@@ -7,13 +7,12 @@ import (
 	"testing"
 
 	"tsdbd/httpapi"
-	"tsdbd/model"
 	"tsdbd/query/result"
 )
 
 // BenchmarkQuery asks for a table of one row: what is measured is the API.
 func BenchmarkQuery(b *testing.B) {
-	table := result.NewTable("m", []model.FieldType{model.Integer, model.Float}, "time", "v")
+	table := result.NewTable("m", "time", "v")
 	table.AddRow(int64(1), 1.5)
 	s := newFakeStore()
 	s.execute = func(_ context.Context, emit func(*result.Result) error) error {

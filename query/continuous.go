@@ -147,10 +147,7 @@ func (s *session) executeContinuous(st *syntax.ExecuteContinuous) error {
 		windows += int64(n)
 		written += got
 	}
-	t := result.NewTable("result", []model.FieldType{model.Integer, model.Integer, model.Integer}, "time", "windows", "written")
-	t.Time = 0
-	t.AddRow(int64(0), windows, written)
-	return s.out.together([]*result.Series{t})
+	return s.out.together([]*result.Series{result.WrittenTable([]string{"windows", "written"}, windows, written)})
 }
 
 // bounds returns the windows to compute: the start of the first and the end of

@@ -42,10 +42,7 @@ func (s *session) move(st *syntax.Move) error {
 	if moved.Series > 0 {
 		s.warnContinuous(db, &st.Change)
 	}
-	t := result.NewTable("result", []model.FieldType{model.Integer, model.Integer, model.Integer}, "time", "series", "merged")
-	t.Time = 0
-	t.AddRow(int64(0), int64(moved.Series), int64(moved.Merged))
-	return s.out.together([]*result.Series{t})
+	return s.out.together([]*result.Series{result.WrittenTable([]string{"series", "merged"}, int64(moved.Series), int64(moved.Merged))})
 }
 
 // checkConditions refuses to rename a tag or field that the condition of a downsample

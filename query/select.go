@@ -70,7 +70,7 @@ func (s *session) explain(st *influxql.ExplainStatement) error {
 	if err != nil {
 		return err
 	}
-	t := result.StringTable("", column)
+	t := result.NewTable("", column)
 	if note != "" {
 		t.AddRow("DOWNSAMPLE: " + note)
 	}

@@ -14,7 +14,6 @@ import (
 	"tsdbd/cluster/self"
 	"tsdbd/httpapi"
 	"tsdbd/internal/vfs"
-	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/result"
 	"tsdbd/query/show"
@@ -167,9 +166,7 @@ func (s *Server) allDiagnostics() []show.Diagnostic {
 // serverTable has the nodes of a cluster, with the name and the first columns that
 // InfluxDB's clusters have. What is not known of a node that does not answer is null.
 func serverTable(status admin.Status) *result.Series {
-	t := result.NewTable("data_nodes", []model.FieldType{
-		model.String, model.String, model.String, model.String, model.Boolean, model.Boolean, model.Integer, model.Float, model.String, model.String,
-	}, "id", "name", "tcp_addr", "role", "voter", "reachable", "applied", "lag", "version", "problem")
+	t := result.NewTable("data_nodes", "id", "name", "tcp_addr", "role", "voter", "reachable", "applied", "lag", "version", "problem")
 	known := column.NewBitmap(len(status.Members))
 	for i, m := range status.Members {
 		role := "follower"

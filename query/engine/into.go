@@ -106,10 +106,7 @@ func (r *levelRun) runInto(emit func(*result.Result) error) error {
 	if err != nil {
 		return err
 	}
-	return emit(&result.Result{Series: []*result.Series{{
-		Name: "result", Columns: []string{"time", "written"}, Rows: 1,
-		Values: []column.Vector{{Type: model.Integer, Ints: []int64{0}}, {Type: model.Integer, Ints: []int64{written}}},
-	}}})
+	return emit(&result.Result{Series: []*result.Series{result.WrittenTable([]string{"written"}, written)}})
 }
 
 // intoBatch turns rows of a series into what is to be written.

@@ -9,41 +9,29 @@ import (
 	"tsdbd/model/column"
 )
 
-// NewTable returns a table without rows. types are the columns' types.
-func NewTable(name string, types []model.FieldType, columns ...string) *Series {
-	s := &Series{Name: name, Columns: columns, Time: -1, Values: make([]column.Vector, len(columns))}
-	for i := range s.Values {
-		s.Values[i].Type = types[i]
-	}
-	return s
+// NewTable returns a table without rows.
+func NewTable(name string, columns ...string) *Series {
+	return &Series{Name: name, Columns: columns, Time: -1, Values: make([]column.Vector, len(columns))}
 }
 
-// StringTable returns a table of strings without rows.
-func StringTable(name string, columns ...string) *Series {
-	types := make([]model.FieldType, len(columns))
-	for i := range types {
-		types[i] = model.String
-	}
-	return NewTable(name, types, columns...)
-}
-
-// AddRow appends a row; the values have the Go types of the columns.
+// AddRow appends a row. The values of a column are all of one Go type, which gives the
+// column its type.
 func (s *Series) AddRow(values ...any) {
 	for i, value := range values {
 		v := &s.Values[i]
 		switch value := value.(type) {
 		case string:
-			v.Strings = append(v.Strings, value)
+			v.Type, v.Strings = model.String, append(v.Strings, value)
 		case int64:
-			v.Ints = append(v.Ints, value)
+			v.Type, v.Ints = model.Integer, append(v.Ints, value)
 		case int:
-			v.Ints = append(v.Ints, int64(value))
+			v.Type, v.Ints = model.Integer, append(v.Ints, int64(value))
 		case uint64:
-			v.Uints = append(v.Uints, value)
+			v.Type, v.Uints = model.Unsigned, append(v.Uints, value)
 		case float64:
-			v.Floats = append(v.Floats, value)
+			v.Type, v.Floats = model.Float, append(v.Floats, value)
 		case bool:
-			v.Bools = append(v.Bools, value)
+			v.Type, v.Bools = model.Boolean, append(v.Bools, value)
 		default:
 			panic(fmt.Sprintf("a %T in a table", value))
 		}
@@ -53,23 +41,15 @@ func (s *Series) AddRow(values ...any) {
 
 // ValueTable returns a table of one row.
 func ValueTable(name string, columns []string, values []any) *Series {
-	types := make([]model.FieldType, len(values))
-	for i, value := range values {
-		switch value.(type) {
-		case string:
-			types[i] = model.String
-		case int64, int:
-			types[i] = model.Integer
-		case uint64:
-			types[i] = model.Unsigned
-		case float64:
-			types[i] = model.Float
-		case bool:
-			types[i] = model.Boolean
-		}
-	}
-	s := NewTable(name, types, columns...)
+	s := NewTable(name, columns...)
 	s.AddRow(values...)
+	return s
+}
+
+// WrittenTable returns the answer of a statement that writes: counts at the time 0.
+func WrittenTable(columns []string, counts ...any) *Series {
+	s := ValueTable("result", append([]string{"time"}, columns...), append([]any{int64(0)}, counts...))
+	s.Time = 0
 	return s
 }
 

@@ -33,17 +33,17 @@ func (s *Statement) ShowCardinality(st *syntax.ShowCardinality) ([]*result.Serie
 	var t *result.Series
 	switch {
 	case st.Key != "":
-		t = result.NewTable(name, []model.FieldType{model.String, model.Integer}, "value", "series")
+		t = result.NewTable(name, "value", "series")
 		for _, v := range found.Values {
 			t.AddRow(v.Value, v.Series)
 		}
 	case st.Measurement != "":
-		t = result.NewTable(name, []model.FieldType{model.String, model.Integer, model.Integer}, "tagKey", "values", "series")
+		t = result.NewTable(name, "tagKey", "values", "series")
 		for _, k := range found.Keys[:min(limit, len(found.Keys))] {
 			t.AddRow(k.Key, k.Values, k.Series)
 		}
 	default:
-		t = result.NewTable(name, []model.FieldType{model.String, model.Integer}, "measurement", "series")
+		t = result.NewTable(name, "measurement", "series")
 		for _, m := range found.Measurements[:min(limit, len(found.Measurements))] {
 			t.AddRow(m.Name, m.Series)
 		}

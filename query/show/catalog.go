@@ -8,13 +8,12 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
-	"tsdbd/model"
 	"tsdbd/query/result"
 )
 
 // ShowDatabases lists the databases that the user may see.
 func (s *Statement) ShowDatabases(*influxql.ShowDatabasesStatement) ([]*result.Series, error) {
-	t := result.StringTable("databases", "name")
+	t := result.NewTable("databases", "name")
 	for _, db := range s.Catalog().Databases {
 		if s.MaySee == nil || s.MaySee(db.Name) {
 			t.AddRow(db.Name)
@@ -31,15 +30,13 @@ func (s *Statement) ShowRetentionPolicies(st *influxql.ShowRetentionPoliciesStat
 		return nil, err
 	}
 	columns := []string{"name", "duration", "shardGroupDuration", "replicaN"}
-	types := []model.FieldType{model.String, model.String, model.String, model.Integer}
 	limits := slices.ContainsFunc(db.RetentionPolicies, func(rp *meta.RetentionPolicy) bool {
 		return rp.FutureWriteLimit != 0 || rp.PastWriteLimit != 0
 	})
 	if limits {
 		columns = append(columns, "futureWriteLimit", "pastWriteLimit")
-		types = append(types, model.String, model.String)
 	}
-	t := result.NewTable("", append(types, model.Boolean), append(columns, "default")...)
+	t := result.NewTable("", append(columns, "default")...)
 	for _, rp := range db.RetentionPolicies {
 		row := []any{rp.Name, rp.Duration.String(), rp.ShardGroupDuration.String(), rp.ReplicaN}
 		if limits {
@@ -63,9 +60,7 @@ func expiryTime(rp *meta.RetentionPolicy, g *meta.ShardGroup) string {
 func (s *Statement) ShowShards(*influxql.ShowShardsStatement) ([]*result.Series, error) {
 	var tables []*result.Series
 	for _, db := range s.Catalog().Databases {
-		t := result.NewTable(db.Name,
-			[]model.FieldType{model.Integer, model.String, model.String, model.Integer, model.String, model.String, model.String, model.String},
-			"id", "database", "retention_policy", "shard_group", "start_time", "end_time", "expiry_time", "owners")
+		t := result.NewTable(db.Name, "id", "database", "retention_policy", "shard_group", "start_time", "end_time", "expiry_time", "owners")
 		for _, rp := range db.RetentionPolicies {
 			for i := range rp.ShardGroups {
 				g := &rp.ShardGroups[i]
@@ -84,9 +79,7 @@ func (s *Statement) ShowShards(*influxql.ShowShardsStatement) ([]*result.Series,
 
 // acceptedLosses returns a table of what administrators have given up.
 func acceptedLosses(data *meta.Data) *result.Series {
-	t := result.NewTable("accepted losses",
-		[]model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
-		"id", "database", "retention_policy", "start_time", "end_time", "file")
+	t := result.NewTable("accepted losses", "id", "database", "retention_policy", "start_time", "end_time", "file")
 	for _, l := range data.AcceptedLosses {
 		db, rp := "", "" // of the log
 		if at, ok := data.Shard(l.Shard); ok {
@@ -99,9 +92,7 @@ func acceptedLosses(data *meta.Data) *result.Series {
 
 // ShowShardGroups lists the shard groups of all databases.
 func (s *Statement) ShowShardGroups(*influxql.ShowShardGroupsStatement) ([]*result.Series, error) {
-	t := result.NewTable("shard groups",
-		[]model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
-		"id", "database", "retention_policy", "start_time", "end_time", "expiry_time")
+	t := result.NewTable("shard groups", "id", "database", "retention_policy", "start_time", "end_time", "expiry_time")
 	for _, db := range s.Catalog().Databases {
 		for _, rp := range db.RetentionPolicies {
 			for i := range rp.ShardGroups {
@@ -115,7 +106,7 @@ func (s *Statement) ShowShardGroups(*influxql.ShowShardGroupsStatement) ([]*resu
 
 // ShowUsers lists the users.
 func (s *Statement) ShowUsers(*influxql.ShowUsersStatement) ([]*result.Series, error) {
-	t := result.NewTable("", []model.FieldType{model.String, model.Boolean}, "user", "admin")
+	t := result.NewTable("", "user", "admin")
 	for _, u := range s.Catalog().Users {
 		t.AddRow(u.Name, u.Admin)
 	}
@@ -128,7 +119,7 @@ func (s *Statement) ShowGrants(st *influxql.ShowGrantsForUserStatement) ([]*resu
 	if u == nil {
 		return nil, meta.ErrUserNotFound
 	}
-	t := result.StringTable("", "database", "privilege")
+	t := result.NewTable("", "database", "privilege")
 	for _, db := range slices.Sorted(maps.Keys(u.Privileges)) {
 		t.AddRow(db, u.Privileges[db].String())
 	}
@@ -138,11 +129,8 @@ func (s *Statement) ShowGrants(st *influxql.ShowGrantsForUserStatement) ([]*resu
 // ShowContinuousQueries has a table for each database that the user may read.
 func (s *Statement) ShowContinuousQueries(*influxql.ShowContinuousQueriesStatement) ([]*result.Series, error) {
 	var tables []*result.Series
-	for _, db := range s.Catalog().Databases {
-		if s.MayRead != nil && !s.MayRead(db.Name) {
-			continue
-		}
-		t := result.StringTable(db.Name, "name", "query")
+	for _, db := range s.readable() {
+		t := result.NewTable(db.Name, "name", "query")
 		for _, cq := range db.ContinuousQueries {
 			t.AddRow(cq.Name, cq.Query)
 		}
@@ -155,7 +143,7 @@ func (s *Statement) ShowContinuousQueries(*influxql.ShowContinuousQueriesStateme
 func (s *Statement) ShowSubscriptions(*influxql.ShowSubscriptionsStatement) ([]*result.Series, error) {
 	var tables []*result.Series
 	for _, db := range s.Catalog().Databases {
-		t := result.StringTable(db.Name, "retention_policy", "name", "mode", "destinations")
+		t := result.NewTable(db.Name, "retention_policy", "name", "mode", "destinations")
 		t.Lists = map[int][][]string{3: nil}
 		for _, rp := range db.RetentionPolicies {
 			for _, sub := range rp.Subscriptions {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/influxdata/influxql"
 
-	"tsdbd/model"
 	"tsdbd/query/result"
 	"tsdbd/query/syntax"
 )
@@ -26,13 +25,8 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 		progress = s.Downsamples()
 	}
 	var tables []*result.Series
-	for _, db := range s.Catalog().Databases {
-		if s.MayRead != nil && !s.MayRead(db.Name) {
-			continue
-		}
-		t := result.NewTable(db.Name,
-			[]model.FieldType{model.String, model.String, model.String, model.String, model.String, model.String, model.Integer, model.Float, model.Integer, model.Integer, model.String},
-			"from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error")
+	for _, db := range s.readable() {
+		t := result.NewTable(db.Name, "from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error")
 		for i := range db.Downsamples {
 			d := &db.Downsamples[i]
 			p := progress[d.ID]

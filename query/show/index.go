@@ -60,10 +60,10 @@ func appendTexts(tables []*result.Series, name string, limit, offset int, names 
 	if lo >= hi {
 		return tables
 	}
-	t := result.StringTable(name, names...)
+	t := result.NewTable(name, names...)
 	t.Rows = hi - lo
 	for i, texts := range columns {
-		t.Values[i].Strings = texts[lo:hi]
+		t.Values[i] = column.Vector{Type: model.String, Strings: texts[lo:hi]}
 	}
 	return append(tables, t)
 }

@@ -32,8 +32,7 @@ type Diagnostic struct {
 
 // ShowQueries lists the queries that run.
 func (s *Statement) ShowQueries(*influxql.ShowQueriesStatement) ([]*result.Series, error) {
-	t := result.NewTable("", []model.FieldType{model.Integer, model.String, model.String, model.String, model.String, model.String},
-		"qid", "query", "database", "duration", "status", "user")
+	t := result.NewTable("", "qid", "query", "database", "duration", "status", "user")
 	for _, q := range s.Running.List() {
 		if s.MayRead != nil && q.User != s.User {
 			continue // its text may name any database
@@ -126,10 +125,7 @@ func (s *Statement) executorStatistic() Statistic {
 // databaseStatistics counts the measurements and series of each database.
 func (s *Statement) databaseStatistics() ([]Statistic, error) {
 	var all []Statistic
-	for _, db := range s.Catalog().Databases {
-		if s.MayRead != nil && !s.MayRead(db.Name) {
-			continue
-		}
+	for _, db := range s.readable() {
 		var measurements, series int64
 		err := s.wholeDatabase(db, func(v *indexView) error {
 			list, err := v.measurements(s.Ctx, nil, nil)

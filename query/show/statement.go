@@ -3,6 +3,7 @@ package show
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"tsdbd/meta"
@@ -57,4 +58,9 @@ func (s *Statement) Database(name string) (*meta.Database, error) {
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, name)
 	}
 	return db, nil
+}
+
+// readable returns the databases that the user may read.
+func (s *Statement) readable() []*meta.Database {
+	return slices.DeleteFunc(slices.Clone(s.Catalog().Databases), func(db *meta.Database) bool { return s.MayRead != nil && !s.MayRead(db.Name) })
 }
