@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path"
 	"time"
 
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/model/scan"
+	"tsdbd/query/expr"
 	"tsdbd/query/syntax"
 )
 
@@ -60,10 +64,6 @@ func (*session) dropRetentionPolicy(st *influxql.DropRetentionPolicyStatement) (
 
 func (*session) dropShard(st *influxql.DropShardStatement) (meta.Command, error) {
 	return meta.DropShard{ID: st.ID}, nil
-}
-
-func (s *session) acceptLoss(st *syntax.AcceptLoss) (meta.Command, error) {
-	return acceptLoss(s.catalog(), s.opt.Storage, st)
 }
 
 func (s *session) createUser(st *influxql.CreateUserStatement) (meta.Command, error) {
@@ -158,4 +158,77 @@ func (s *session) dropSubscription(st *influxql.DropSubscriptionStatement) (meta
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, st.Database)
 	}
 	return meta.DropSubscription{Database: st.Database, RetentionPolicy: st.RetentionPolicy, Name: st.Name}, nil
+}
+
+func (s *session) createDownsample(st *syntax.CreateDownsample) (meta.Command, error) {
+	cmd := meta.CreateDownsample{
+		Database: st.Database, From: st.From, Into: st.Into, Every: st.Every, Functions: st.Functions, Time: s.opt.Now().UnixNano(),
+	}
+	if st.Where != nil {
+		if _, err := expr.SplitTime(st.Where, time.Time{}, nil); err != nil {
+			return nil, err
+		}
+		cmd.Where = st.Where.String()
+	}
+	return cmd, nil
+}
+
+func (*session) dropDownsample(st *syntax.DropDownsample) (meta.Command, error) {
+	return meta.DropDownsample{Database: st.Database, From: st.From, Into: st.Into}, nil
+}
+
+// acceptLoss accepts for good what damage has taken from a shard so far. The statement
+// names the times, so that nobody accepts more than they know of.
+func (s *session) acceptLoss(st *syntax.AcceptLoss) (meta.Command, error) {
+	losses, err := lossesOf(s.catalog(), s.opt.Storage, st.Shard)
+	if err != nil {
+		return nil, err
+	}
+	var cmd meta.AcceptLoss
+	for _, l := range losses {
+		if l.Range.Min < st.Range.Min || l.Range.Max > st.Range.Max {
+			all := syntax.AcceptLoss{Shard: l.Shard, Range: l.Range}
+			return nil, fmt.Errorf("the loss is of more times than the statement names, which would be: %s", all.String())
+		}
+		cmd.Losses = append(cmd.Losses, meta.AcceptedLoss{Shard: l.Shard, Range: l.Range, File: path.Base(l.Path), ID: l.ID})
+	}
+	if len(losses) == 0 {
+		return nil, fmt.Errorf("shard %d has lost nothing on this node", st.Shard)
+	}
+	return cmd, nil
+}
+
+// lossesOf returns what damage has taken from a shard, or with 0 from the log, and nobody
+// has accepted.
+func lossesOf(catalog *meta.Data, storage scan.Storage, id uint64) (out []scan.Loss, err error) {
+	at, ok := catalog.Shard(id)
+	times := model.AllTime
+	switch {
+	case ok:
+		times = at.Group.TimeRange()
+	case id != 0:
+		return nil, meta.ErrShardNotFound
+	default: // the log is behind all shards
+		for _, at = range catalog.Shards() {
+			break
+		}
+		if at.Database == nil {
+			return nil, nil
+		}
+	}
+	view, err := storage.View(at.Database.Name, at.Policy.Name, times)
+	if err == nil {
+		view.Release()
+		return nil, nil
+	}
+	damage, ok := errors.AsType[*scan.DamageError](err)
+	if !ok {
+		return nil, err
+	}
+	for _, l := range damage.Losses {
+		if l.Shard == id {
+			out = append(out, l)
+		}
+	}
+	return out, nil
 }

@@ -209,7 +209,7 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 	}
 	s := &session{Executor: e, ctx: ctx, req: opt, out: out}
 	r := ruleOf(stmt)
-	if r.turn {
+	if !r.noTurn {
 		if s.req.Turn == nil {
 			s.req.Turn = new(admission.Turn)
 		}

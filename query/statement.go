@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -14,10 +15,15 @@ import (
 	"tsdbd/query/syntax"
 )
 
-// rule says how one kind of statement runs, and what it takes.
+// rule is a row of the table of statements: how the statements of one kind run, and what
+// they take. It is read by Execute, Needs, Normalize, Changes and PlaceOf.
 type rule struct {
 	kind reflect.Type
 	run  func(s *session, stmt influxql.Statement) error
+	// access is what the user must be allowed. needs says it for a statement for which
+	// that depends on more than its names.
+	access access
+	needs  func(stmt influxql.Statement, database string) []Need
 	// names returns where the statement has the name of its database, nil for
 	// nowhere, and the sources that it reads or writes. Nil is a statement that is
 	// about no database.
@@ -27,12 +33,15 @@ type rule struct {
 	explicit bool
 	// allPolicies: a source that names no policy means all policies.
 	allPolicies bool
-	access      access
-	needs       func(stmt influxql.Statement, database string) []Need // instead of access
 	effect      effect
-	changes     bool // a GET request should not have carried it
-	turn        bool // it reads data or an index, and so waits for a turn
-	place       Place
+	place       Place // shows: AnyNode unless it is set
+	// noTurn: the statement does not wait for a turn on the cores. It reads neither rows
+	// nor an index, or shows what the others wait for.
+	noTurn bool
+	// post: a GET request should not carry the statement.
+	post bool
+	// send hands out the tables of a statement that shows something; nil is together.
+	send func(o *output, tables []*result.Series) error
 }
 
 // access is what a user must be allowed to run a statement.
@@ -45,74 +54,66 @@ const (
 	anyone        // the answer holds only what the user may see
 )
 
-// rules has a row for each kind of statement.
+// rules has a row for each kind of statement. The methods of show.Statement return tables
+// (shows), those that end in a change of the catalog return a meta.Command (changes), and
+// all others run by themselves (on).
 var rules = table(
-	on(rule{needs: selectNeeds, effect: reads, turn: true, place: AnyNode}, (*session).selectStatement),
-	on(rule{needs: explainNeeds, effect: reads, turn: true, place: AnyNode}, (*session).explain),
+	on(rule{needs: selectNeeds, effect: reads, place: AnyNode}, (*session).selectStatement),
+	on(rule{needs: explainNeeds, effect: reads, place: AnyNode}, (*session).explain),
 
-	shows(rule{access: anyone}, (*output).together, (*show.Statement).ShowDatabases),
-	shows(rule{access: reader, names: named(func(st *influxql.ShowRetentionPoliciesStatement) *string { return &st.Database })}, (*output).together, (*show.Statement).ShowRetentionPolicies),
-	shows(rule{}, (*output).together, (*show.Statement).ShowShards),
-	shows(rule{}, (*output).together, (*show.Statement).ShowShardGroups),
-	shows(rule{}, (*output).together, (*show.Statement).ShowUsers),
-	shows(rule{}, (*output).together, (*show.Statement).ShowGrants),
-	shows(rule{access: reader}, (*output).together, (*show.Statement).ShowContinuousQueries),
-	atLeader(shows(rule{access: reader}, (*output).together, (*show.Statement).ShowDownsamples)),
-	shows(rule{}, (*output).together, (*show.Statement).ShowSubscriptions),
-	here(shows(rule{}, (*output).together, (*show.Statement).ShowStats)),
-	here(shows(rule{}, (*output).together, (*show.Statement).ShowDiagnostics)),
-	here(never(shows(rule{access: reader}, (*output).together, (*show.Statement).ShowQueries))),
-	here(never(shows(rule{}, (*output).together, (*show.Statement).ShowServers))),
-	here(on(rule{changes: true}, (*session).killQuery)),
+	shows(rule{access: anyone}, (*show.Statement).ShowDatabases),
+	shows(rule{access: reader, names: in("Database")}, (*show.Statement).ShowRetentionPolicies),
+	shows(rule{}, (*show.Statement).ShowShards),
+	shows(rule{}, (*show.Statement).ShowShardGroups),
+	shows(rule{}, (*show.Statement).ShowUsers),
+	shows(rule{}, (*show.Statement).ShowGrants),
+	shows(rule{access: reader}, (*show.Statement).ShowContinuousQueries),
+	shows(rule{access: reader, place: Leader}, (*show.Statement).ShowDownsamples),
+	shows(rule{}, (*show.Statement).ShowSubscriptions),
+	shows(rule{place: ThisNode}, (*show.Statement).ShowStats),
+	shows(rule{place: ThisNode}, (*show.Statement).ShowDiagnostics),
+	shows(rule{place: ThisNode, noTurn: true, access: reader}, (*show.Statement).ShowQueries),
+	shows(rule{place: ThisNode, noTurn: true}, (*show.Statement).ShowServers),
+	on(rule{place: ThisNode, noTurn: true, post: true}, (*session).killQuery),
 
-	shows(rule{needs: measurementNeeds, names: named(measurementDatabase)}, (*output).together, (*show.Statement).ShowMeasurements),
-	shows(of(func(st *influxql.ShowSeriesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).chunked, (*show.Statement).ShowSeries),
-	shows(of(func(st *influxql.ShowFieldKeysStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).chunked, (*show.Statement).ShowFieldKeys),
-	shows(ofAll(func(st *influxql.ShowTagKeysStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).separately, (*show.Statement).ShowTagKeys),
-	shows(ofAll(func(st *influxql.ShowTagValuesStatement) (*string, influxql.Sources) { return &st.Database, st.Sources }), (*output).separately, (*show.Statement).ShowTagValues),
-	shows(of(func(st *influxql.ShowSeriesCardinalityStatement) (*string, influxql.Sources) {
-		return &st.Database, st.Sources
-	}), (*output).chunked, (*show.Statement).ShowSeriesCardinality),
-	shows(of(func(st *influxql.ShowMeasurementCardinalityStatement) (*string, influxql.Sources) {
-		return &st.Database, st.Sources
-	}), (*output).chunked, (*show.Statement).ShowMeasurementCardinality),
-	shows(of(func(st *influxql.ShowFieldKeyCardinalityStatement) (*string, influxql.Sources) {
-		return &st.Database, st.Sources
-	}), (*output).chunked, (*show.Statement).ShowFieldKeyCardinality),
-	shows(of(func(st *influxql.ShowTagKeyCardinalityStatement) (*string, influxql.Sources) {
-		return &st.Database, st.Sources
-	}), (*output).chunked, (*show.Statement).ShowTagKeyCardinality),
-	shows(of(func(st *influxql.ShowTagValuesCardinalityStatement) (*string, influxql.Sources) {
-		return &st.Database, st.Sources
-	}), (*output).chunked, (*show.Statement).ShowTagValuesCardinality),
-	shows(rule{access: reader, names: named(func(st *syntax.ShowCardinality) *string { return &st.Database })}, (*output).together, (*show.Statement).ShowCardinality),
+	shows(rule{needs: measurementNeeds, names: ofMeasurements}, (*show.Statement).ShowMeasurements),
+	shows(rule{access: reader, names: in("Database"), send: (*output).chunked}, (*show.Statement).ShowSeries),
+	shows(rule{access: reader, names: in("Database"), send: (*output).chunked}, (*show.Statement).ShowFieldKeys),
+	shows(rule{access: reader, names: in("Database"), allPolicies: true, send: (*output).separately}, (*show.Statement).ShowTagKeys),
+	shows(rule{access: reader, names: in("Database"), allPolicies: true, send: (*output).separately}, (*show.Statement).ShowTagValues),
+	shows(rule{access: reader, names: in("Database"), send: (*output).chunked}, (*show.Statement).ShowSeriesCardinality),
+	shows(rule{access: reader, names: in("Database"), send: (*output).chunked}, (*show.Statement).ShowMeasurementCardinality),
+	shows(rule{access: reader, names: in("Database"), send: (*output).chunked}, (*show.Statement).ShowFieldKeyCardinality),
+	shows(rule{access: reader, names: in("Database"), send: (*output).chunked}, (*show.Statement).ShowTagKeyCardinality),
+	shows(rule{access: reader, names: in("Database"), send: (*output).chunked}, (*show.Statement).ShowTagValuesCardinality),
+	shows(rule{access: reader, names: in("Database")}, (*show.Statement).ShowCardinality),
 
-	on(rule{access: writer, names: from(func(st *influxql.DeleteSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, turn: true, place: Leader}, (*session).deleteRows),
-	on(rule{access: writer, names: from(func(st *influxql.DropSeriesStatement) influxql.Sources { return st.Sources }), allPolicies: true, changes: true, place: Leader}, (*session).dropSeries),
-	on(rule{names: from(func(*influxql.DropMeasurementStatement) influxql.Sources { return nil }), changes: true, place: Leader}, (*session).dropMeasurement),
-	on(rule{access: writer, names: from((*syntax.Move).Sources), allPolicies: true, changes: true, turn: true, place: Leader}, (*session).move),
+	on(rule{access: writer, names: in(""), allPolicies: true, place: Leader}, (*session).deleteRows),
+	on(rule{access: writer, names: in(""), allPolicies: true, place: Leader, noTurn: true, post: true}, (*session).dropSeries),
+	on(rule{names: in(""), place: Leader, noTurn: true, post: true}, (*session).dropMeasurement),
+	on(rule{access: writer, names: ofMove, allPolicies: true, place: Leader, post: true}, (*session).move),
 
-	changes(rule{effect: adds, explicit: true, names: named(func(st *influxql.CreateDatabaseStatement) *string { return &st.Name })}, (*session).createDatabase),
-	changes(rule{explicit: true, names: named(func(st *influxql.DropDatabaseStatement) *string { return &st.Name })}, (*session).dropDatabase),
-	changes(rule{effect: adds, explicit: true, names: named(func(st *influxql.CreateRetentionPolicyStatement) *string { return &st.Database })}, (*session).createRetentionPolicy),
-	changes(rule{explicit: true, names: named(func(st *influxql.AlterRetentionPolicyStatement) *string { return &st.Database })}, (*session).alterRetentionPolicy),
-	changes(rule{access: writer, explicit: true, names: named(func(st *influxql.DropRetentionPolicyStatement) *string { return &st.Database })}, (*session).dropRetentionPolicy),
+	changes(rule{effect: adds, explicit: true, names: in("Name")}, (*session).createDatabase),
+	changes(rule{explicit: true, names: in("Name")}, (*session).dropDatabase),
+	changes(rule{effect: adds, explicit: true, names: in("Database")}, (*session).createRetentionPolicy),
+	changes(rule{explicit: true, names: in("Database")}, (*session).alterRetentionPolicy),
+	changes(rule{access: writer, explicit: true, names: in("Database")}, (*session).dropRetentionPolicy),
 	changes(rule{}, (*session).dropShard),
 	changes(rule{}, (*session).acceptLoss),
 	changes(rule{effect: adds}, (*session).createUser),
 	changes(rule{effect: adds}, (*session).setPassword),
 	changes(rule{}, (*session).dropUser),
-	changes(rule{effect: adds, explicit: true, names: named(func(st *influxql.GrantStatement) *string { return &st.On })}, (*session).grant),
-	changes(rule{explicit: true, names: named(func(st *influxql.RevokeStatement) *string { return &st.On })}, (*session).revoke),
+	changes(rule{effect: adds, explicit: true, names: in("On")}, (*session).grant),
+	changes(rule{explicit: true, names: in("On")}, (*session).revoke),
 	changes(rule{effect: adds}, (*session).grantAdmin),
 	changes(rule{}, (*session).revokeAdmin),
-	changes(rule{effect: adds, needs: continuousNeeds, explicit: true, names: named(func(st *influxql.CreateContinuousQueryStatement) *string { return &st.Database })}, (*session).createContinuousQuery),
-	changes(rule{access: writer, explicit: true, names: named(func(st *influxql.DropContinuousQueryStatement) *string { return &st.Database })}, (*session).dropContinuousQuery),
-	on(rule{effect: adds, explicit: true, names: named(func(st *syntax.ExecuteContinuous) *string { return &st.Database }), changes: true, place: Leader}, (*session).executeContinuous),
-	changes(rule{effect: adds, explicit: true, names: named(func(st *syntax.CreateDownsample) *string { return &st.Database })}, (*session).createDownsample),
-	changes(rule{access: writer, explicit: true, names: named(func(st *syntax.DropDownsample) *string { return &st.Database })}, (*session).dropDownsample),
-	changes(rule{effect: adds, explicit: true, names: named(func(st *influxql.CreateSubscriptionStatement) *string { return &st.Database })}, (*session).createSubscription),
-	changes(rule{explicit: true, names: named(func(st *influxql.DropSubscriptionStatement) *string { return &st.Database })}, (*session).dropSubscription),
+	changes(rule{effect: adds, needs: continuousNeeds, explicit: true, names: in("Database")}, (*session).createContinuousQuery),
+	changes(rule{access: writer, explicit: true, names: in("Database")}, (*session).dropContinuousQuery),
+	on(rule{effect: adds, explicit: true, names: in("Database"), place: Leader, noTurn: true, post: true}, (*session).executeContinuous),
+	changes(rule{effect: adds, explicit: true, names: in("Database")}, (*session).createDownsample),
+	changes(rule{access: writer, explicit: true, names: in("Database")}, (*session).dropDownsample),
+	changes(rule{effect: adds, explicit: true, names: in("Database")}, (*session).createSubscription),
+	changes(rule{explicit: true, names: in("Database")}, (*session).dropSubscription),
 )
 
 func table(list ...rule) map[reflect.Type]*rule {
@@ -129,7 +130,7 @@ func ruleOf(stmt influxql.Statement) *rule {
 	if r := rules[reflect.TypeOf(stmt)]; r != nil {
 		return r
 	}
-	return &rule{run: func(*session, influxql.Statement) error {
+	return &rule{noTurn: true, run: func(*session, influxql.Statement) error {
 		return fmt.Errorf("statement not supported yet: %s", stmt)
 	}}
 }
@@ -141,35 +142,19 @@ func on[S influxql.Statement](r rule, run func(*session, S) error) rule {
 	return r
 }
 
-// shows is the rule of a statement whose answer is tables, which send hands out.
-func shows[S influxql.Statement](r rule, send func(*output, []*result.Series) error, tables func(*show.Statement, S) ([]*result.Series, error)) rule {
-	r.effect, r.turn, r.place = reads, true, AnyNode
+// shows is the rule of a statement whose answer is tables.
+func shows[S influxql.Statement](r rule, tables func(*show.Statement, S) ([]*result.Series, error)) rule {
+	r.effect, r.place = reads, cmp.Or(r.place, AnyNode)
+	if r.send == nil {
+		r.send = (*output).together
+	}
 	return on(r, func(s *session, stmt S) error {
 		list, err := tables(s.showing(), stmt)
 		if err != nil {
 			return err
 		}
-		return send(s.out, list)
+		return r.send(s.out, list)
 	})
-}
-
-// never is a rule of a statement that never waits for a turn: it shows what others
-// wait for.
-func never(r rule) rule {
-	r.turn = false
-	return r
-}
-
-// here is a rule of a statement that is about the node that runs it.
-func here(r rule) rule {
-	r.place = ThisNode
-	return r
-}
-
-// atLeader is a rule of a statement that is about what the leader does.
-func atLeader(r rule) rule {
-	r.place = Leader
-	return r
 }
 
 // errNotUTF8 says that the catalog, which is JSON, would change a name or a text.
@@ -178,7 +163,7 @@ var errNotUTF8 = errors.New("databases, retention policies, users, queries and s
 // changes is the rule of a statement that is a command to the catalog. A nil command
 // is nothing to do.
 func changes[S influxql.Statement](r rule, command func(*session, S) (meta.Command, error)) rule {
-	r.changes, r.place = true, Leader
+	r.place, r.noTurn, r.post = Leader, true, true
 	return on(r, func(s *session, stmt S) error {
 		cmd, err := command(s, stmt)
 		if err != nil || cmd == nil {
@@ -191,41 +176,39 @@ func changes[S influxql.Statement](r rule, command func(*session, S) (meta.Comma
 	})
 }
 
-// of is the rule of a statement that shows what measurements hold.
-func of[S influxql.Statement](names func(S) (*string, influxql.Sources)) rule {
-	return rule{access: reader, names: func(stmt influxql.Statement) (*string, influxql.Sources) { return names(stmt.(S)) }}
-}
-
-// ofAll is of for a statement that looks at all policies.
-func ofAll[S influxql.Statement](names func(S) (*string, influxql.Sources)) rule {
-	r := of(names)
-	r.allPolicies = true
-	return r
-}
-
-// named is rule.names of a statement with a database alone.
-func named[S influxql.Statement](database func(S) *string) func(influxql.Statement) (*string, influxql.Sources) {
-	return func(stmt influxql.Statement) (*string, influxql.Sources) { return database(stmt.(S)), nil }
-}
-
-// from is rule.names of a statement with sources alone.
-func from[S influxql.Statement](sources func(S) influxql.Sources) func(influxql.Statement) (*string, influxql.Sources) {
-	return func(stmt influxql.Statement) (*string, influxql.Sources) { return nil, sources(stmt.(S)) }
-}
-
-// measurementDatabase is the database of SHOW MEASUREMENTS, nil if it shows those
-// of all.
-func measurementDatabase(st *influxql.ShowMeasurementsStatement) *string {
-	if st.WildcardDatabase {
-		return nil
+// in is rule.names of a statement that has the name of its database in a field of its
+// type. A statement without such a field, "", is about the database of the request. The
+// sources are those of the field Sources, if it has one.
+func in(field string) func(influxql.Statement) (*string, influxql.Sources) {
+	return func(stmt influxql.Statement) (database *string, sources influxql.Sources) {
+		fields := reflect.ValueOf(stmt).Elem()
+		if field != "" {
+			database = fields.FieldByName(field).Addr().Interface().(*string)
+		}
+		if f := fields.FieldByName("Sources"); f.IsValid() {
+			sources = f.Interface().(influxql.Sources)
+		}
+		return database, sources
 	}
-	return &st.Database
+}
+
+// ofMeasurements is rule.names of SHOW MEASUREMENTS, which may be about all databases.
+func ofMeasurements(stmt influxql.Statement) (*string, influxql.Sources) {
+	if st := stmt.(*influxql.ShowMeasurementsStatement); !st.WildcardDatabase {
+		return &st.Database, nil
+	}
+	return nil, nil
+}
+
+// ofMove is rule.names of ALTER MEASUREMENT and UPDATE.
+func ofMove(stmt influxql.Statement) (*string, influxql.Sources) {
+	return nil, stmt.(*syntax.Move).Sources()
 }
 
 // changesState reports whether a GET request should not carry the statement.
 func changesState(stmt influxql.Statement) bool {
 	s, ok := stmt.(*influxql.SelectStatement)
-	return ok && s.Target != nil || ruleOf(stmt).changes
+	return ok && s.Target != nil || ruleOf(stmt).post
 }
 
 // Normalize fills in the database and retention policy where a statement names
