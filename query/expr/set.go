@@ -86,9 +86,9 @@ func MemberComparison(e *influxql.BinaryExpr, member influxql.Expr, negated bool
 // strings and regular expressions only: it equals nothing else, nor does it
 // differ from it.
 func TagSet(key string, members []influxql.Expr, negated bool) *model.TagExpr {
-	set, match, join := model.TagIn, model.TagMatch, OrTags
+	set, match := model.TagIn, model.TagMatch
 	if negated {
-		set, match, join = model.TagNotIn, model.TagNotMatch, AndTags
+		set, match = model.TagNotIn, model.TagNotMatch
 	}
 	var values []string
 	var all []*model.TagExpr
@@ -107,6 +107,16 @@ func TagSet(key string, members []influxql.Expr, negated bool) *model.TagExpr {
 	if len(values) > 0 {
 		slices.Sort(values)
 		all = append(all, &model.TagExpr{Op: set, Key: key, Values: slices.Compact(values)})
+	}
+	return JoinTags(all, negated)
+}
+
+// JoinTags returns the predicate that one of all holds, or with negated that all of them
+// hold. It changes all. Of none it holds for no series.
+func JoinTags(all []*model.TagExpr, negated bool) *model.TagExpr {
+	join := OrTags
+	if negated {
+		join = AndTags
 	}
 	// A balanced tree: what walks it recurses.
 	for len(all) > 1 {

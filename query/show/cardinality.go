@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -44,34 +45,32 @@ type cardinality struct {
 
 // counter counts one distinct thing within a group of series.
 type counter struct {
-	ids     *roaring.Bitmap // counted, unless something else is
-	seen    *roaring.Bitmap // series whose values are in values
 	names   map[string]struct{}
 	values  []tagValues
-	counted int64 // of values
+	counted int64 // series, or values
 }
 
-// tagValues are the values of a tag key of a shard, to be counted.
+func (c *counter) add(name string) {
+	if c.names == nil {
+		c.names = map[string]struct{}{}
+	}
+	c.names[name] = struct{}{}
+}
+
+func (c *counter) count() int64 { return int64(len(c.names)) + c.counted }
+
+// tagValues are the values of a tag key of a part, to be counted.
 type tagValues struct {
-	shard     scan.Shard
-	name, key string
-	set       *roaring.Bitmap // nil: all series
+	part
+	key string
 }
-
-func (v *tagValues) list() ([]string, error) { return v.shard.TagValues(v.name, v.key, v.set) }
 
 // fewValues is the number of values up to which they are looked up in a shard's
 // index, one by one, rather than merged with all that it has.
 const fewValues = 100
 
-// countValues counts the values that were gathered, which need the view.
-func (c *counter) countValues(ctx context.Context) (err error) {
-	c.counted, err = countValues(ctx, c.values)
-	return err
-}
-
-// countValues counts the distinct values of parts. Where the first is all
-// values of its shard and the others add few, its index may know their number.
+// countValues counts the distinct values of parts, which need the view. Where the first
+// is all values of its shard and the others add few, its index may know their number.
 func countValues(ctx context.Context, parts []tagValues) (int64, error) {
 	if len(parts) == 0 {
 		return 0, nil
@@ -80,7 +79,7 @@ func countValues(ctx context.Context, parts []tagValues) (int64, error) {
 	lists := make([][]string, 0, len(parts))
 	oneKey := true
 	for _, v := range parts[1:] {
-		values, err := v.list()
+		values, err := v.values(v.key, math.MaxInt)
 		if err != nil {
 			return 0, err
 		}
@@ -88,7 +87,7 @@ func countValues(ctx context.Context, parts []tagValues) (int64, error) {
 		oneKey = oneKey && v.key == first.key
 	}
 	others := mergeSorted(lists)
-	if first.set == nil && oneKey && len(others) <= fewValues {
+	if first.whole && oneKey && len(others) <= fewValues {
 		n, err := first.shard.TagValueCount(first.name, first.key)
 		if err != nil {
 			return 0, err
@@ -104,54 +103,15 @@ func countValues(ctx context.Context, parts []tagValues) (int64, error) {
 		}
 		return int64(n), nil
 	}
-	values, err := first.list()
+	values, err := first.values(first.key, math.MaxInt)
 	if err != nil {
 		return 0, err
 	}
 	return int64(len(mergeSorted([][]string{values, others}))), nil
 }
 
-// shardSeries is a set of series of a measurement in a shard.
-type shardSeries struct {
-	shard scan.Shard
-	set   *roaring.Bitmap
-}
-
-// selectSeries returns the series of a measurement by shard, the largest set
-// first and none that is empty.
-func selectSeries(m indexMeasurement, sel func(shard scan.Shard) (*roaring.Bitmap, error)) ([]shardSeries, error) {
-	var parts []shardSeries
-	for _, shard := range m.shards {
-		set, err := sel(shard)
-		if err != nil {
-			return nil, err
-		}
-		if !set.IsEmpty() {
-			parts = append(parts, shardSeries{shard, set})
-		}
-	}
-	slices.SortStableFunc(parts, func(a, b shardSeries) int {
-		return cmp.Compare(b.set.GetCardinality(), a.set.GetCardinality())
-	})
-	return parts, nil
-}
-
-func (c *counter) add(name string) {
-	if c.names == nil {
-		c.names = map[string]struct{}{}
-	}
-	c.names[name] = struct{}{}
-}
-
-func (c *counter) count() int64 {
-	if c.ids != nil {
-		return int64(c.ids.GetCardinality())
-	}
-	return int64(len(c.names)) + c.counted
-}
-
-// run counts. collect adds what a set of series of a measurement has in a shard.
-func (c *cardinality) run(s *Statement, collect func(counter *counter, name string, shard scan.Shard, set *roaring.Bitmap) error) ([]*result.Series, error) {
+// run counts. collect adds what a part of a group has.
+func (c *cardinality) run(s *Statement, collect func(*counter, part) error) ([]*result.Series, error) {
 	rng := model.AllTime
 	if influxql.HasTimeExpr(c.where) {
 		if !c.present {
@@ -170,19 +130,23 @@ func (c *cardinality) run(s *Statement, collect func(counter *counter, name stri
 		name string
 		tags model.Tags
 	}
-	groups := map[string]*group{} // by GroupKey
-	err := s.eachSourceMeasurement(c.database, c.sources, rng, func(_ *indexView, m indexMeasurement) error {
+	groups := map[string]*group{}           // by GroupKey
+	seen := map[[2]string]*roaring.Bitmap{} // series, by database and measurement
+	err := s.eachSourceMeasurement(c.database, c.sources, rng, func(v *indexView, m indexMeasurement) error {
 		keys, err := c.keys(m)
 		if err != nil {
 			return err
 		}
-		parts, err := selectSeries(m, func(shard scan.Shard) (*roaring.Bitmap, error) { return c.selectByTags(s.Ctx, shard, m.name) })
+		of := [2]string{v.database, m.name}
+		if seen[of] == nil {
+			seen[of] = roaring.New()
+		}
+		parts, err := s.parts(m, seen[of], func(shard scan.Shard) *model.TagExpr { return c.predicate(shard, m.name) })
 		if err != nil {
 			return err
 		}
 		for _, p := range parts {
-			shard, set := p.shard, p.set
-			err = eachGroup(shard, m.name, set, keys, func(tuple []string, part *roaring.Bitmap) error {
+			err = p.eachGroup(keys, func(tuple []string, p part) error {
 				name := ""
 				if c.byName {
 					name = m.name
@@ -195,7 +159,7 @@ func (c *cardinality) run(s *Statement, collect func(counter *counter, name stri
 					}
 					groups[key] = g
 				}
-				return collect(&groups[key].counter, m.name, shard, part)
+				return collect(&groups[key].counter, p)
 			})
 			if err != nil {
 				return err
@@ -204,9 +168,11 @@ func (c *cardinality) run(s *Statement, collect func(counter *counter, name stri
 		return nil
 	}, func() error {
 		for _, g := range groups {
-			if err := g.countValues(s.Ctx); err != nil {
+			n, err := countValues(s.Ctx, g.values)
+			if err != nil {
 				return err
 			}
+			g.counted += n
 		}
 		return nil
 	})
@@ -264,17 +230,17 @@ func (c *cardinality) keys(m indexMeasurement) ([]string, error) {
 	return slices.Compact(keys), nil
 }
 
-// selectByTags returns the series that satisfy a WHERE clause; one that needs
-// the values of fields is satisfied by none.
-func (c *cardinality) selectByTags(ctx context.Context, shard scan.Shard, name string) (*roaring.Bitmap, error) {
+// predicate returns the predicate of a WHERE clause. One that needs the values of fields is
+// true of no series.
+func (c *cardinality) predicate(shard scan.Shard, name string) *model.TagExpr {
 	tags, rest := expr.SplitTags(c.where, expr.FieldTest(shard.Fields(name)))
-	if rest != nil {
-		return roaring.New(), nil
+	switch {
+	case rest != nil:
+		return &model.TagExpr{Op: model.TagNone}
+	case c.present:
+		return excludeMissingTags(tags)
 	}
-	if c.present {
-		tags = excludeMissingTags(tags)
-	}
-	return shard.Select(ctx, name, tags)
+	return tags
 }
 
 // excludeMissingTags returns a predicate whose comparisons are false for a tag that a
@@ -294,25 +260,25 @@ func excludeMissingTags(e *model.TagExpr) *model.TagExpr {
 	return &model.TagExpr{Op: model.TagAnd, Left: e, Right: &model.TagExpr{Op: model.TagNotEqual, Key: e.Key}}
 }
 
-// eachGroup splits a set of series by the values of tag keys.
-func eachGroup(shard scan.Shard, name string, set *roaring.Bitmap, keys []string, f func(tuple []string, part *roaring.Bitmap) error) error {
+// eachGroup splits a part by the values of tag keys.
+func (p part) eachGroup(keys []string, f func(tuple []string, p part) error) error {
 	if len(keys) == 0 {
-		return f(nil, set)
+		return f(nil, p)
 	}
-	groups, err := shard.GroupBy(name, set, keys)
+	groups, err := p.shard.GroupBy(p.name, p.set, keys)
 	if err != nil {
 		return err
 	}
-	parts := make([]*roaring.Bitmap, len(groups.Tuples))
-	for i := range parts {
-		parts[i] = roaring.New()
+	sets := make([]*roaring.Bitmap, len(groups.Tuples))
+	for i := range sets {
+		sets[i] = roaring.New()
 	}
-	for it := set.Iterator(); it.HasNext(); {
+	for it := p.set.Iterator(); it.HasNext(); {
 		id := it.Next()
-		parts[groups.Of(model.SeriesID(id))].Add(id)
+		sets[groups.Of(model.SeriesID(id))].Add(id)
 	}
-	for i, part := range parts {
-		if err := f(groups.Tuples[i], part); err != nil {
+	for i, set := range sets {
+		if err := f(groups.Tuples[i], part{p.shard, p.name, set, false}); err != nil {
 			return err
 		}
 	}
@@ -371,11 +337,8 @@ func (s *Statement) ShowSeriesCardinality(st *influxql.ShowSeriesCardinalityStat
 	if plain {
 		c.column = columnEstimate
 	}
-	return c.run(s, func(c *counter, _ string, _ scan.Shard, set *roaring.Bitmap) error {
-		if c.ids == nil {
-			c.ids = roaring.New()
-		}
-		c.ids.Or(set)
+	return c.run(s, func(c *counter, p part) error {
+		c.counted += int64(p.set.GetCardinality())
 		return nil
 	})
 }
@@ -392,8 +355,8 @@ func (s *Statement) ShowMeasurementCardinality(st *influxql.ShowMeasurementCardi
 		what: "SHOW MEASUREMENT", database: st.Database, sources: st.Sources, where: st.Condition,
 		dimensions: st.Dimensions, offset: st.Offset, column: columnCount,
 	}
-	return c.run(s, func(c *counter, name string, _ scan.Shard, _ *roaring.Bitmap) error {
-		c.add(name)
+	return c.run(s, func(c *counter, p part) error {
+		c.add(p.name)
 		return nil
 	})
 }
@@ -404,18 +367,7 @@ func (s *Statement) ShowFieldKeyCardinality(st *influxql.ShowFieldKeyCardinality
 	if influxql.HasTimeExpr(st.Condition) {
 		return nil, errors.New("SHOW FIELD KEY CARDINALITY doesn't support time in WHERE clause")
 	}
-	counters := map[string]*counter{}
-	err := s.eachSourceMeasurement(st.Database, st.Sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {
-		if counters[m.name] == nil {
-			counters[m.name] = new(counter)
-		}
-		for _, shard := range m.shards {
-			for _, f := range shard.Fields(m.name) {
-				counters[m.name].add(f.Key)
-			}
-		}
-		return nil
-	}, nil)
+	fields, err := s.fields(st.Database, st.Sources)
 	if err != nil || st.Condition != nil || st.Offset > 0 {
 		return nil, err
 	}
@@ -427,12 +379,14 @@ func (s *Statement) ShowFieldKeyCardinality(st *influxql.ShowFieldKeyCardinality
 	}
 	tags.Sort()
 	var tables []*result.Series
-	for _, name := range slices.Sorted(maps.Keys(counters)) {
-		if n := counters[name].count(); n > 0 {
-			t := result.ValueTable(name, []string{columnCount}, []any{n})
-			t.Tags = tags
-			tables = append(tables, t)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		var keys counter
+		for f := range fields[name] {
+			keys.add(f.Key)
 		}
+		t := result.ValueTable(name, []string{columnCount}, []any{keys.count()})
+		t.Tags = tags
+		tables = append(tables, t)
 	}
 	return tables, nil
 }
@@ -443,29 +397,12 @@ func (s *Statement) ShowTagKeyCardinality(st *influxql.ShowTagKeyCardinalityStat
 		what: "SHOW TAG KEY", database: st.Database, sources: st.Sources, where: st.Condition,
 		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true,
 	}
-	whole := st.Condition == nil && st.Dimensions == nil
-	return c.run(s, func(c *counter, name string, shard scan.Shard, set *roaring.Bitmap) error {
-		keys, err := shard.TagKeys(name)
-		if err != nil {
-			return err
-		}
+	return c.run(s, func(c *counter, p part) error {
+		keys, err := p.keys(func(key string) bool { _, known := c.names[key]; return !known })
 		for _, key := range keys {
-			if _, known := c.names[key]; known {
-				continue
-			}
-			if whole { // every key of the index is on some series
-				c.add(key)
-				continue
-			}
-			values, err := firstTagValues(shard, name, key, set, 1)
-			if err != nil {
-				return err
-			}
-			if len(values) > 0 {
-				c.add(key)
-			}
+			c.add(key)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -480,30 +417,13 @@ func (s *Statement) ShowTagValuesCardinality(st *influxql.ShowTagValuesCardinali
 		what: "SHOW TAG VALUES", database: st.Database, sources: st.Sources, where: st.Condition,
 		dimensions: st.Dimensions, offset: st.Offset, column: columnCount, byName: true, present: true,
 	}
-	whole := st.Condition == nil && st.Dimensions == nil
-	return c.run(s, func(c *counter, name string, shard scan.Shard, set *roaring.Bitmap) error {
-		// A series has the same values in all shards.
-		if c.seen == nil {
-			c.seen = roaring.New()
-		}
-		fresh := roaring.AndNot(set, c.seen)
-		if fresh.IsEmpty() {
-			return nil
-		}
-		if whole && c.seen.IsEmpty() {
-			fresh = nil
-		}
-		c.seen.Or(set)
-		keys, err := shard.TagKeys(name)
-		if err != nil {
-			return err
-		}
+	return c.run(s, func(c *counter, p part) error {
+		keys, err := p.shard.TagKeys(p.name)
 		for _, key := range keys {
-			if !match(key) {
-				continue
+			if match(key) {
+				c.values = append(c.values, tagValues{p, key})
 			}
-			c.values = append(c.values, tagValues{shard, name, key, fresh})
 		}
-		return nil
+		return err
 	})
 }

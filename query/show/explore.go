@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"container/heap"
-	"context"
 	"iter"
 	"maps"
 	"slices"
@@ -84,7 +83,7 @@ func (s *Statement) Explore(x Exploration) (*Explored, error) {
 	parts := map[string][]tagValues{} // by key: series that no other part has
 	series := map[string]int64{}      // by key
 	for _, m := range list {
-		n, err := exploreMeasurement(ctx, m, &x, parts, series)
+		n, err := s.exploreMeasurement(m, &x, parts, series)
 		if err != nil {
 			return nil, err
 		}
@@ -127,25 +126,16 @@ func (s *Statement) Explore(x Exploration) (*Explored, error) {
 
 // exploreMeasurement returns the number of a measurement's series and adds what
 // they have of the keys that are asked for to parts and series.
-func exploreMeasurement(ctx context.Context, m indexMeasurement, x *Exploration, parts map[string][]tagValues, series map[string]int64) (int64, error) {
-	shards, err := selectSeries(m, func(shard scan.Shard) (*roaring.Bitmap, error) { return shard.Select(ctx, m.name, nil) })
+func (s *Statement) exploreMeasurement(m indexMeasurement, x *Exploration, parts map[string][]tagValues, series map[string]int64) (int64, error) {
+	seen := roaring.New()
+	all, err := s.parts(m, seen, func(scan.Shard) *model.TagExpr { return nil })
 	if err != nil {
 		return 0, err
 	}
-	seen := roaring.New()
-	for _, p := range shards {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		fresh := roaring.AndNot(p.set, seen)
-		if fresh.IsEmpty() {
-			continue
-		}
-		whole := seen.IsEmpty()
-		seen.Or(fresh)
-		if !x.Keys && !x.Values {
-			continue
-		}
+	if !x.Keys && !x.Values {
+		all = nil
+	}
+	for _, p := range all {
 		keys, err := p.shard.TagKeys(m.name)
 		if err != nil {
 			return 0, err
@@ -154,20 +144,14 @@ func exploreMeasurement(ctx context.Context, m indexMeasurement, x *Exploration,
 			if x.Key != "" && key != x.Key {
 				continue
 			}
-			with, err := p.shard.Select(ctx, m.name, &model.TagExpr{Op: model.TagNotEqual, Key: key})
+			with, err := p.shard.Select(s.Ctx, m.name, &model.TagExpr{Op: model.TagNotEqual, Key: key})
 			if err != nil {
 				return 0, err
 			}
-			n := int64(with.AndCardinality(fresh))
-			if n == 0 {
-				continue
+			if n := int64(with.AndCardinality(p.set)); n > 0 {
+				series[key] += n
+				parts[key] = append(parts[key], tagValues{p, key})
 			}
-			series[key] += n
-			part := tagValues{p.shard, m.name, key, fresh}
-			if whole {
-				part.set = nil
-			}
-			parts[key] = append(parts[key], part)
 		}
 	}
 	return int64(seen.GetCardinality()), nil
@@ -273,7 +257,7 @@ func (v *tagValues) all(failed *error) iter.Seq2[[]byte, int64] {
 // count calls f with each value, ascending, and the number of series that have
 // it, until f returns false.
 func (v *tagValues) count(f func(value []byte, n int64) bool) error {
-	return v.shard.CountByTagValue(v.name, v.key, v.set, func(value []byte, n int) bool { return f(value, int64(n)) })
+	return v.shard.CountByTagValue(v.name, v.key, v.index(), func(value []byte, n int) bool { return f(value, int64(n)) })
 }
 
 // top keeps the first n of what it is given, in order.

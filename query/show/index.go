@@ -22,20 +22,7 @@ import (
 // ShowFieldKeys shows the fields of the default or named policy, one row for
 // each type that some shard gives the field.
 func (s *Statement) ShowFieldKeys(st *influxql.ShowFieldKeysStatement) ([]*result.Series, error) {
-	fields := map[string]map[column.Field]struct{}{}
-	err := s.eachSourceMeasurement(st.Database, st.Sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {
-		set := fields[m.name]
-		if set == nil {
-			set = map[column.Field]struct{}{}
-			fields[m.name] = set
-		}
-		for _, shard := range m.shards {
-			for _, f := range shard.Fields(m.name) {
-				set[f] = struct{}{}
-			}
-		}
-		return nil
-	}, nil)
+	fields, err := s.fields(st.Database, st.Sources)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +38,23 @@ func (s *Statement) ShowFieldKeys(st *influxql.ShowFieldKeysStatement) ([]*resul
 		tables = appendTexts(tables, name, st.Limit, st.Offset, []string{"fieldKey", "fieldType"}, keys, types)
 	}
 	return tables, nil
+}
+
+// fields returns the fields of each measurement of the sources.
+func (s *Statement) fields(db string, sources influxql.Sources) (map[string]map[column.Field]struct{}, error) {
+	fields := map[string]map[column.Field]struct{}{}
+	err := s.eachSourceMeasurement(db, sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {
+		if fields[m.name] == nil {
+			fields[m.name] = map[column.Field]struct{}{}
+		}
+		for _, shard := range m.shards {
+			for _, f := range shard.Fields(m.name) {
+				fields[m.name][f] = struct{}{}
+			}
+		}
+		return nil
+	}, nil)
+	return fields, err
 }
 
 // appendTexts appends a table of what LIMIT and OFFSET leave of columns of texts,
@@ -80,12 +84,9 @@ func measurementsOf(sources influxql.Sources) []*influxql.Measurement {
 	return list
 }
 
-// tagSets calls f for each measurement, shard and set of series that a SHOW TAG
-// statement looks at. set is nil where all series of the measurement are meant. A
-// series has the same tags in every shard, so that it is in one set only: as a
-// rule most shards hold none that an earlier one has not. Measurements without a
-// tag that asked is true of are passed over.
-func (s *Statement) tagSets(db string, policies []string, sources influxql.Sources, cond expr.Condition, asked func(key string) bool, f func(name string, shard scan.Shard, set *roaring.Bitmap) error) error {
+// tagParts calls f for each part that a SHOW TAG statement looks at. It passes over
+// measurements without a tag key that asked is true of.
+func (s *Statement) tagParts(db string, policies []string, sources influxql.Sources, cond expr.Condition, asked func(key string) bool, f func(part) error) error {
 	if cond.Range.Empty() {
 		return nil
 	}
@@ -100,40 +101,21 @@ func (s *Statement) tagSets(db string, policies []string, sources influxql.Sourc
 		return err
 	}
 	for _, m := range list {
-		if found, err := m.hasKey(asked); err != nil || !found {
-			if err != nil {
-				return err
-			}
+		if found, err := m.hasKey(asked); err != nil {
+			return err
+		} else if !found {
 			continue
 		}
 		predicate, err := metaPredicate(cond.Expr, m.name)
 		if err != nil {
 			return err
 		}
-		if predicate != nil && predicate.Op == model.TagNone {
-			continue
+		parts, err := s.parts(m, roaring.New(), func(scan.Shard) *model.TagExpr { return predicate })
+		if err != nil {
+			return err
 		}
-		seen := roaring.New()
-		for _, shard := range m.shards {
-			if err := s.Ctx.Err(); err != nil {
-				return err
-			}
-			set, err := shard.Select(s.Ctx, m.name, predicate)
-			if err != nil {
-				return err
-			}
-			all := predicate == nil && !set.Intersects(seen)
-			if !all {
-				set.AndNot(seen)
-			}
-			if set.IsEmpty() {
-				continue
-			}
-			seen.Or(set)
-			if all {
-				set = nil
-			}
-			if err := f(m.name, shard, set); err != nil {
+		for _, p := range parts {
+			if err := f(p); err != nil {
 				return err
 			}
 		}
@@ -155,38 +137,25 @@ func (s *Statement) ShowTagKeys(st *influxql.ShowTagKeysStatement) ([]*result.Se
 	if err != nil {
 		return nil, err
 	}
-	keys := map[string]map[string]struct{}{}
-	err = s.tagSets(db.Name, policyNames(db), st.Sources, cond, match, func(name string, shard scan.Shard, set *roaring.Bitmap) error {
-		tagKeys, err := shard.TagKeys(name)
-		if err != nil {
-			return err
+	keys := map[string]*counter{}
+	err = s.tagParts(db.Name, policyNames(db), st.Sources, cond, match, func(p part) error {
+		c := keys[p.name]
+		if c == nil {
+			c = new(counter)
+			keys[p.name] = c
 		}
-		for _, key := range tagKeys {
-			if _, known := keys[name][key]; known || !match(key) {
-				continue
-			}
-			if set != nil {
-				values, err := firstTagValues(shard, name, key, set, 1)
-				if err != nil {
-					return err
-				}
-				if len(values) == 0 {
-					continue
-				}
-			}
-			if keys[name] == nil {
-				keys[name] = map[string]struct{}{}
-			}
-			keys[name][key] = struct{}{}
+		found, err := p.keys(func(key string) bool { _, known := c.names[key]; return !known && match(key) })
+		for _, key := range found {
+			c.add(key)
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	var tables []*result.Series
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
-		list := slices.Sorted(maps.Keys(keys[name]))
+		list := slices.Sorted(maps.Keys(keys[name].names))
 		tables = appendTexts(tables, name, st.Limit, st.Offset, []string{"tagKey"}, list)
 	}
 	return tables, nil
@@ -213,7 +182,7 @@ func (s *Statement) ShowTagValues(st *influxql.ShowTagValuesStatement) ([]*resul
 	if err != nil {
 		return nil, err
 	}
-	var ofValue influxql.Expr
+	var ofValue *model.TagExpr
 	cond.Expr, ofValue = splitValue(cond.Expr)
 	most := math.MaxInt // values of a key that can be shown
 	if st.Limit > 0 && ofValue == nil {
@@ -221,8 +190,8 @@ func (s *Statement) ShowTagValues(st *influxql.ShowTagValuesStatement) ([]*resul
 	}
 	type found map[string][][]string // key -> sorted values by shard
 	byMeasurement := map[string]found{}
-	err = s.tagSets(db.Name, policies, st.Sources, cond, match, func(name string, shard scan.Shard, set *roaring.Bitmap) error {
-		tagKeys, err := shard.TagKeys(name)
+	err = s.tagParts(db.Name, policies, st.Sources, cond, match, func(p part) error {
+		tagKeys, err := p.shard.TagKeys(p.name)
 		if err != nil {
 			return err
 		}
@@ -230,20 +199,22 @@ func (s *Statement) ShowTagValues(st *influxql.ShowTagValuesStatement) ([]*resul
 			if !match(key) {
 				continue
 			}
-			values, err := firstTagValues(shard, name, key, set, most)
+			values, err := p.values(key, most)
 			if err != nil {
 				return err
 			}
 			if ofValue != nil {
-				values = slices.DeleteFunc(slices.Clone(values), func(text string) bool { return !valueHolds(ofValue, text) })
+				values = slices.DeleteFunc(slices.Clone(values), func(text string) bool {
+					return !ofValue.Match(model.Tags{{Key: "value", Value: text}})
+				})
 			}
 			if len(values) == 0 {
 				continue
 			}
-			if byMeasurement[name] == nil {
-				byMeasurement[name] = found{}
+			if byMeasurement[p.name] == nil {
+				byMeasurement[p.name] = found{}
 			}
-			byMeasurement[name][key] = append(byMeasurement[name][key], values)
+			byMeasurement[p.name][key] = append(byMeasurement[p.name][key], values)
 		}
 		return nil
 	})
@@ -272,34 +243,30 @@ func (s *Statement) ShowTagValues(st *influxql.ShowTagValuesStatement) ([]*resul
 
 // splitValue takes the comparisons of the column "value" out of a WHERE clause:
 // they are about the values that are shown, not about a tag of that name.
-func splitValue(where influxql.Expr) (rest, ofValue influxql.Expr) {
+func splitValue(where influxql.Expr) (rest influxql.Expr, ofValue *model.TagExpr) {
 	switch e := where.(type) {
 	case *influxql.ParenExpr:
 		return splitValue(e.Expr)
 	case *influxql.BinaryExpr:
 		if e.Op == influxql.AND || e.Op == influxql.OR {
-			restL, valueL := splitValue(e.LHS)
-			restR, valueR := splitValue(e.RHS)
-			return expr.JoinExpr(e.Op, restL, restR), expr.JoinExpr(e.Op, valueL, valueR)
+			restL, left := splitValue(e.LHS)
+			restR, right := splitValue(e.RHS)
+			switch rest = expr.JoinExpr(e.Op, restL, restR); {
+			case left == nil || right == nil:
+				return rest, cmp.Or(left, right)
+			case e.Op == influxql.AND:
+				return rest, expr.AndTags(left, right)
+			}
+			return rest, expr.OrTags(left, right)
 		}
-		if c, ok := metaComparison(e); ok && c.Key == "value" || comparesNumber(e, "value") {
-			return nil, e
+		if c, ok := metaComparison(e); ok && c.Key == "value" {
+			return nil, c
+		}
+		if comparesNumber(e, "value") {
+			return nil, &model.TagExpr{Op: model.TagNone}
 		}
 	}
 	return where, nil
-}
-
-// valueHolds reports whether a value satisfies what splitValue took out.
-func valueHolds(e influxql.Expr, text string) bool {
-	b := e.(*influxql.BinaryExpr)
-	switch b.Op {
-	case influxql.AND:
-		return valueHolds(b.LHS, text) && valueHolds(b.RHS, text)
-	case influxql.OR:
-		return valueHolds(b.LHS, text) || valueHolds(b.RHS, text)
-	}
-	c, ok := metaComparison(b)
-	return ok && admits(c, text)
 }
 
 // comparesNumber reports whether e is key = 1 or key != 1, which no text satisfies.
@@ -313,15 +280,6 @@ func comparesNumber(e *influxql.BinaryExpr, key string) bool {
 		return true
 	}
 	return false
-}
-
-// firstTagValues returns the first values of a shard, limit of them if that
-// spares it the rest.
-func firstTagValues(shard scan.Shard, name, key string, set *roaring.Bitmap, limit int) ([]string, error) {
-	if limit < math.MaxInt {
-		return shard.FirstTagValues(name, key, set, limit)
-	}
-	return shard.TagValues(name, key, set)
 }
 
 // mergeSorted returns the sorted union of sorted lists.

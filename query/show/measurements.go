@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/influxdata/influxql"
@@ -106,108 +105,84 @@ func (s *Statement) measurementNames(db string, policies []string, keep func(str
 	if err != nil {
 		return nil, err
 	}
-	admitted, err := measurementsWhere(s.Ctx, where, list)
+	is, err := predicate(where, measurementComparison)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
 	for _, m := range list {
-		if _, ok := admitted[m.name]; ok && (keep == nil || keep(m.name)) {
+		if keep != nil && !keep(m.name) {
+			continue
+		}
+		if ok, err := m.satisfies(s.Ctx, is); err != nil {
+			return nil, err
+		} else if ok {
 			names = append(names, m.name)
 		}
 	}
 	return names, nil
 }
 
-// measurementsWhere returns the measurements that satisfy a WHERE clause. Its
-// comparisons are about the measurement as a whole, as in InfluxDB: tag = 'x'
-// is one that has the tag key with this value on some series, tag != 'x' one
-// that has the tag key but this value on no series. AND is the intersection of
-// the measurements, OR the union.
-func measurementsWhere(ctx context.Context, where influxql.Expr, list []indexMeasurement) (map[string]struct{}, error) {
-	admitted := make(map[string]struct{}, len(list))
-	switch e := where.(type) {
-	case nil:
-		for _, m := range list {
-			admitted[m.name] = struct{}{}
-		}
-		return admitted, nil
-	case *influxql.ParenExpr:
-		return measurementsWhere(ctx, e.Expr, list)
-	case *influxql.BinaryExpr:
-		switch e.Op {
-		case influxql.AND, influxql.OR:
-			left, err := measurementsWhere(ctx, e.LHS, list)
-			if err != nil {
-				return nil, err
-			}
-			right, err := measurementsWhere(ctx, e.RHS, list)
-			if err != nil {
-				return nil, err
-			}
-			if e.Op == influxql.OR {
-				maps.Copy(left, right)
-				return left, nil
-			}
-			maps.DeleteFunc(left, func(name string, _ struct{}) bool { _, both := right[name]; return !both })
-			return left, nil
-		case influxql.EQ, influxql.NEQ, influxql.EQREGEX, influxql.NEQREGEX:
-		case expr.InOp, expr.NotInOp:
-			return measurementsIn(ctx, e, list)
-		default:
-			return nil, errors.New("invalid tag comparison operator")
-		}
-		ref, ok := e.LHS.(*influxql.VarRef)
-		if !ok {
-			return nil, fmt.Errorf("left side of '%s' must be a tag key", e.Op)
-		}
-		c, ok := metaComparison(e)
-		if !ok {
-			if e.Op == influxql.EQREGEX || e.Op == influxql.NEQREGEX {
-				return nil, fmt.Errorf("right side of '%s' must be a regular expression", e.Op)
-			}
-			return nil, fmt.Errorf("right side of '%s' must be a tag value string", e.Op)
-		}
-		for _, m := range list {
-			ok := false
-			if ref.Val == "_name" {
-				ok = admits(c, m.name)
-			} else if !influxql.IsSystemName(ref.Val) {
-				var err error
-				if ok, err = hasTag(ctx, m, c); err != nil {
-					return nil, err
-				}
-			}
-			if ok {
-				admitted[m.name] = struct{}{}
-			}
-		}
-		return admitted, nil
+// measurementComparison returns the predicate of a comparison in a WHERE clause of SHOW
+// MEASUREMENTS.
+func measurementComparison(where influxql.Expr) (*model.TagExpr, error) {
+	e, ok := where.(*influxql.BinaryExpr)
+	if !ok {
+		return nil, fmt.Errorf("invalid condition expression: %s", where)
 	}
-	return nil, fmt.Errorf("invalid condition expression: %s", where)
+	if members, negated, ok := expr.SetMembers(e); ok {
+		all := make([]*model.TagExpr, len(members))
+		for i, m := range members {
+			var err error
+			if all[i], err = measurementComparison(expr.MemberComparison(e, m, negated)); err != nil {
+				return nil, err
+			}
+		}
+		return expr.JoinTags(all, negated), nil
+	}
+	right := "tag value string"
+	switch e.Op {
+	case influxql.EQ, influxql.NEQ:
+	case influxql.EQREGEX, influxql.NEQREGEX:
+		right = "regular expression"
+	default:
+		return nil, errors.New("invalid tag comparison operator")
+	}
+	ref, ok := e.LHS.(*influxql.VarRef)
+	if !ok {
+		return nil, fmt.Errorf("left side of '%s' must be a tag key", e.Op)
+	}
+	c, ok := metaComparison(e)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("right side of '%s' must be a %s", e.Op, right)
+	case ref.Val != "_name" && influxql.IsSystemName(ref.Val):
+		return &model.TagExpr{Op: model.TagNone}, nil
+	}
+	return c, nil
 }
 
-// measurementsIn is measurementsWhere of x IN (members).
-func measurementsIn(ctx context.Context, e *influxql.BinaryExpr, list []indexMeasurement) (map[string]struct{}, error) {
-	members, negated, _ := expr.SetMembers(e)
-	var admitted map[string]struct{}
-	for _, m := range members {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		some, err := measurementsWhere(ctx, expr.MemberComparison(e, m, negated), list)
-		switch {
-		case err != nil:
-			return nil, err
-		case admitted == nil:
-			admitted = some
-		case negated:
-			maps.DeleteFunc(admitted, func(name string, _ struct{}) bool { _, both := some[name]; return !both })
-		default:
-			maps.Copy(admitted, some)
-		}
+// satisfies reports whether a predicate is true of the measurement as a whole, as in
+// InfluxDB: tag = 'x' is true if some series has this value, tag != 'x' if the measurement
+// has the tag key, and no series has this value.
+func (m *indexMeasurement) satisfies(ctx context.Context, is *model.TagExpr) (bool, error) {
+	if is == nil {
+		return true, nil
 	}
-	return admitted, nil
+	switch is.Op {
+	case model.TagNone:
+		return false, nil
+	case model.TagAnd, model.TagOr:
+		ok, err := m.satisfies(ctx, is.Left)
+		if err != nil || ok == (is.Op == model.TagOr) {
+			return ok, err
+		}
+		return m.satisfies(ctx, is.Right)
+	}
+	if is.Key == "_name" {
+		return admits(is, m.name), nil
+	}
+	return m.hasTag(ctx, is)
 }
 
 // hasTagValue reports whether some value of the tag key equals or matches. One
@@ -229,11 +204,14 @@ func hasTagValue(ctx context.Context, shard scan.Shard, name string, c *model.Ta
 }
 
 // hasTag decides one comparison for a measurement.
-func hasTag(ctx context.Context, m indexMeasurement, c *model.TagExpr) (bool, error) {
+func (m *indexMeasurement) hasTag(ctx context.Context, c *model.TagExpr) (bool, error) {
 	known, match := false, false
 	for _, shard := range m.shards {
 		if match {
 			break
+		}
+		if err := ctx.Err(); err != nil {
+			return false, err
 		}
 		keys, err := shard.TagKeys(m.name)
 		if err != nil {

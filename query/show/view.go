@@ -1,10 +1,12 @@
 package show
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -19,9 +21,10 @@ import (
 
 // indexView is the set of shards that a SHOW statement looks at.
 type indexView struct {
-	views  []scan.View
-	shards []scan.Shard
-	keep   func(bytes int64) error // Statement.Keep
+	database string
+	views    []scan.View
+	shards   []scan.Shard
+	keep     func(bytes int64) error // Statement.Keep
 }
 
 // listBytes is what a text takes in the lists of a statement in addition to its
@@ -34,7 +37,7 @@ const (
 // view references the shards of some policies of a database that overlap r.
 // The caller must release it, also after an error.
 func (s *Statement) view(db string, policies []string, r model.TimeRange) (*indexView, error) {
-	v := &indexView{keep: s.Keep}
+	v := &indexView{database: db, keep: s.Keep}
 	for _, policy := range policies {
 		part, err := s.Storage.View(db, policy, r)
 		if err != nil {
@@ -138,6 +141,85 @@ func (m *indexMeasurement) hasKey(match func(key string) bool) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// part is series of a measurement in a shard.
+type part struct {
+	shard scan.Shard
+	name  string
+	set   *roaring.Bitmap
+	whole bool // set is all series that the measurement has in the shard
+}
+
+// index returns the series for a question to the index; nil is all of the measurement.
+func (p part) index() *roaring.Bitmap {
+	if p.whole {
+		return nil
+	}
+	return p.set
+}
+
+// parts returns the series of a measurement that satisfy a predicate, by shard, the
+// largest part first. A series has the same tags in every shard, so each is in one part
+// only, and in none if it is in seen, to which it is added. As a rule most shards hold
+// no series that a larger one has not.
+func (s *Statement) parts(m indexMeasurement, seen *roaring.Bitmap, where func(scan.Shard) *model.TagExpr) ([]part, error) {
+	var all []part
+	for _, shard := range m.shards {
+		if err := s.Ctx.Err(); err != nil {
+			return nil, err
+		}
+		is := where(shard)
+		set, err := shard.Select(s.Ctx, m.name, is)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part{shard, m.name, set, is == nil})
+	}
+	slices.SortStableFunc(all, func(a, b part) int { return cmp.Compare(b.set.GetCardinality(), a.set.GetCardinality()) })
+	kept := all[:0]
+	for _, p := range all {
+		if p.set.Intersects(seen) {
+			p.set.AndNot(seen)
+			p.whole = false
+		}
+		if !p.set.IsEmpty() {
+			seen.Or(p.set)
+			kept = append(kept, p)
+		}
+	}
+	return kept, nil
+}
+
+// keys returns the tag keys of the part's series, those that want is true of.
+func (p part) keys(want func(key string) bool) (keys []string, err error) {
+	all, err := p.shard.TagKeys(p.name)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range all {
+		if !want(key) {
+			continue
+		}
+		if !p.whole { // else every key of the index is on some series
+			if values, err := p.values(key, 1); err != nil {
+				return nil, err
+			} else if len(values) == 0 {
+				continue
+			}
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// values returns the values that the part's series have of a tag key, the first limit of
+// them if that spares the index the rest.
+func (p part) values(key string, limit int) ([]string, error) {
+	if limit < math.MaxInt {
+		return p.shard.FirstTagValues(p.name, key, p.index(), limit)
+	}
+	return p.shard.TagValues(p.name, key, p.index())
 }
 
 // exactNames returns the distinct names of measurements if none is a regular
@@ -244,48 +326,60 @@ func (s *Statement) splitTime(where influxql.Expr) (expr.Condition, error) {
 	return expr.SplitTime(where, s.Now(), time.UTC)
 }
 
-// metaPredicate turns the WHERE clause of a statement about tags into a
-// predicate over the series of a measurement. All names are tags, save _name,
-// which is the measurement's name, and the other names of the system, which
-// are passed over.
-func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
+// predicate turns a WHERE clause into a predicate. leaf returns that of what is neither AND
+// nor OR.
+func predicate(where influxql.Expr, leaf func(influxql.Expr) (*model.TagExpr, error)) (*model.TagExpr, error) {
 	switch e := where.(type) {
 	case nil:
 		return nil, nil
 	case *influxql.ParenExpr:
-		return metaPredicate(e.Expr, name)
-	case *influxql.BooleanLiteral:
-		return constantTag(e.Val), nil
+		return predicate(e.Expr, leaf)
 	case *influxql.BinaryExpr:
-		if e.Op == influxql.AND || e.Op == influxql.OR {
-			left, err := metaPredicate(e.LHS, name)
-			if err != nil {
-				return nil, err
-			}
-			right, err := metaPredicate(e.RHS, name)
-			if err != nil {
-				return nil, err
-			}
-			if e.Op == influxql.OR {
-				return expr.OrTags(left, right), nil
-			}
-			return expr.AndTags(left, right), nil
+		if e.Op != influxql.AND && e.Op != influxql.OR {
+			break
 		}
-		if members, negated, ok := expr.SetMembers(e); ok {
-			return metaSet(e, members, negated, name)
+		left, err := predicate(e.LHS, leaf)
+		if err != nil {
+			return nil, err
 		}
-		if c, ok := metaComparison(e); ok {
-			switch {
-			case c.Key == "_name":
-				return constantTag(admits(c, name)), nil
-			case influxql.IsSystemName(c.Key):
-				return nil, nil
-			}
-			return c, nil
+		right, err := predicate(e.RHS, leaf)
+		if err != nil {
+			return nil, err
 		}
+		if e.Op == influxql.OR {
+			return expr.OrTags(left, right), nil
+		}
+		return expr.AndTags(left, right), nil
 	}
-	//lint:ignore ST1005 clients know this text
-	return nil, fmt.Errorf("Expression too complex for metaquery: %s", where)
+	return leaf(where)
+}
+
+// metaPredicate turns the WHERE clause of a statement about tags into a
+// predicate over the series of a measurement. All names are tags, except _name,
+// which is the measurement's name, and the other names of the system, which
+// are passed over.
+func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
+	return predicate(where, func(where influxql.Expr) (*model.TagExpr, error) {
+		switch e := where.(type) {
+		case *influxql.BooleanLiteral:
+			return constantTag(e.Val), nil
+		case *influxql.BinaryExpr:
+			if members, negated, ok := expr.SetMembers(e); ok {
+				return metaSet(e, members, negated, name)
+			}
+			if c, ok := metaComparison(e); ok {
+				switch {
+				case c.Key == "_name":
+					return constantTag(admits(c, name)), nil
+				case influxql.IsSystemName(c.Key):
+					return nil, nil
+				}
+				return c, nil
+			}
+		}
+		//lint:ignore ST1005 clients know this text
+		return nil, fmt.Errorf("Expression too complex for metaquery: %s", where)
+	})
 }
 
 // metaSet is metaPredicate of x IN (members).
