@@ -3,8 +3,8 @@
 //
 // An Asker looks at the catalog and at indexes, never at points. It makes maxLooks
 // look-ups at most, compares maxNames names at most, and then says what it knows,
-// which may be nothing. It names no database that the user may not read.
+// which may be nothing: of a policy with hundreds of shards it may look at too few.
+// It names no database that the user may not read.
 //
-// A text claims only what the look-ups showed. If a policy has more than maxShards
-// shards, the text says how many were looked at.
+// A text claims only what the look-ups showed.
 package hint

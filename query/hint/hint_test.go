@@ -148,11 +148,12 @@ func TestBounded(t *testing.T) {
 			1, 20, `SELECT value FROM db.autogen.cpu WHERE time < 0`,
 			`"cpu" has no rows in the time range of the query: the oldest is of 1970-01-01T00:00:00Z, the newest of 1970-01-01T23:59:59.999999999Z`,
 		},
-		{1000, maxShards + 256, `SELECT value FROM db.autogen.m99999x`, `measurement "m99999x" does not exist in 256 of the 1000 shards of db.autogen; did you mean "m99999"?`},
-		{1000, 8 * maxShards, `SELECT value FROM db.autogen.cpu WHERE host = 'q'`, `tag "host" of "cpu" in 256 of the 1000 shards of db.autogen has no value 'q'`},
-		{1000, 8 * maxShards, `SELECT nope FROM db.autogen.cpu`, `"nope" is no field or tag of "cpu" in 256 of the 1000 shards of db.autogen`},
+		{1000, maxLooks + 24, `SELECT value FROM db.autogen.m99999x`, `measurement "m99999x" does not exist in db.autogen; did you mean "m99999"?`},
+		{200, 2 * maxLooks, `SELECT value FROM db.autogen.cpu WHERE host = 'q'`, `tag "host" of "cpu" has no value 'q'`},
+		{200, 2 * maxLooks, `SELECT nope FROM db.autogen.cpu`, `"nope" is no field or tag of "cpu"`},
+		{1000, maxLooks + 24, `SELECT nope FROM db.autogen.cpu`, ``}, // not all shards were looked at
 		{
-			200, 8 * maxShards, `SELECT value FROM db.autogen.cpu WHERE ` + many(" AND ", "host =~ /host/"),
+			200, 8 * maxLooks, `SELECT value FROM db.autogen.cpu WHERE ` + many(" AND ", "host =~ /host/"),
 			``,
 		},
 		{1, 2 * maxLooks, `SELECT value FROM db.autogen.cpu WHERE ` + many(" OR ", "host = 'q'"), ``},

@@ -3,7 +3,6 @@ package hint
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/influxdata/influxql"
@@ -17,27 +16,24 @@ import (
 // known is a measurement that exists.
 type known struct {
 	*Asker
-	name        string
-	where       string                       // the name for texts, and which shards were looked at if not all
-	shards      []scan.Shard                 // that have it
-	tags        [][]string                   // keys, by shard
-	types       map[string][]model.FieldType // of fields that were looked up
-	values      map[string][]string          // of tags that were listed, sorted
-	columnNames []string                     // the first names of fields and tags, sorted; nil until they are asked for
+	name   string
+	shards []scan.Shard                 // that have it
+	tags   [][]string                   // keys, by shard
+	types  map[string][]model.FieldType // of fields that were looked up
 }
 
-func (k *known) readTagKeys() error {
+func (k *known) readTagKeys() bool {
 	for _, s := range k.shards {
-		if err := k.look(); err != nil {
-			return err
+		if !k.look() {
+			return false
 		}
 		keys, err := s.TagKeys(k.name)
-		if err != nil {
-			return err
+		if k.failed(err) {
+			return false
 		}
 		k.tags = append(k.tags, keys)
 	}
-	return nil
+	return true
 }
 
 // typesOf returns the types that a field has; none if there is no such field.
@@ -47,20 +43,13 @@ func (k *known) typesOf(name string) []model.FieldType {
 		return types
 	}
 	for _, s := range k.shards {
-		if t, ok := fieldType(s.Fields(k.name), name); ok && !slices.Contains(types, t) {
-			types = append(types, t)
+		fields := s.Fields(k.name)
+		if i, ok := column.FindField(fields, name); ok && !slices.Contains(types, fields[i].Type) {
+			types = append(types, fields[i].Type)
 		}
 	}
 	k.types[name] = types
 	return types
-}
-
-func fieldType(fields []column.Field, name string) (model.FieldType, bool) {
-	i, ok := slices.BinarySearchFunc(fields, name, func(f column.Field, name string) int { return strings.Compare(f.Key, name) })
-	if !ok {
-		return model.Unknown, false
-	}
-	return fields[i].Type, true
 }
 
 func (k *known) isTag(name string) bool {
@@ -75,40 +64,38 @@ func (k *known) isField(ref *influxql.VarRef) bool {
 	return ref.Type != influxql.Tag && len(k.typesOf(ref.Val)) > 0
 }
 
+// exists reports whether a name is a column.
+func (k *known) exists(name string) bool { return k.isTag(name) || len(k.typesOf(name)) > 0 }
+
 // noColumn says that the measurement has no column of a name.
 func (k *known) noColumn(name string) string {
-	if k.columnNames == nil { // there is a field at least
-		for i, s := range k.shards {
-			list := slices.Clone(k.tags[i])
-			for _, f := range s.Fields(k.name) {
-				list = append(list, f.Key)
-			}
-			if k.columnNames = union(k.columnNames, list); len(k.columnNames) > maxNames {
-				break
-			}
+	var columns []string
+	for i := 0; i < len(k.shards) && len(columns) <= maxNames && k.near < maxNear; i++ {
+		list := slices.Clone(k.tags[i])
+		for _, f := range k.shards[i].Fields(k.name) {
+			list = append(list, f.Key)
 		}
+		columns = union(columns, list)
 	}
-	return fmt.Sprintf("%s is no field or tag of %s", quoted(name), k.where) + meant(k.nearest(name, k.columnNames))
+	return fmt.Sprintf("%s is no field or tag of %s", quoted(name), quoted(k.name)) + k.meant(name, columns)
 }
 
 // selected says why a select list has no values: none of its names is a field.
 func (k *known) selected(fields influxql.Fields) string {
 	var refs []*influxql.VarRef
 	all, calls := false, false // a wildcard, a function
-	for _, f := range fields {
-		influxql.WalkFunc(f.Expr, func(n influxql.Node) {
-			switch n := n.(type) {
-			case *influxql.VarRef:
-				if n.Val != "time" {
-					refs = append(refs, n)
-				}
-			case *influxql.Wildcard, *influxql.RegexLiteral:
-				all = true
-			case *influxql.Call:
-				calls = true
+	influxql.WalkFunc(fields, func(n influxql.Node) {
+		switch n := n.(type) {
+		case *influxql.VarRef:
+			if n.Val != "time" {
+				refs = append(refs, n)
 			}
-		})
-	}
+		case *influxql.Wildcard, *influxql.RegexLiteral:
+			all = true
+		case *influxql.Call:
+			calls = true
+		}
+	})
 	if all || len(refs) == 0 || slices.ContainsFunc(refs, k.isField) {
 		return ""
 	}
@@ -116,71 +103,64 @@ func (k *known) selected(fields influxql.Fields) string {
 		switch {
 		case k.isTag(ref.Val):
 		case len(k.typesOf(ref.Val)) > 0:
-			return fmt.Sprintf("%s is a field of %s, not a tag", quoted(ref.Val), k.where)
+			return k.notTag(ref.Val)
 		default:
 			return k.noColumn(ref.Val)
 		}
 	}
 	if calls {
-		return fmt.Sprintf("%s is a tag of %s: functions take fields", quoted(refs[0].Val), k.where)
+		return fmt.Sprintf("%s is a tag of %s: functions take fields", quoted(refs[0].Val), quoted(k.name))
 	}
-	return fmt.Sprintf("only tags of %s are selected: rows need a field, such as %s", k.where, quoted(k.shards[0].Fields(k.name)[0].Key))
+	return fmt.Sprintf("only tags of %s are selected: rows need a field, such as %s", quoted(k.name), quoted(k.shards[0].Fields(k.name)[0].Key))
+}
+
+func (k *known) notTag(name string) string {
+	return fmt.Sprintf("%s is a field of %s, not a tag", quoted(name), quoted(k.name))
 }
 
 // times says that no series has all tags of the condition, or that the series of the
 // condition have no rows in the time range.
-func (k *known) times(cond expr.Condition) (string, error) {
+func (k *known) times(cond expr.Condition) string {
 	tags, _ := expr.SplitTags(cond.Expr, k.isField)
 	if matches(tags) {
 		tags = nil // the index would try the expression on every value
 	}
-	var rows model.TimeRange // of all shards
-	found := false
+	rows := model.TimeRange{Min: model.MaxTime, Max: model.MinTime} // of all shards
 	for _, s := range k.shards {
-		if err := k.look(); err != nil {
-			return "", err
+		if !k.look() {
+			return ""
 		}
 		set, err := s.Select(k.ctx, k.name, tags)
-		if err != nil {
-			return "", err
+		if k.failed(err) {
+			return ""
 		}
-		r, has := s.TimeBounds(set)
-		switch {
-		case set.IsEmpty() || !has:
-			continue
-		case r.Overlaps(cond.Range):
-			return "", nil
-		case found:
-			r = rows.Union(r)
+		if r, ok := s.TimeBounds(set); ok && !set.IsEmpty() {
+			rows = rows.Union(r)
+			if r.Overlaps(cond.Range) {
+				return ""
+			}
 		}
-		rows, found = r, true
 	}
 	with := ""
 	if tags != nil {
 		with = " with the tags of the condition"
 	}
 	switch {
-	case !found && tags != nil:
-		return fmt.Sprintf("no series of %s has all tags of the condition", k.where), nil
-	case !found:
-		return "", nil
+	case rows.Empty() && tags != nil:
+		return fmt.Sprintf("no series of %s has all tags of the condition", quoted(k.name))
+	case rows.Empty():
+		return ""
 	}
-	text := fmt.Sprintf("%s has no rows%s in the time range of the query: the oldest is of %s, the newest of %s", k.where, with, timeText(rows.Min), timeText(rows.Max))
+	text := fmt.Sprintf("%s has no rows%s in the time range of the query: the oldest is of %s, the newest of %s", quoted(k.name), with, timeText(rows.Min), timeText(rows.Max))
 	if r := cond.Range; cond.HasMax && r.Max > 0 && r.Max < inNanoseconds && rows.Min > inNanoseconds {
 		text += "; a time without a unit is in nanoseconds"
 	}
-	return text, nil
+	return text
 }
 
 // matches reports whether a predicate has a regular expression.
 func matches(e *model.TagExpr) bool {
-	switch {
-	case e == nil:
-		return false
-	case e.Op == model.TagAnd, e.Op == model.TagOr:
-		return matches(e.Left) || matches(e.Right)
-	}
-	return e.Op == model.TagMatch || e.Op == model.TagNotMatch
+	return e != nil && (e.Regex != nil || matches(e.Left) || matches(e.Right))
 }
 
 // inNanoseconds is a time in April 1970. A number below it is probably a time of this

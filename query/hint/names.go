@@ -31,16 +31,12 @@ func quoted(name string) string { return strconv.Quote(clip(name)) }
 // text returns a value in single quotes.
 func text(value string) string { return influxql.QuoteString(clip(value)) }
 
-func policyText(db, rp string) string {
-	return influxql.QuoteIdent(clip(db)) + "." + influxql.QuoteIdent(clip(rp))
-}
-
-// meant asks whether a name was meant; "" asks nothing.
-func meant(name string) string {
-	if name == "" {
-		return ""
+// meant asks whether the candidate that is most like name was meant.
+func (a *Asker) meant(name string, candidates []string) string {
+	if near := a.nearest(name, candidates); near != "" {
+		return "; did you mean " + quoted(near) + "?"
 	}
-	return "; did you mean " + quoted(name) + "?"
+	return ""
 }
 
 // nearest returns the candidate that is most like name, or "" if none is. It compares
@@ -64,42 +60,31 @@ func (a *Asker) nearest(name string, candidates []string) string {
 		if c == name || len(c) > maxText {
 			continue
 		}
-		if d := distance(want, []rune(strings.ToLower(c)), limit); d <= limit {
-			if best, limit = c, d-1; d == 0 {
-				break
-			}
+		if d := distance(want, []rune(strings.ToLower(c))); d <= limit {
+			best, limit = c, d-1
 		}
 	}
 	return best
 }
 
-// distance returns how many letters must be inserted, removed, replaced, or swapped
-// with the next to make b of a. It returns more than limit if that is not enough.
-func distance(a, b []rune, limit int) int {
-	if d := len(a) - len(b); d > limit || -d > limit {
-		return limit + 1
-	}
+// distance returns how many letters must be inserted, removed, replaced, or swapped with
+// the next to make b of a.
+func distance(a, b []rune) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
 	for i := range a {
 		row[0] = i + 1
-		least := row[0]
 		for j := range b {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
+			n := last[j]
+			if a[i] != b[j] {
+				n++
 			}
-			n := min(last[j]+cost, last[j+1]+1, row[j]+1)
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
 				n = min(n, before[j-1]+1)
 			}
-			row[j+1] = n
-			least = min(least, n)
-		}
-		if least > limit {
-			return limit + 1
+			row[j+1] = min(n, last[j+1]+1, row[j]+1)
 		}
 		before, last, row = last, row, before
 	}
