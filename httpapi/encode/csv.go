@@ -105,17 +105,17 @@ func (e *csvEncoder) appendRow(i int) error {
 		}
 		switch c.kind {
 		case cellTime:
-			b = e.times.append(b, c.ints[i])
+			b = e.times.append(b, c.Ints[i])
 		case cellFloat:
-			if !math.IsNaN(c.floats[i]) {
-				b = strconv.AppendFloat(b, c.floats[i], 'f', -1, 64)
+			if !math.IsNaN(c.Floats[i]) {
+				b = strconv.AppendFloat(b, c.Floats[i], 'f', -1, 64)
 			}
 		case cellInt:
-			b = appendInt(b, c.ints[i])
+			b = appendInt(b, c.Ints[i])
 		case cellUint:
-			b = appendUint(b, c.uints[i])
+			b = appendUint(b, c.Uints[i])
 		case cellString:
-			text := c.strings[i]
+			text := c.Strings[i]
 			if len(text) <= longText {
 				b = appendCSVString(b, text)
 				break
@@ -142,7 +142,7 @@ func (e *csvEncoder) appendRow(i int) error {
 		case cellList:
 			b = appendCSVString(b, strings.Join(c.lists[i], ","))
 		case cellBool:
-			b = strconv.AppendBool(b, c.bools[i])
+			b = strconv.AppendBool(b, c.Bools[i])
 		}
 		if len(b) >= 4*spillBytes {
 			e.out.buf = b

@@ -2,7 +2,6 @@ package encode
 
 import (
 	"slices"
-	"time"
 
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -105,37 +104,24 @@ const (
 	cellList
 )
 
+var cellKinds = [...]cellKind{
+	model.Unknown: cellNull, model.Float: cellFloat, model.Integer: cellInt,
+	model.Unsigned: cellUint, model.String: cellString, model.Boolean: cellBool,
+}
+
 // cell is a column prepared for rendering.
 type cell struct {
-	kind    cellKind
-	valid   column.Bitmap
-	floats  []float64
-	ints    []int64
-	uints   []uint64
-	strings []string
-	bools   []bool
-	lists   [][]string
+	column.Vector
+	kind  cellKind
+	lists [][]string
 }
 
 // appendCells prepares the columns of s.
 func appendCells(dst []cell, s *result.Series) []cell {
-	for i := range s.Values {
-		v := &s.Values[i]
-		c := cell{valid: v.Valid}
-		switch v.Type {
-		case model.Float:
-			c.kind, c.floats = cellFloat, v.Floats
-		case model.Integer:
-			c.kind, c.ints = cellInt, v.Ints
-			if i == s.Time {
-				c.kind = cellTime
-			}
-		case model.Unsigned:
-			c.kind, c.uints = cellUint, v.Uints
-		case model.String:
-			c.kind, c.strings = cellString, v.Strings
-		case model.Boolean:
-			c.kind, c.bools = cellBool, v.Bools
+	for i, v := range s.Values {
+		c := cell{Vector: v, kind: cellKinds[v.Type]}
+		if i == s.Time && c.kind == cellInt {
+			c.kind = cellTime
 		}
 		if list, ok := s.Lists[i]; ok {
 			c = cell{kind: cellList, lists: list}
@@ -147,25 +133,10 @@ func appendCells(dst []cell, s *result.Series) []cell {
 
 // null reports whether row i has no value.
 func (c *cell) null(i int) bool {
-	return c.kind == cellNull || (c.valid != nil && !c.valid.Get(i))
+	return c.kind == cellNull || !c.IsValid(i)
 }
 
 // sameSeries reports whether b continues a.
 func sameSeries(a, b *result.Series) bool {
 	return a.Name == b.Name && slices.Equal(a.Tags, b.Tags) && slices.Equal(a.Columns, b.Columns)
-}
-
-// setZone sets the zone of times. The planner has refused names that cannot be
-// loaded; for such a name the zone is UTC.
-func (f *timeFormat) setZone(name string) {
-	if name == f.zoneName || f.unit != 0 {
-		return
-	}
-	f.zoneName, f.zone = name, nil
-	if name == "" || name == "UTC" {
-		return
-	}
-	if loc, err := time.LoadLocation(name); err == nil {
-		f.zone = loc
-	}
 }

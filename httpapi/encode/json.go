@@ -1,6 +1,8 @@
 package encode
 
 import (
+	"strconv"
+
 	"tsdbd/query"
 	"tsdbd/query/result"
 )
@@ -30,50 +32,25 @@ func newJSONEncoder(out *Output, unit int64, chunked bool) *jsonEncoder {
 }
 
 func (e *jsonEncoder) Result(r *result.Result) error {
-	if e.chunked {
-		return e.document(r)
-	}
-	if e.statement != r.StatementID {
+	if e.chunked || e.statement != r.StatementID {
 		e.closeResult(false)
 		e.openResult(r.StatementID)
 	}
-	if r.Err != nil {
-		e.failResult(r)
-		return nil
-	}
-	e.messages = append(e.messages, r.Messages...)
-	for _, s := range r.Series {
-		if err := e.rows(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// document renders r as a document of its own.
-func (e *jsonEncoder) document(r *result.Result) error {
-	e.out.buf = append(e.out.buf, `{"results":[`...)
-	e.opened = false
-	e.openResult(r.StatementID)
+	var err error
 	if r.Err != nil {
 		e.failResult(r)
 	} else {
 		e.messages = append(e.messages, r.Messages...)
-		for _, s := range r.Series {
-			err := e.rows(s)
-			if err == query.ErrStopped {
-				// The document ends here. The error follows in the next one.
-				e.closeResult(true)
-				e.out.buf = append(e.out.buf, "]}\n"...)
-			}
-			if err != nil {
-				return err
-			}
+		for i := 0; i < len(r.Series) && err == nil; i++ {
+			err = e.rows(r.Series[i])
 		}
 	}
-	e.closeResult(r.Partial)
-	e.out.buf = append(e.out.buf, "]}\n"...)
-	return nil
+	if stopped := err == query.ErrStopped; e.chunked && (err == nil || stopped) {
+		// A document that is stopped ends here. The error follows in the next one.
+		e.closeResult(r.Partial || stopped)
+		e.out.buf = append(e.out.buf, "]}\n"...)
+	}
+	return err
 }
 
 func (e *jsonEncoder) reset() {
@@ -82,12 +59,10 @@ func (e *jsonEncoder) reset() {
 
 func (e *jsonEncoder) openResult(id int) {
 	b := e.out.buf
-	switch {
-	case e.chunked:
-	case !e.opened:
+	if e.chunked || !e.opened {
 		b = append(b, `{"results":[`...)
 		e.opened = true
-	default:
+	} else {
 		b = append(b, ',')
 	}
 	e.reset()
@@ -111,7 +86,7 @@ func (e *jsonEncoder) failResult(r *result.Result) {
 	e.messages = append(e.messages, r.Messages...)
 	e.appendMessages()
 	b := append(e.out.buf, `,"error":`...)
-	e.out.buf = appendJSONString(b, r.Err.Error())
+	e.out.buf = AppendString(b, r.Err.Error())
 }
 
 // closeResult completes the open result, if there is one.
@@ -140,8 +115,8 @@ func (e *jsonEncoder) appendMessages() {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendJSONString(append(b, `{"level":`...), m.Level)
-		b = appendJSONString(append(b, `,"text":`...), m.Text)
+		b = AppendString(append(b, `{"level":`...), m.Level)
+		b = AppendString(append(b, `,"text":`...), m.Text)
 		b = append(b, '}')
 	}
 	e.out.buf = append(b, ']')
@@ -188,7 +163,7 @@ func (e *jsonEncoder) openSeries(s *result.Series) {
 		e.anySeries = true
 	}
 	if s.Name != "" {
-		b = appendJSONString(append(b, `"name":`...), s.Name)
+		b = AppendString(append(b, `"name":`...), s.Name)
 		b = append(b, ',')
 	}
 	if len(s.Tags) > 0 {
@@ -197,8 +172,8 @@ func (e *jsonEncoder) openSeries(s *result.Series) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendJSONString(b, s.Tags[i].Key), ':')
-			b = appendJSONString(b, s.Tags[i].Value)
+			b = append(AppendString(b, s.Tags[i].Key), ':')
+			b = AppendString(b, s.Tags[i].Value)
 		}
 		b = append(b, "},"...)
 	}
@@ -207,7 +182,7 @@ func (e *jsonEncoder) openSeries(s *result.Series) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendJSONString(b, c)
+		b = AppendString(b, c)
 	}
 	b = append(b, ']')
 	if s.Rows > 0 {
@@ -260,7 +235,7 @@ func (e *jsonEncoder) long(row int) error {
 		c := &e.cells[j]
 		if c.kind == cellString && !c.null(row) {
 			e.out.buf = append(e.out.buf, '"')
-			for piece := range pieces(c.strings[row]) {
+			for piece := range pieces(c.Strings[row]) {
 				e.out.buf = appendJSONText(e.out.buf, piece)
 				if err := e.out.spill(); err != nil {
 					return err
@@ -293,13 +268,13 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 				b = append(b, ',')
 			}
 			c := &cells[j]
-			if c.valid != nil && !c.valid.Get(i) {
+			if c.null(i) {
 				b = append(b, "null"...)
 				continue
 			}
 			switch c.kind {
 			case cellFloat:
-				f := c.floats[i]
+				f := c.Floats[i]
 				if f-f != 0 { // NaN or infinite
 					b = append(b, "null"...)
 					continue
@@ -308,38 +283,32 @@ func appendRows(b []byte, cells []cell, times *timeFormat, lo, hi int) ([]byte, 
 			case cellTime:
 				if times.unit == 0 {
 					b = append(b, '"')
-					b = times.appendRFC3339(b, c.ints[i])
+					b = times.appendRFC3339(b, c.Ints[i])
 					b = append(b, '"')
 				} else {
-					b = times.append(b, c.ints[i])
+					b = times.append(b, c.Ints[i])
 				}
 			case cellInt:
-				b = appendInt(b, c.ints[i])
+				b = appendInt(b, c.Ints[i])
 			case cellUint:
-				b = appendUint(b, c.uints[i])
+				b = appendUint(b, c.Uints[i])
 			case cellString:
-				text := c.strings[i]
+				text := c.Strings[i]
 				if len(b)-start+len(text) > longRow {
 					return b[:start], i
 				}
-				b = appendJSONString(b, text)
+				b = AppendString(b, text)
 			case cellList:
 				b = append(b, '[')
 				for k, text := range c.lists[i] {
 					if k > 0 {
 						b = append(b, ',')
 					}
-					b = appendJSONString(b, text)
+					b = AppendString(b, text)
 				}
 				b = append(b, ']')
 			case cellBool:
-				if c.bools[i] {
-					b = append(b, "true"...)
-				} else {
-					b = append(b, "false"...)
-				}
-			default:
-				b = append(b, "null"...)
+				b = strconv.AppendBool(b, c.Bools[i])
 			}
 		}
 		b = append(b, ']', ',')
@@ -374,6 +343,6 @@ func (e *jsonEncoder) Fail(err error) bool {
 
 // appendErrorJSON appends the error body of the 1.x API.
 func appendErrorJSON(dst []byte, message string) []byte {
-	dst = appendJSONString(append(dst, `{"error":`...), message)
+	dst = AppendString(append(dst, `{"error":`...), message)
 	return append(dst, "}\n"...)
 }

@@ -3,6 +3,7 @@ package encode
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
@@ -61,7 +62,8 @@ func (e *lineEncoder) rows(s *result.Series) error {
 	e.columns, e.prefixes = e.columns[:0], e.prefixes[:0]
 	defer clear(e.columns)
 	for i, name := range s.Columns {
-		if v := &s.Values[i]; i != s.Time && v.Type != model.Unknown && v.Len() > 0 && !hasKey(s.Tags, name) {
+		isTag := slices.ContainsFunc(s.Tags, func(tag model.Tag) bool { return tag.Key == name })
+		if v := &s.Values[i]; i != s.Time && v.Type != model.Unknown && v.Len() > 0 && !isTag {
 			e.columns, e.prefixes = append(e.columns, v), append(e.prefixes, wire.FieldPrefix(name))
 		}
 	}
@@ -90,15 +92,6 @@ func (e *lineEncoder) row(i int, at int64) {
 	if separator == ',' {
 		e.out.buf = wire.AppendTime(b, at)
 	}
-}
-
-func hasKey(tags model.Tags, key string) bool {
-	for _, tag := range tags {
-		if tag.Key == key {
-			return true
-		}
-	}
-	return false
 }
 
 // Truncate does nothing: the format has no partial series.

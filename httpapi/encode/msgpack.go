@@ -16,9 +16,8 @@ import (
 // Output.extend bounds the memory. Without an epoch, times are extensions of type 5
 // (seconds and nanoseconds), as 1.x clients expect.
 type msgpackEncoder struct {
-	out    *Output
-	times  timeFormat
-	native bool // times as extensions
+	out  *Output
+	unit int64 // nanoseconds per unit of times; 0: as extensions
 
 	results   int // offset of the length of results, 0 before the first
 	nResults  int
@@ -37,7 +36,7 @@ type msgpackEncoder struct {
 
 func newMsgpackEncoder(out *Output, unit int64) *msgpackEncoder {
 	out.keep = true
-	return &msgpackEncoder{out: out, times: timeFormat{unit: unit}, native: unit == 0, statement: -1}
+	return &msgpackEncoder{out: out, unit: unit, statement: -1}
 }
 
 func (e *msgpackEncoder) Result(r *result.Result) error {
@@ -68,7 +67,6 @@ func (e *msgpackEncoder) openResult(id int) {
 		b := msgp.AppendMapHeader(e.out.buf, 1)
 		b = msgp.AppendString(b, "results")
 		e.out.buf, e.results = appendMsgpackArray(b)
-		e.nResults = 0
 	}
 	e.nResults++
 	e.statement, e.body = id, len(e.out.buf)
@@ -96,11 +94,6 @@ func (e *msgpackEncoder) closeResult() {
 	}
 	b[e.body] = 0x80 | byte(e.members)
 	e.out.buf, e.statement, e.seriesAt = b, -1, 0
-}
-
-func (e *msgpackEncoder) closeDocument() {
-	e.patch(e.results, e.nResults)
-	e.results = 0
 }
 
 // patch fills in the length at offset at.
@@ -138,7 +131,7 @@ func (e *msgpackEncoder) rows(s *result.Series) error {
 		for j := range e.cells {
 			switch c := &e.cells[j]; c.kind {
 			case cellString:
-				size += len(c.strings[i])
+				size += len(c.Strings[i])
 			case cellList:
 				for _, text := range c.lists[i] {
 					size += maxMsgpackCell + len(text)
@@ -214,30 +207,30 @@ func (e *msgpackEncoder) appendRow(b []byte, i int) []byte {
 		}
 		switch c.kind {
 		case cellTime:
-			if e.native {
-				b = msgp.AppendTime(b, time.Unix(0, c.ints[i]))
+			if e.unit == 0 {
+				b = msgp.AppendTime(b, time.Unix(0, c.Ints[i]))
 			} else {
-				b = msgp.AppendInt64(b, c.ints[i]/e.times.unit)
+				b = msgp.AppendInt64(b, c.Ints[i]/e.unit)
 			}
 		case cellFloat:
-			if math.IsNaN(c.floats[i]) {
+			if math.IsNaN(c.Floats[i]) {
 				b = msgp.AppendNil(b)
 				continue
 			}
-			b = msgp.AppendFloat64(b, c.floats[i])
+			b = msgp.AppendFloat64(b, c.Floats[i])
 		case cellInt:
-			b = msgp.AppendInt64(b, c.ints[i])
+			b = msgp.AppendInt64(b, c.Ints[i])
 		case cellUint:
-			b = msgp.AppendUint64(b, c.uints[i])
+			b = msgp.AppendUint64(b, c.Uints[i])
 		case cellString:
-			b = msgp.AppendString(b, c.strings[i])
+			b = msgp.AppendString(b, c.Strings[i])
 		case cellList:
 			b = msgp.AppendArrayHeader(b, uint32(len(c.lists[i])))
 			for _, text := range c.lists[i] {
 				b = msgp.AppendString(b, text)
 			}
 		case cellBool:
-			b = msgp.AppendBool(b, c.bools[i])
+			b = msgp.AppendBool(b, c.Bools[i])
 		}
 	}
 	return b
@@ -249,7 +242,7 @@ func (e *msgpackEncoder) Finish() error {
 		return nil
 	}
 	e.closeResult()
-	e.closeDocument()
+	e.patch(e.results, e.nResults)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package encode
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,17 +42,7 @@ func Negotiate(accept []string) string {
 			entries = append(entries, e)
 		}
 	}
-	if len(entries) > 1 {
-		slices.SortStableFunc(entries, func(a, b entry) int {
-			switch {
-			case a.q > b.q:
-				return -1
-			case a.q < b.q:
-				return 1
-			}
-			return 0
-		})
-	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(b.q, a.q) })
 	for _, e := range entries {
 		prefix, wild := strings.CutSuffix(e.media, "*")
 		for _, o := range offers {

@@ -13,16 +13,13 @@ var plainJSON = func() (t [256]bool) {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString appends s as a JSON string.
-func AppendString(dst []byte, s string) []byte { return appendJSONString(dst, s) }
-
-// appendJSONString appends s in quotes, escaped as encoding/json does; bytes
-// that are not UTF-8 become U+FFFD.
-func appendJSONString(dst []byte, s string) []byte {
+// AppendString appends s as a JSON string, escaped as encoding/json does. Bytes that are
+// not UTF-8 become U+FFFD.
+func AppendString(dst []byte, s string) []byte {
 	return append(appendJSONText(append(dst, '"'), s), '"')
 }
 
-// appendJSONText is appendJSONString without the quotes.
+// appendJSONText is AppendString without the quotes.
 func appendJSONText(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {

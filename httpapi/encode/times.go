@@ -17,6 +17,18 @@ type timeFormat struct {
 	ready    bool
 }
 
+// setZone sets the zone of times. The planner has refused names that cannot be
+// loaded; for such a name the zone is UTC.
+func (f *timeFormat) setZone(name string) {
+	if name == f.zoneName || f.unit != 0 {
+		return
+	}
+	f.zoneName, f.zone = name, nil
+	if loc, err := time.LoadLocation(name); err == nil && loc != time.UTC {
+		f.zone = loc
+	}
+}
+
 // EpochUnit returns the nanoseconds per unit of an epoch parameter. An unknown value
 // means nanoseconds, as in InfluxDB.
 func EpochUnit(epoch string) int64 {
