@@ -192,22 +192,27 @@ func ScalarAt(v *column.Vector, i int) Scalar {
 	if v.Type == model.Unknown || !v.IsValid(i) {
 		return Scalar{}
 	}
+	if v.Type == model.String {
+		return Scalar{Type: model.String, Text: v.Strings[i]}
+	}
+	return Scalar{Type: v.Type, Bits: Word(v, i)}
+}
+
+// Word returns the bits of row i of a column of numbers or booleans.
+func Word(v *column.Vector, i int) uint64 {
 	switch v.Type {
 	case model.Float:
-		return Scalar{Type: model.Float, Bits: math.Float64bits(v.Floats[i])}
+		return math.Float64bits(v.Floats[i])
 	case model.Integer:
-		return Scalar{Type: model.Integer, Bits: uint64(v.Ints[i])}
+		return uint64(v.Ints[i])
 	case model.Unsigned:
-		return Scalar{Type: model.Unsigned, Bits: v.Uints[i]}
-	case model.String:
-		return Scalar{Type: model.String, Text: v.Strings[i]}
+		return v.Uints[i]
 	case model.Boolean:
 		if v.Bools[i] {
-			return Scalar{Type: model.Boolean, Bits: 1}
+			return 1
 		}
-		return Scalar{Type: model.Boolean}
 	}
-	return Scalar{}
+	return 0
 }
 
 // AppendScalar appends s, or null if it has another type than v.
@@ -230,24 +235,9 @@ func CastScalar(s Scalar, t model.FieldType) Scalar {
 	if s.Type == t || !s.Type.Numeric() || !t.Numeric() {
 		return s
 	}
-	var f float64
-	switch s.Type {
-	case model.Float:
-		f = math.Float64frombits(s.Bits)
-		if t == model.Integer {
-			return Scalar{Type: t, Bits: uint64(int64(f))}
-		}
-		return Scalar{Type: t, Bits: uint64(f)}
-	case model.Integer:
-		if t == model.Float {
-			return Scalar{Type: t, Bits: math.Float64bits(float64(int64(s.Bits)))}
-		}
-	case model.Unsigned:
-		if t == model.Float {
-			return Scalar{Type: t, Bits: math.Float64bits(float64(s.Bits))}
-		}
-	}
-	return Scalar{Type: t, Bits: s.Bits}
+	v := ScalarOperand(s).Vector
+	v = CastVector(&v, t)
+	return ScalarAt(&v, 0)
 }
 
 // VectorBytes is the memory n rows of type t take, roughly, without the bytes of

@@ -503,7 +503,7 @@ func (w *Worker) Offer(st *State, sl *Slot, v *column.Vector, row int, cols []co
 	if sl.Type == model.String {
 		str = v.Strings[row]
 	} else {
-		bits = word(v, row)
+		bits = expr.Word(v, row)
 	}
 	var at int64
 	if sl.Timed {

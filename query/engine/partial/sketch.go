@@ -8,6 +8,7 @@ import (
 	"tsdbd/internal/hll"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/query/expr"
 )
 
 // sketch adds the values of rows [lo, hi) to a state.
@@ -45,6 +46,6 @@ func valueHash(v *column.Vector, row int) uint64 {
 		return xxhash.Sum64String(v.Strings[row])
 	}
 	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], word(v, row))
+	binary.BigEndian.PutUint64(b[:], expr.Word(v, row))
 	return xxhash.Sum64(b[:])
 }

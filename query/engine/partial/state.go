@@ -312,23 +312,6 @@ func wordLess(t model.FieldType, a, b uint64) bool {
 	return a < b
 }
 
-// word returns the bits of row i of a column of numbers or booleans.
-func word(v *column.Vector, i int) uint64 {
-	switch v.Type {
-	case model.Float:
-		return math.Float64bits(v.Floats[i])
-	case model.Integer:
-		return uint64(v.Ints[i])
-	case model.Unsigned:
-		return v.Uints[i]
-	case model.Boolean:
-		if v.Bools[i] {
-			return 1
-		}
-	}
-	return 0
-}
-
 func extremeRow(v *column.Vector, lo, hi int, largest bool) int {
 	switch v.Type {
 	case model.Float:
