@@ -10,31 +10,28 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/query/engine/function"
 	"tsdbd/query/engine/partial"
-	"tsdbd/query/engine/plan"
 	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 )
 
 // call is a call of the level under way.
 type call struct {
-	*plan.Call
-	inner   *call
-	context *function.Context // what the code of the function sees
-	slots   []int             // of scan
-	scan    *partial.Plan
-	columns []int // of the reader, for a call that wants rows
-	reader  *reader
+	*function.Context // what the code of the function sees
+	inner             *call
+	slots             []int // of scan
+	scan              *partial.Plan
+	columns           []int // of the reader, for a call that wants rows
+	reader            *reader
 }
 
 // newCall returns a call, and the calls inside it, with what their functions see.
-func (r *levelRun) newCall(c *plan.Call) *call {
+func (r *levelRun) newCall(c *function.Call) *call {
 	if c == nil {
 		return nil
 	}
 	l := r.l
-	return &call{Call: c, inner: r.newCall(c.Inner), context: &function.Context{
-		Function: c.Function, Expr: c.Expr, Type: c.Type, Alone: c.Alone, Range: c.Range, Shown: c.Shown,
-		Windows: &l.Windows, Asc: l.Asc, Open: l.Open, Span: l.Range, Aux: len(l.Refs), Stop: &r.x.stop, Grow: r.x.Grow,
+	return &call{inner: r.newCall(c.Inner), Context: &function.Context{
+		Call: c, Windows: &l.Windows, Asc: l.Asc, Open: l.Open, Span: l.Range, Aux: len(l.Refs), Stop: &r.x.stop, Grow: r.x.Grow,
 	}}
 }
 

@@ -74,7 +74,7 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := c.context.Transform(in)
+		out, err := c.Transform(in)
 		if err == nil && !l.Windows.None() {
 			r.cutLookBack(c, out)
 		}
@@ -85,10 +85,10 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 			return &function.Cells{}, nil
 		}
 		var err error
-		if c.Function.Rows != nil {
-			out, err = c.Function.Rows(c.context, rs)
+		if c.Rows != nil {
+			out, err = c.Rows(c.Context, rs)
 		} else {
-			out, err = c.context.Transform(&function.Cells{Times: rs.Times, Values: rs.Cols[0]})
+			out, err = c.Transform(&function.Cells{Times: rs.Times, Values: rs.Cols[0]})
 		}
 		if err != nil {
 			return nil, err
@@ -97,7 +97,7 @@ func (r *levelRun) cells(c *call, g int32, limit int) (*function.Cells, error) {
 	if !c.Filled {
 		return out, nil
 	}
-	return out, l.Fill.Windows(c.context, out, limit)
+	return out, l.Fill.Windows(c.Context, out, limit)
 }
 
 // cutLookBack drops the rows a transformation made of windows before the range.
@@ -123,7 +123,7 @@ func (r *levelRun) cutLookBack(c *call, cl *function.Cells) {
 
 // slotCells finishes the partial aggregates of a group.
 func (r *levelRun) slotCells(c *call, g int32) (out *function.Cells, err error) {
-	l, t, x := r.l, c.scan.Table, c.context
+	l, t := r.l, c.scan.Table
 	out = &function.Cells{}
 	out.Values.Type = c.Result(c.Type)
 	if c.Alone {
@@ -141,16 +141,16 @@ func (r *levelRun) slotCells(c *call, g int32) (out *function.Cells, err error) 
 		}
 		if c.Partial.List != nil {
 			sl := &c.scan.Slots[c.slots[0]]
-			if err = x.Grow(t.ListBytes(a, sl)); err != nil {
+			if err = c.Grow(t.ListBytes(a, sl)); err != nil {
 				return
 			}
-			c.Partial.List(x, t, sl, a, x.At(c.scan.StartOf(w)), out)
+			c.Partial.List(c.Context, t, sl, a, c.At(c.scan.StartOf(w)), out)
 			return
 		}
 		if c.Alone && l.Windows.None() {
 			out.Times = append(out.Times, a.T)
 		} else {
-			out.Times = append(out.Times, x.At(c.scan.StartOf(w)))
+			out.Times = append(out.Times, c.At(c.scan.StartOf(w)))
 		}
 		if c.Partial.Value != nil {
 			c.Partial.Value(&out.Values, c.Type, a, b)

@@ -5,6 +5,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/query/engine/plan"
 	"tsdbd/query/engine/read"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
@@ -22,15 +23,12 @@ type emitter struct {
 	text    int64 // part of held: bytes of strings
 }
 
-// hold accounts for rows of f that are added to pending.
-func (o *emitter) hold(f *frame, rows int, text int64) error {
-	bytes := 8*int64(rows) + text
-	for i := range f.cols {
-		bytes += expr.VectorBytes(f.cols[i].Type, rows)
-	}
-	o.held += bytes
+// hold accounts for rows of f that are added to pending, and for more bytes beside them.
+func (o *emitter) hold(f *frame, lo, hi int, more int64) error {
+	bytes, text := rowset.Bytes(f.cols, lo, hi)
 	o.text += text
-	return o.Keep(bytes)
+	o.held += bytes + text + more
+	return o.Keep(bytes + text + more)
 }
 
 // send emits pending, and gives back what it is accounted for.
@@ -55,14 +53,11 @@ func (o *emitter) frame(f *frame) error {
 		}
 		before := len(o.pending.Series)
 		o.add(o.pending, f, 0, n)
-		text := int64(0)
-		for i := range f.cols {
-			text += expr.TextBytes(&f.cols[i], 0, n)
-		}
+		series := int64(0)
 		if len(o.pending.Series) > before {
-			text += 128 + 32*int64(len(o.level.Dims)) + 128*int64(len(o.columns)) // the series itself
+			series = 128 + 32*int64(len(o.level.Dims)) + 128*int64(len(o.columns))
 		}
-		return o.hold(f, n, text)
+		return o.hold(f, 0, n, series)
 	}
 	// A chunk ends at chunk rows, at chunkText, or with the series. The last one
 	// is held back until it is known whether more follow.
@@ -89,7 +84,7 @@ func (o *emitter) frame(f *frame) error {
 		}
 		hi, text := f.texts(lo, min(n, lo+room), o.text)
 		o.add(o.pending, f, lo, hi)
-		if err := o.hold(f, hi-lo, text); err != nil {
+		if err := o.hold(f, lo, hi, 0); err != nil {
 			return err
 		}
 		if lo = hi; lo < n && text > 0 {

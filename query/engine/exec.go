@@ -44,7 +44,7 @@ func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
 	}
 	x.stop = x.Stopper()
 	x.planner = &plan.Planner{
-		Ctx: ctx, Storage: storage, Now: opt.Now, MaxBuckets: opt.MaxSelectBuckets, Keep: x.Keep, KeepUnits: x.KeepUnits, Warn: opt.Warn,
+		Budget: x.Budget, Storage: storage, Now: opt.Now, MaxBuckets: opt.MaxSelectBuckets, Warn: opt.Warn,
 	}
 	return x
 }

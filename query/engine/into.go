@@ -10,6 +10,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/query/engine/function"
 	"tsdbd/query/engine/plan"
+	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
@@ -63,14 +64,10 @@ func (r *levelRun) runInto(emit func(*result.Result) error) error {
 		return nil
 	}
 	add := func(f *frame, lo, hi int) error {
-		bytes := 8 * int64(hi-lo)
-		for i := range f.cols {
-			n := expr.TextBytes(&f.cols[i], lo, hi)
-			text += n
-			bytes += n + expr.VectorBytes(f.cols[i].Type, hi-lo)
-		}
-		held += bytes
-		if err := x.Keep(bytes); err != nil {
+		bytes, texts := rowset.Bytes(f.cols, lo, hi)
+		text += texts
+		held += bytes + texts
+		if err := x.Keep(bytes + texts); err != nil {
 			return err
 		}
 		if cur == nil {

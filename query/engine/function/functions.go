@@ -161,15 +161,48 @@ func (c *Cells) Slice(lo, hi int) Cells {
 	return out
 }
 
-// Context is what the code of a function sees of its call and its level.
-type Context struct {
+// Call is one aggregate, selector or transformation of a select list. It does not change
+// once it is planned.
+type Call struct {
 	*Function
+	Key   string
 	Expr  *influxql.Call
-	Type  model.FieldType // of the values
-	Alone bool            // it is the only call, and a selector
+	Ref   influxql.VarRef // the field it works on
+	Type  model.FieldType // of the values of Ref; Unknown: nobody has such a field
+	Inner *Call           // aggregate under a transformation
 	Range model.TimeRange // of the values
 	Shown model.TimeRange // whose windows are shown; Range may look back before it
+	Alone bool            // it is the only call, and a selector: its rows' other columns are shown
+}
 
+// CheckTypes refuses values of a type that the call does not accept, first those of the call
+// inside. A tag is a string to the reader of a subquery, and nothing to one of a measurement.
+func (c *Call) CheckTypes(ofSub bool) error {
+	typ := c.Type
+	if c.Inner != nil {
+		if err := c.Inner.CheckTypes(ofSub); err != nil {
+			return err
+		}
+		typ = c.Inner.ResultType()
+	}
+	if typ == model.Unknown || c.Ref.Type == influxql.Tag && !ofSub || c.Accepts(typ) {
+		return nil
+	}
+	return c.Refuse(c.Expr, typ)
+}
+
+// ResultType returns the type of a call's column. It is Unknown if nobody has the
+// field and the type follows from that of the field.
+func (c *Call) ResultType() model.FieldType {
+	if c.Inner != nil {
+		return c.Result(c.Inner.ResultType())
+	}
+	return c.Result(c.Type)
+}
+
+// Context is what the code of a function sees of its call and its level.
+type Context struct {
+	*Call
 	Windows *window.Windows
 	Asc     bool
 	Open    bool            // no lower bound of time was given

@@ -136,7 +136,7 @@ func answer(t *testing.T, text string, rows *rowset.Set, win *window.Windows, as
 	first, last := rows.Times[0], rows.Times[len(rows.Times)-1]
 	span := model.TimeRange{Min: min(first, last), Max: max(first, last)}
 	x := &Context{
-		Function: &f, Expr: call, Type: typ, Alone: f.Selector, Range: span, Shown: span, Span: span, Windows: win, Asc: asc,
+		Call: &Call{Function: &f, Expr: call, Type: typ, Alone: f.Selector, Range: span, Shown: span}, Span: span, Windows: win, Asc: asc,
 		Stop: &admission.Stopper{Ctx: t.Context()}, Grow: func(int64) error { return nil },
 	}
 	var out *Cells

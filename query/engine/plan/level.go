@@ -48,7 +48,7 @@ type Level struct {
 
 	Refs     []influxql.VarRef       // bare fields and tags, each once
 	RefAt    map[influxql.VarRef]int // place in refs
-	Calls    []*Call                 // aggregates, each once
+	Calls    []*function.Call        // aggregates, each once
 	CallAt   map[*influxql.Call]int  // place in calls
 	Selector bool                    // one selector alone: rows keep the chosen point's time
 
@@ -58,13 +58,11 @@ type Level struct {
 // Planner plans statements over the shards of a storage. It holds the views that it
 // opens until it is released.
 type Planner struct {
-	Ctx        context.Context
-	Storage    scan.Storage
-	Now        time.Time
-	MaxBuckets int                     // windows of GROUP BY time; 0 is no limit
-	Keep       func(bytes int64) error // accounts for the plan
-	KeepUnits  func(bytes int64) error // accounts for what the shards of Source.Measurement list
-	Warn       func(text string)       // takes texts for the client; may be nil
+	*read.Budget // the plan is kept, and what the shards of Source.Measurement list is that of units
+	Storage      scan.Storage
+	Now          time.Time
+	MaxBuckets   int               // windows of GROUP BY time; 0 is no limit
+	Warn         func(text string) // takes texts for the client; may be nil
 
 	views   map[viewKey]*openView
 	matches map[matchKey][]string // what regular expressions match
@@ -276,22 +274,9 @@ func (l *Level) addSymbols(e influxql.Expr, keys map[string]int) error {
 	return nil
 }
 
-// Call is one aggregate, selector or transformation of the select list.
-type Call struct {
-	*function.Function
-	Key   string
-	Expr  *influxql.Call
-	Ref   influxql.VarRef // the field it works on
-	Type  model.FieldType // of ref; Unknown: nobody has such a field
-	Inner *Call           // aggregate under a transformation
-	Range model.TimeRange
-	Shown model.TimeRange // whose windows are shown; rng may look back before it
-	Alone bool            // it is the only call, and a selector: its rows' other columns are shown
-}
-
-func (l *Level) newCall(e *influxql.Call, rng model.TimeRange) (*Call, error) {
+func (l *Level) newCall(e *influxql.Call, rng model.TimeRange) (*function.Call, error) {
 	f := function.Functions[e.Name]
-	c := &Call{Function: &f, Key: e.String(), Expr: e, Range: rng, Shown: rng}
+	c := &function.Call{Function: &f, Key: e.String(), Expr: e, Range: rng, Shown: rng}
 	if f.Filled && !l.Open {
 		c.Range = l.Fill.Reach(rng)
 	}
@@ -322,7 +307,7 @@ func (l *Level) newCall(e *influxql.Call, rng model.TimeRange) (*Call, error) {
 func (l *Level) checkCalls(ctx context.Context) error {
 	for _, s := range l.Sources {
 		for _, c := range l.Calls {
-			err := c.check(s.Subquery != nil)
+			err := c.CheckTypes(s.Subquery != nil)
 			if err == nil {
 				continue
 			}
@@ -353,31 +338,6 @@ func (l *Level) selects(ctx context.Context, s *Source) (bool, error) {
 		}
 	}
 	return s.Subquery != nil, nil
-}
-
-// check checks the types of a call, first of the one inside. A tag is a string
-// to the reader of a subquery, and nothing to one of a measurement.
-func (c *Call) check(ofSub bool) error {
-	typ := c.Type
-	if c.Inner != nil {
-		if err := c.Inner.check(ofSub); err != nil {
-			return err
-		}
-		typ = c.Inner.ResultType()
-	}
-	if typ == model.Unknown || c.Ref.Type == influxql.Tag && !ofSub || c.Accepts(typ) {
-		return nil
-	}
-	return c.Refuse(c.Expr, typ)
-}
-
-// ResultType returns the type of a call's column. It is Unknown if nobody has the
-// field and the type follows from that of the field.
-func (c *Call) ResultType() model.FieldType {
-	if c.Inner != nil {
-		return c.Result(c.Inner.ResultType())
-	}
-	return c.Result(c.Type)
 }
 
 // Wanted returns how many rows of a series can be needed, 0 for all.

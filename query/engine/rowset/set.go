@@ -36,12 +36,19 @@ func (rs *Set) Truncate(n int) {
 
 // Bytes returns the bytes that the rows hold.
 func (rs *Set) Bytes() int64 {
-	n := int64(8 * len(rs.Times))
-	for i := range rs.Cols {
-		n += expr.VectorBytes(rs.Cols[i].Type, len(rs.Times))
-		n += expr.TextBytes(&rs.Cols[i], 0, len(rs.Times))
+	bytes, text := Bytes(rs.Cols, 0, len(rs.Times))
+	return bytes + text
+}
+
+// Bytes returns the bytes that rows [lo, hi) of some columns and their times hold, and
+// those of their strings.
+func Bytes(cols []column.Vector, lo, hi int) (bytes, text int64) {
+	bytes = 8 * int64(hi-lo)
+	for i := range cols {
+		bytes += expr.VectorBytes(cols[i].Type, hi-lo)
+		text += expr.TextBytes(&cols[i], lo, hi)
 	}
-	return n
+	return bytes, text
 }
 
 // Clone returns a copy that shares no memory with rs.
