@@ -2,7 +2,7 @@ package query
 
 import "tsdbd/query/result"
 
-// output hands the results of one statement to the consumer.
+// output passes the results of one statement to the consumer.
 type output struct {
 	statement int
 	chunk     int
@@ -12,7 +12,7 @@ type output struct {
 	err       error // the consumer's
 }
 
-// send hands out one result.
+// send emits one result.
 func (o *output) send(r *result.Result) error {
 	if o.err != nil {
 		return o.err
@@ -32,8 +32,8 @@ func (o *output) finish() error {
 	return o.send(&result.Result{})
 }
 
-// together hands out complete tables in one result, as InfluxDB does for what it does
-// not read with a SELECT.
+// together emits complete tables in one result, as InfluxDB does for statements that it
+// does not run as a SELECT.
 func (o *output) together(all []*result.Series) error {
 	if len(all) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func (o *output) together(all []*result.Series) error {
 	return o.send(&result.Result{Series: all})
 }
 
-// separately hands out complete tables, each in a result if there is a chunk size.
+// separately emits complete tables, each in a result of its own if there is a chunk size.
 func (o *output) separately(all []*result.Series) error {
 	if o.chunk <= 0 {
 		return o.together(all)
@@ -54,7 +54,7 @@ func (o *output) separately(all []*result.Series) error {
 	return nil
 }
 
-// chunked hands out complete tables, cut to the chunk size if there is one.
+// chunked emits complete tables, cut to the chunk size if there is one.
 func (o *output) chunked(all []*result.Series) error {
 	if o.chunk <= 0 {
 		return o.together(all)

@@ -28,8 +28,8 @@ type rule struct {
 	// nowhere, and the sources that it reads or writes. Nil is a statement that is
 	// about no database.
 	names func(stmt influxql.Statement) (database *string, sources influxql.Sources)
-	// explicit: the statement names its database. That of the request never stands in for
-	// an empty name.
+	// explicit: the statement names its database. The database of the request never
+	// replaces an empty name.
 	explicit bool
 	// allPolicies: a source that names no policy means all policies.
 	allPolicies bool
@@ -40,7 +40,7 @@ type rule struct {
 	noTurn bool
 	// post: a GET request should not carry the statement.
 	post bool
-	// send hands out the tables of a statement that shows something; nil is together.
+	// send emits the tables of a statement that shows something; nil is together.
 	send func(o *output, tables []*result.Series) error
 }
 
@@ -54,9 +54,13 @@ const (
 	anyone        // the answer holds only what the user may see
 )
 
-// rules has a row for each kind of statement. The methods of show.Statement return tables
-// (shows), those that end in a change of the catalog return a meta.Command (changes), and
-// all others run by themselves (on).
+// rules has a row for each kind of statement:
+//
+//   - shows: a method of show.Statement returns tables, and rule.send emits them. Any node
+//     of a cluster may run it, unless the row names another place.
+//   - changes: a method of the session returns a command to the catalog. The leader runs it,
+//     without a turn, and a GET request should not carry it.
+//   - on: a method of the session does everything. The row says all.
 var rules = table(
 	on(rule{needs: selectNeeds, effect: reads, place: AnyNode}, (*session).selectStatement),
 	on(rule{needs: explainNeeds, effect: reads, place: AnyNode}, (*session).explain),

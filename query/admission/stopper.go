@@ -6,8 +6,8 @@ import "context"
 // context. A row takes up to a microsecond.
 const workRows = 1 << 16
 
-// Stopper tells the loops of the statement's goroutine to end when the context
-// has. What they leave unfinished is not handed out: seriesOut looks again.
+// Stopper ends the loops of a statement's goroutine when the context has ended. Rows that
+// they leave unfinished are never emitted, because seriesOut checks the context again.
 type Stopper struct {
 	Ctx   context.Context
 	Turn  *Turn

@@ -3,7 +3,7 @@
 //
 //  1. A plan.Planner makes a Level for each SELECT of the statement.
 //  2. A levelRun gives each level its operators (operator) and runs them. A reader
-//     hands out rows in order of time. A folder folds rows into partial aggregates.
+//     returns rows in order of time. A folder folds rows into partial aggregates.
 //     Several calls share one operator.
 //  3. The values of the calls are filled, transformed, and joined by time. project
 //     evaluates the select list over the joined columns and gives frames: runs of

@@ -23,7 +23,7 @@ type emitter struct {
 	text    int64 // part of held: bytes of strings
 }
 
-// hold accounts for rows of f that are added to pending, and for more bytes beside them.
+// hold accounts for rows of f that are added to pending, and for more bytes.
 func (o *emitter) hold(f *frame, lo, hi int, more int64) error {
 	bytes, text := rowset.Bytes(f.cols, lo, hi)
 	o.text += text

@@ -122,8 +122,8 @@ func intoBatch(l *plan.Level, f *frame, names []string) *result.IntoBatch {
 	return b
 }
 
-// splitInto sorts the columns of a frame into fields and tags: what top and
-// bottom name beside their field becomes a tag.
+// splitInto sorts the columns of a frame into fields and tags. The tags and fields that
+// top and bottom name in addition to their field become tags.
 func splitInto(l *plan.Level, b *result.IntoBatch, names []string, f *frame) {
 	col := 0
 	for i, field := range l.Statement.Fields {

@@ -94,7 +94,7 @@ func (r *levelRun) project(n int, cols, table []column.Vector, call func(*influx
 	return values
 }
 
-// plain reports whether the select list is the level's columns as they stand.
+// plain reports whether the select list is the level's columns, in their order.
 func (r *levelRun) plain() bool {
 	l := r.l
 	if len(l.Fields) != len(l.Refs) {

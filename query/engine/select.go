@@ -9,9 +9,9 @@ import (
 	"tsdbd/query/result"
 )
 
-// Select plans and runs stmt and hands its answer to emit piece by piece,
-// in order, from the calling goroutine. An error ends the statement; Results
-// handed out before it stay valid. stmt is not changed.
+// Select plans and runs stmt. It passes the answer to emit in pieces, in order, from
+// the calling goroutine. An error ends the statement. Results that emit got before
+// stay valid. Select does not change stmt.
 func Select(ctx context.Context, stmt *influxql.SelectStatement, storage scan.Storage, opt Options, emit func(*result.Result) error) error {
 	x := newExec(ctx, storage, opt)
 	defer x.release()

@@ -70,9 +70,9 @@ func subTies(l *plan.Level) rowset.Ties {
 	return rowset.AsInflux
 }
 
-// eachSub runs the subqueries of a level, each once. Rows that satisfy the
-// level's condition are handed to f with their group of the level, their columns
-// as refs, in the order of the sources and of the inner series.
+// eachSub runs each subquery of a level once. It passes the rows that satisfy the
+// level's condition to f, with their group of the level and with refs as columns. The
+// rows come in the order of the sources and of the inner series.
 func (r *levelRun) eachSub(refs []influxql.VarRef, f func(g int32, rs *rowset.Set) error) error {
 	x, l, t := r.x, r.l, r.groups
 	for _, run := range r.subs {
@@ -161,8 +161,8 @@ func within(l *plan.Level, rs *rowset.Set, rng model.TimeRange) *rowset.Set {
 	return &out
 }
 
-// vector returns the column of a frame a reference stands for. What is not a
-// number counts as no value.
+// vector returns the column of a frame that a reference means. A NaN counts as no
+// value.
 func (c *subColumn) vector(f *frame, n int) column.Vector {
 	switch {
 	case c.tag >= 0:

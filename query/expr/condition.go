@@ -15,9 +15,9 @@ import (
 
 // Condition is a WHERE clause without its time comparisons.
 type Condition struct {
-	// Range holds the times the clause admits: the intersection of all its
-	// time comparisons, wherever they stand (InfluxQL knows no union of time
-	// ranges, even under OR). It may be empty.
+	// Range holds the times that the clause admits: the intersection of all its time
+	// comparisons, also of those under OR, because InfluxQL has no union of time
+	// ranges. It may be empty.
 	Range model.TimeRange
 	// HasMin and HasMax tell whether the clause names a bound on that side.
 	HasMin, HasMax bool
@@ -92,10 +92,10 @@ func (v *nowValuer) Call(name string, args []any) (any, bool) {
 	return window.AddMonths(v.Now.In(loc), months), true
 }
 
-// splitTime does the work of influxql.ConditionExpr, which reduces at every AND
-// and OR all that stands below it again: a chain of a thousand cost a second.
-// Here leaves are reduced; joined tells that there is an expression above them,
-// which is to be reduced once.
+// splitTime does the work of influxql.ConditionExpr, which at every AND and OR reduces
+// again all that is below: a chain of a thousand took a second. splitTime reduces only
+// leaves. joined reports that there is an expression above them, which the caller
+// reduces once.
 func splitTime(cond influxql.Expr, valuer influxql.Valuer) (expr influxql.Expr, tr influxql.TimeRange, joined bool, err error) {
 	switch cond := cond.(type) {
 	case *influxql.BinaryExpr:
@@ -150,8 +150,8 @@ func isTimeRef(e influxql.Expr) bool {
 // under OR a comparison of a tag and one of a field cannot be separated, then
 // tags is the part of the truth that the index can decide.
 //
-// isField tells whether a name stands for a field; all others are tags, also
-// those nobody has ever written (a tag that every series lacks).
+// isField reports whether a name means a field. All other names are tags, also names
+// that nobody has written: every series lacks such a tag.
 func SplitTags(expr influxql.Expr, isField func(*influxql.VarRef) bool) (tags *model.TagExpr, rest influxql.Expr) {
 	switch e := expr.(type) {
 	case nil:

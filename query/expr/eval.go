@@ -13,7 +13,7 @@ import (
 )
 
 // Operand is a column that takes part in an expression: a vector with a slot
-// per row, or one slot that stands for all rows. A vector of type Unknown is
+// per row, or with one slot for all rows. A vector of type Unknown is
 // null in every row. Operands are read-only; they may share memory with the
 // columns they come from.
 type Operand struct {

@@ -22,8 +22,8 @@ type Message struct{ Level, Text string }
 // LevelInfo is the level of messages that say where rows are from, or why there are none.
 const LevelInfo = "info"
 
-// Series is a table of rows. It is read-only once handed out, and belongs to
-// the consumer.
+// Series is a table of rows. Once it is emitted, it is read-only and belongs to the
+// consumer.
 type Series struct {
 	Name    string
 	Tags    model.Tags // sorted by key; nil when the query groups by no tag

@@ -16,7 +16,7 @@ import (
 	"tsdbd/query/admission"
 )
 
-// Exploration asks what the series of a database are made of.
+// Exploration asks how many series of a database have which measurement, tag key and value.
 type Exploration struct {
 	Database    string
 	Measurement string // "" is all
@@ -208,7 +208,7 @@ func countByValue(parts []tagValues, f func(value []byte, n int64)) error {
 	return nil
 }
 
-// partWalk stands on a value of a part.
+// partWalk is a walk over the values of a part, at one of them.
 type partWalk struct {
 	value []byte
 	n     int64

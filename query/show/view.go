@@ -414,7 +414,7 @@ func constantTag(value bool) *model.TagExpr {
 }
 
 // metaComparison reads a comparison of a tag key with a text or regular expression.
-// The key may stand on either side.
+// The key may be on either side.
 func metaComparison(e *influxql.BinaryExpr) (c *model.TagExpr, ok bool) {
 	ref, ok := e.LHS.(*influxql.VarRef)
 	other := e.RHS

@@ -114,8 +114,8 @@ func (c *clauses) at(i int) token {
 	return c.tokens[i]
 }
 
-// subject returns the first token of the reference before token i, and whether
-// a NOT stands between; first is -1 if there is no reference.
+// subject returns the first token of the reference before token i, and whether NOT is
+// between them. first is -1 if there is no reference.
 func (c *clauses) subject(i int) (first int, negated bool) {
 	i--
 	if c.at(i).is("NOT") && c.at(i-1).named() || c.at(i).is("NOT") && c.at(i-2).tok == influxql.DOUBLECOLON {
@@ -138,7 +138,7 @@ func (c *clauses) subject(i int) (first int, negated bool) {
 	return -1, negated // part of a sum, or no condition at all
 }
 
-// goesOn reports whether token i makes an operand of what stands before it.
+// goesOn reports whether token i is an operator, so that the expression continues.
 func (c *clauses) goesOn(i int) bool {
 	t := c.at(i).tok
 	return t >= influxql.ADD && t <= influxql.GTE && t != influxql.AND && t != influxql.OR

@@ -40,11 +40,11 @@ func (extended) RequiredPrivileges() (influxql.ExecutionPrivileges, error) {
 // conditional is a statement of our own with a WHERE, which may be nil.
 type conditional interface{ condition() influxql.Expr }
 
-// Parse reads InfluxQL, with params for its bound parameters. What InfluxDB's
-// grammar accepts means the same here: only a text that it refuses is looked
-// at for statements and clauses of our own (docs/influxql.md). The error is the
-// grammar's when there is nothing of them in it. Names and strings in quotes have all
-// their bytes, of which InfluxDB keeps only those of UTF-8.
+// Parse reads InfluxQL, with params for its bound parameters. A text that InfluxDB's
+// grammar accepts means the same here. Parse looks for statements and clauses of our
+// own (docs/influxql.md) only in a text that the grammar refuses. If there are none, the
+// error is that of the grammar. Names and strings in quotes keep all their bytes, also
+// those that are not UTF-8, which InfluxDB replaces.
 func Parse(text string, params map[string]any) (*influxql.Query, error) {
 	if _, err := CheckRegexes(text, params); err != nil {
 		return nil, err

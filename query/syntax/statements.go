@@ -49,8 +49,8 @@ func (st *ExecuteContinuous) String() string {
 	return text
 }
 
-// ShowCardinality is SHOW CARDINALITY: which measurements, tags and values the
-// series of a database are made of, the largest first.
+// ShowCardinality is SHOW CARDINALITY: the measurements, tag keys or tag values of a
+// database with the numbers of their series, the largest first.
 type ShowCardinality struct {
 	extended
 	Database, Measurement, Key string

@@ -109,7 +109,7 @@ func (w *Windows) zoned(t int64) int64 {
 }
 
 // Divided reports whether all windows of [from, to] begin at multiples of every since the
-// epoch, in UTC, so that they are made of whole windows of that length.
+// epoch, in UTC. Each then consists of whole windows of that length.
 func (w *Windows) Divided(every, from, to int64) bool {
 	unit := w.Every
 	if w.Months > 0 {

@@ -150,8 +150,8 @@ func fieldOrDistinct(c *Checker, e *influxql.Call) error {
 
 func distinctArgument(c *Checker, e *influxql.Call) error { return c.DistinctArgs(e.Args, false) }
 
-// DistinctArgs checks the arguments of distinct, which stands alone unless it is
-// nested in another call.
+// DistinctArgs checks the arguments of distinct. It must be the only call unless it is
+// nested in another one.
 func (c *Checker) DistinctArgs(args []influxql.Expr, nested bool) error {
 	switch len(args) {
 	case 0:

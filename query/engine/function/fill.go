@@ -96,7 +96,7 @@ func (f *Filler) Hole(t model.FieldType, last expr.Scalar) expr.Scalar {
 	return expr.CastScalar(f.number, t)
 }
 
-// Join returns the rows of v that perm lists; -1 stands for a missing one.
+// Join returns the rows of v that perm lists. A place of -1 has no row.
 func (f *Filler) Join(v *column.Vector, perm []int32) column.Vector {
 	if perm == nil || v.Type == model.Unknown {
 		return *v

@@ -231,8 +231,8 @@ func integral(x *Context, rs *rowset.Set) (*Cells, error) {
 		}
 		switch {
 		case has && t[i] == pt:
-			// The line went to the first of the points at one time; it goes on
-			// from the last.
+			// The line ended at the first of the points at one time. It continues
+			// from the last one.
 			py = y[i]
 			continue
 		case !has:

@@ -11,8 +11,8 @@ import (
 	"tsdbd/query/expr"
 )
 
-// selectors are the functions that choose rows. One that stands alone shows the
-// other columns of its rows as well.
+// selectors are the functions that choose rows. If a selector is the only call, the
+// answer also has the other columns of its rows.
 var selectors = map[string]Function{
 	"min":        {Check: oneField, takes: numberOrBoolean, Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Min}}},
 	"max":        {Check: oneField, takes: numberOrBoolean, Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Max}}},
@@ -38,8 +38,8 @@ func topRefused(reduced string) func(*influxql.Call, model.FieldType) (string, s
 	}
 }
 
-// picked lists the rows of a pick in the level's direction. Those of one time
-// stand in order of their rank, those of a sample of their value.
+// picked lists the rows of a pick in the level's direction. Rows of one time are in
+// the order of their rank, or in a sample in the order of their value.
 func picked(x *Context, t *partial.Table, sl *partial.Slot, st *partial.State, _ int64, out *Cells) {
 	p := &t.Picks[st.A]
 	p.Prune(x.Stop, sl)

@@ -79,8 +79,8 @@ func holtWinters(x *Context, in *Cells, withFit bool) (*Cells, error) {
 	if n > maxForecast || int64(more) > maxForecast {
 		return nil, window.ErrTooMany
 	}
-	// The simplex has a corner more than there are parameters, and a few beside.
-	// Of windows there are the values, the model's, and what is shown of them.
+	// The simplex has one corner more than there are parameters, and a few spare points.
+	// Each window has a value, the value of the model, and the value that is shown.
 	corners := int64(hwSeason+season) * int64(hwSeason+season+8)
 	if err := x.Grow(8 * (corners + 4*(n+int64(more)))); err != nil {
 		return nil, err

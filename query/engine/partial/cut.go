@@ -70,9 +70,9 @@ func (w *Worker) cutTimes(g int32, times []int64) {
 	}
 }
 
-// before returns how many of ascending times, of which the last is not, lie
-// before end. Windows mostly hold few rows of many: it looks at the first
-// ones, then gallops, then searches.
+// before returns how many of ascending times are before end. The last one is not.
+// Most windows hold few of the rows, so it looks at the first ones, then gallops, then
+// searches.
 func before(times []int64, end int64) int {
 	const near = 16
 	lo := 0

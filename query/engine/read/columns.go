@@ -16,8 +16,8 @@ import (
 	"tsdbd/query/expr"
 )
 
-// Columns is what a scan of one shard has to decode: the fields to hand on
-// and those the row predicate names.
+// Columns is what a scan of one shard must decode: the output fields and the fields
+// that the row predicate names.
 type Columns struct {
 	Fields []string // Request.Fields
 	Out    []BoundColumn
@@ -32,7 +32,7 @@ type Columns struct {
 // BoundColumn ties a reference to a column of the request.
 type BoundColumn struct {
 	Ref   influxql.VarRef
-	Type  model.FieldType // as it is handed on
+	Type  model.FieldType // of the output
 	Index int             // of Request.Fields; -1: not in this shard
 	Tag   bool
 	Cast  bool

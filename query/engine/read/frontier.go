@@ -85,8 +85,8 @@ func (s *rowScan) narrow(set *roaring.Bitmap) (*roaring.Bitmap, error) {
 	return chosen, err
 }
 
-// narrowSorted is narrow of groups whose rows of equal time stand in the order of
-// the tag sets.
+// narrowSorted is narrow for groups whose rows of equal time are in the order of the
+// tag sets.
 func (s *rowScan) narrowSorted(set *roaring.Bitmap, members map[int]*roaring.Bitmap) (*roaring.Bitmap, error) {
 	defer func() { s.x.Used.Add(-s.held.Swap(0)) }()
 	if b, ok := s.u.Shard.TimeBounds(set); ok {

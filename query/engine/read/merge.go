@@ -13,9 +13,9 @@ import (
 	"tsdbd/query/expr"
 )
 
-// order returns the order of the rows of runs in the scan's direction, or nil if
-// they stand in it as they are, ascending. Bounds are the ends of the runs among
-// times, after a 0.
+// order returns the order of the rows of runs in the scan's direction, or nil if the
+// rows are in ascending order already. bounds are the ends of the runs among times,
+// after a 0.
 func (s *rowScan) order(times []int64, bounds []int, runs []run) []int32 {
 	if len(runs) < 2 || s.sorted(s.u.byShard.Of(runs[0].id)) {
 		perm := rowset.Order(&s.stop, times, bounds)
@@ -48,7 +48,7 @@ func (s *rowScan) order(times []int64, bounds []int, runs []run) []int32 {
 	return h.Merge(&s.stop)
 }
 
-// sorted reports whether rows of equal time of a group of u stand in the
+// sorted reports whether rows of equal time of a group of u are in the
 // order of the tag sets. It depends on the series asked for, not on those that
 // have rows: with LIMIT most are not looked at.
 func (s *rowScan) sorted(group int) bool {

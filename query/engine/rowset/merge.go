@@ -6,8 +6,8 @@ import (
 	"tsdbd/query/admission"
 )
 
-// ManySeries is the number of series from which on rows of equal time stand in the
-// order of the tag sets, and the first rows of all of them are worth looking for.
+// ManySeries is the least number of series for which rows of equal time are in the
+// order of the tag sets, and for which a search for the first rows of all pays.
 const ManySeries = 64
 
 // Ties is what decides between rows of equal time of several series.
@@ -155,9 +155,8 @@ func (h *Heap) Merge(stop *admission.Stopper) []int32 {
 	return perm
 }
 
-// Order returns the stable order by time of rows that are made of sorted
-// runs, or nil if they are in order already. bounds holds the runs' ends and a
-// leading 0.
+// Order returns the stable order by time of rows in sorted runs, or nil if the rows are
+// in order already. bounds holds a 0 and the ends of the runs.
 func Order(stop *admission.Stopper, times []int64, bounds []int) []int32 {
 	sorted := true
 	for _, b := range bounds[1:] {
