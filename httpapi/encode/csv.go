@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"tsdbd/model"
-	"tsdbd/query"
 	"tsdbd/query/result"
 )
 
@@ -65,15 +64,7 @@ func (e *csvEncoder) rows(s *result.Series) error {
 	e.cells = appendCells(e.cells[:0], s)
 	e.times.setZone(s.Zone)
 	defer clear(e.cells)
-	for i := range s.Rows {
-		if i%rowsPerSpill == 0 && e.out.ended() {
-			return query.ErrStopped
-		}
-		if err := e.appendRow(i); err != nil {
-			return err
-		}
-	}
-	return nil
+	return e.out.eachRow(s.Rows, e.appendRow)
 }
 
 // csvTags returns the text of the tags column: the tags that have a value, with
@@ -158,13 +149,7 @@ func (e *csvEncoder) appendRow(i int) error {
 
 func (e *csvEncoder) Finish() error { return nil }
 
-func (e *csvEncoder) Fail(err error) bool {
-	if e.out.sent > 0 {
-		return false
-	}
-	e.out.buf = appendErrorCSV(e.out.buf[:0], err.Error())
-	return true
-}
+func (e *csvEncoder) Fail(err error) bool { return e.out.fail(appendErrorCSV, err) }
 
 func appendErrorCSV(dst []byte, message string) []byte {
 	dst = appendCSVString(append(dst, "error\n"...), message)

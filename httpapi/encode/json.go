@@ -332,12 +332,11 @@ func (e *jsonEncoder) Finish() error {
 }
 
 func (e *jsonEncoder) Fail(err error) bool {
-	if e.out.sent > 0 {
+	if !e.out.fail(appendErrorJSON, err) {
 		return false
 	}
 	e.reset()
 	e.opened = true
-	e.out.buf = appendErrorJSON(e.out.buf[:0], err.Error())
 	return true
 }
 

@@ -8,7 +8,6 @@ import (
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/query"
 	"tsdbd/query/result"
 )
 
@@ -67,16 +66,11 @@ func (e *lineEncoder) rows(s *result.Series) error {
 			e.columns, e.prefixes = append(e.columns, v), append(e.prefixes, wire.FieldPrefix(name))
 		}
 	}
-	for i, at := range s.Values[s.Time].Ints[:s.Rows] {
-		if i%rowsPerSpill == 0 && e.out.ended() {
-			return query.ErrStopped
-		}
-		e.row(i, at)
-		if err := e.out.spill(); err != nil {
-			return err
-		}
-	}
-	return nil
+	times := s.Values[s.Time].Ints
+	return e.out.eachRow(s.Rows, func(i int) error {
+		e.row(i, times[i])
+		return e.out.spill()
+	})
 }
 
 // row appends the line of a row, or nothing if the row has no value.

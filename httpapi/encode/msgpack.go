@@ -7,7 +7,6 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
-	"tsdbd/query"
 	"tsdbd/query/result"
 )
 
@@ -123,10 +122,7 @@ func (e *msgpackEncoder) rows(s *result.Series) error {
 	e.patch(e.rowsAt, e.nRows)
 	e.cells = appendCells(e.cells[:0], s)
 	defer clear(e.cells)
-	for i := range s.Rows {
-		if i%rowsPerSpill == 0 && e.out.ended() {
-			return query.ErrStopped
-		}
+	return e.out.eachRow(s.Rows, func(i int) error {
 		size := 5 + maxMsgpackCell*len(e.cells)
 		for j := range e.cells {
 			switch c := &e.cells[j]; c.kind {
@@ -142,8 +138,8 @@ func (e *msgpackEncoder) rows(s *result.Series) error {
 			return err
 		}
 		e.out.buf = e.appendRow(e.out.buf, i)
-	}
-	return nil
+		return nil
+	})
 }
 
 // maxMsgpackCell is the largest size of a cell without the bytes of its text.
@@ -246,13 +242,7 @@ func (e *msgpackEncoder) Finish() error {
 	return nil
 }
 
-func (e *msgpackEncoder) Fail(err error) bool {
-	if e.out.sent > 0 {
-		return false
-	}
-	e.out.buf = appendErrorMsgpack(e.out.buf[:0], err.Error())
-	return true
-}
+func (e *msgpackEncoder) Fail(err error) bool { return e.out.fail(appendErrorMsgpack, err) }
 
 func appendErrorMsgpack(dst []byte, message string) []byte {
 	return msgp.AppendString(msgp.AppendString(msgp.AppendMapHeader(dst, 1), "error"), message)

@@ -136,6 +136,28 @@ func (o *Output) write(b []byte) error {
 	})
 }
 
+// eachRow calls f for n rows until the query has ended.
+func (o *Output) eachRow(n int, f func(row int) error) error {
+	for i := range n {
+		if i%rowsPerSpill == 0 && o.ended() {
+			return query.ErrStopped
+		}
+		if err := f(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fail replaces the answer by an error, and returns false if a part of it has been sent.
+func (o *Output) fail(appendError func(dst []byte, message string) []byte, err error) bool {
+	if o.sent > 0 {
+		return false
+	}
+	o.buf = appendError(o.buf[:0], err.Error())
+	return true
+}
+
 // reserve makes room for n more bytes, so that appending a row seldom grows
 // the buffer.
 func (o *Output) reserve(n int) {
