@@ -90,21 +90,10 @@ func (s *Statement) tagParts(db string, policies []string, sources influxql.Sour
 	if cond.Range.Empty() {
 		return nil
 	}
-	v, err := s.view(db, policies, cond.Range)
-	defer v.release()
-	if err != nil {
-		return err
-	}
-	g := sourceGroup{sources: measurementsOf(sources)}
-	list, err := v.measurements(s.Ctx, exactNames(g.sources), g.matches)
-	if err != nil {
-		return err
-	}
-	for _, m := range list {
-		if found, err := m.hasKey(asked); err != nil {
+	all := []sourceGroup{{db, policies, measurementsOf(sources)}}
+	return s.eachMeasurement(all, cond.Range, func(_ *indexView, m indexMeasurement) error {
+		if found, err := m.hasKey(asked); err != nil || !found {
 			return err
-		} else if !found {
-			continue
 		}
 		predicate, err := metaPredicate(cond.Expr, m.name)
 		if err != nil {
@@ -119,8 +108,8 @@ func (s *Statement) tagParts(db string, policies []string, sources influxql.Sour
 				return err
 			}
 		}
-	}
-	return nil
+		return nil
+	}, nil)
 }
 
 // ShowTagKeys looks at all policies: those named in FROM do not narrow it.

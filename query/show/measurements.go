@@ -96,31 +96,22 @@ func measurementSource(source influxql.Source) (func(string) bool, error) {
 // measurementNames returns the sorted names of the measurements that satisfy
 // the source and the WHERE clause.
 func (s *Statement) measurementNames(db string, policies []string, keep func(string) bool, where influxql.Expr) ([]string, error) {
-	v, err := s.view(db, policies, model.AllTime)
-	defer v.release()
-	if err != nil {
-		return nil, err
-	}
-	list, err := v.measurements(s.Ctx, nil, nil)
-	if err != nil {
-		return nil, err
-	}
 	is, err := predicate(where, measurementComparison)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, m := range list {
+	err = s.eachMeasurement([]sourceGroup{{database: db, policies: policies}}, model.AllTime, func(_ *indexView, m indexMeasurement) error {
 		if keep != nil && !keep(m.name) {
-			continue
+			return nil
 		}
-		if ok, err := m.satisfies(s.Ctx, is); err != nil {
-			return nil, err
-		} else if ok {
+		ok, err := m.satisfies(s.Ctx, is)
+		if ok {
 			names = append(names, m.name)
 		}
-	}
-	return names, nil
+		return err
+	}, nil)
+	return names, err
 }
 
 // measurementComparison returns the predicate of a comparison in a WHERE clause of SHOW

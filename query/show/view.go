@@ -245,10 +245,11 @@ func policyNames(db *meta.Database) []string {
 	return names
 }
 
-// sourceGroup is the sources of one statement that share database and policy.
+// sourceGroup is the sources of one statement that are read from the same policies.
 type sourceGroup struct {
-	database, policy string
-	sources          []*influxql.Measurement // nil: all measurements
+	database string
+	policies []string
+	sources  []*influxql.Measurement // nil: all measurements
 }
 
 func (g *sourceGroup) matches(name string) bool {
@@ -267,7 +268,7 @@ func (s *Statement) sourceGroups(db string, sources influxql.Sources) ([]sourceG
 		if policy == "" {
 			policy = database.DefaultRetentionPolicy
 		}
-		return []sourceGroup{{database: db, policy: policy}}, nil
+		return []sourceGroup{{database: db, policies: []string{policy}}}, nil
 	}
 	var groups []sourceGroup
 	for _, source := range sources {
@@ -276,28 +277,33 @@ func (s *Statement) sourceGroups(db string, sources influxql.Sources) ([]sourceG
 			return nil, errors.New("invalid measurement")
 		}
 		i := slices.IndexFunc(groups, func(g sourceGroup) bool {
-			return g.database == m.Database && g.policy == m.RetentionPolicy
+			return g.database == m.Database && g.policies[0] == m.RetentionPolicy
 		})
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, sourceGroup{database: m.Database, policy: m.RetentionPolicy})
+			groups = append(groups, sourceGroup{database: m.Database, policies: []string{m.RetentionPolicy}})
 		}
 		groups[i].sources = append(groups[i].sources, m)
 	}
 	return groups, nil
 }
 
-// eachSourceMeasurement calls f for the measurements of the sources in the
-// shards that overlap r, with the view they belong to. The views stay open
-// until done, which is called after the last f, has returned; done may be nil.
+// eachSourceMeasurement is eachMeasurement for the normalized sources of a statement.
 func (s *Statement) eachSourceMeasurement(db string, sources influxql.Sources, r model.TimeRange, f func(*indexView, indexMeasurement) error, done func() error) error {
 	groups, err := s.sourceGroups(db, sources)
 	if err != nil {
 		return err
 	}
+	return s.eachMeasurement(groups, r, f, done)
+}
+
+// eachMeasurement calls f for the measurements of the groups in the shards that overlap r,
+// with the view they belong to. The views stay open until done, which is called after
+// the last f, has returned; done may be nil.
+func (s *Statement) eachMeasurement(groups []sourceGroup, r model.TimeRange, f func(*indexView, indexMeasurement) error, done func() error) error {
 	for i := range groups {
 		g := &groups[i]
-		v, err := s.view(g.database, []string{g.policy}, r)
+		v, err := s.view(g.database, g.policies, r)
 		defer v.release()
 		if err != nil {
 			return err
