@@ -2,6 +2,7 @@ package query
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/influxdata/influxql"
 
@@ -60,10 +61,5 @@ func isRaw(s *influxql.SelectStatement) bool {
 }
 
 func hasAllTags(s *influxql.SelectStatement) bool {
-	for _, d := range s.Dimensions {
-		if _, ok := d.Expr.(*influxql.Wildcard); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Dimensions, func(d *influxql.Dimension) bool { _, ok := d.Expr.(*influxql.Wildcard); return ok })
 }

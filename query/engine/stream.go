@@ -225,26 +225,19 @@ func (s *stream) first(u *read.Unit, r model.TimeRange, narrowed bool) error {
 		width = 1 + uint64(r.Max-r.Min)/uint64(1+min(4095, rows/int64(u.Series.GetCardinality())/512))
 	}
 	limit := s.limit
-	before := s.x.Used.Load()
 	for !r.Empty() && !s.out.full() {
 		if s.out.left > 0 {
 			limit = min(limit, result.AddLimits(s.out.skip, s.out.left))
 		}
 		one, rest := s.cut(r, width)
-		begin := s.x.prof.start()
-		req := s.request(one, rowset.BySeries, s.want)
-		req.Limit = limit
-		m, _, err := s.x.Rows(u, req)
-		s.x.prof.operator(s.reader, begin)
+		err := s.emit(1, func(int) (map[int32]*rowset.Set, int64, error) {
+			req := s.request(one, rowset.BySeries, s.want)
+			req.Limit = limit
+			return s.x.Rows(u, req)
+		})
 		if err != nil {
 			return err
 		}
-		for _, rs := range m {
-			if err := s.out.rowset(rs); err != nil {
-				return err
-			}
-		}
-		s.x.Used.Store(before)
 		if r = rest; width < 1<<61 {
 			width *= 4
 		}
