@@ -185,58 +185,65 @@ func SplitTags(expr influxql.Expr, isField func(*influxql.VarRef) bool) (tags *m
 	return nil, expr
 }
 
-// TagComparison turns a comparison of a tag with a string, a regular
-// expression into a tag predicate, or returns nil.
+// TagComparison returns the predicate of a comparison of a tag with a string, a regular
+// expression or a list, or nil.
 func TagComparison(e *influxql.BinaryExpr, isField func(*influxql.VarRef) bool) *model.TagExpr {
-	ref, ok := e.LHS.(*influxql.VarRef)
-	if members, negated, isSet := SetMembers(e); isSet && ok && !isSystemTag(ref.Val) {
-		if isField(ref) {
-			return nil
-		}
-		return TagSet(ref.Val, members, negated)
-	}
-	value, op := e.RHS, e.Op
-	if !ok {
-		if ref, ok = e.RHS.(*influxql.VarRef); !ok {
-			return nil
-		}
-		value = e.LHS
-	}
-	if isSystemTag(ref.Val) {
+	ref, value, ok := Compared(e)
+	members, negated, isSet := SetMembers(e)
+	switch {
+	case !ok:
+		return nil
+	case isSystemTag(ref.Val):
 		// _name, _tagKey and the like are names of the index, true of every series.
 		return &model.TagExpr{Op: model.TagAll}
-	}
-	if isField(ref) {
+	case isField(ref):
 		return nil
+	case isSet:
+		return TagSet(ref.Val, members, negated)
 	}
+	if c := TagLeaf(ref.Val, e.Op, value); c != nil {
+		return c
+	}
+	if v, ok := value.(*influxql.StringLiteral); ok && e.Op != influxql.EQREGEX && e.Op != influxql.NEQREGEX {
+		// InfluxDB reads every other comparison of a tag as "differs".
+		return &model.TagExpr{Op: model.TagNotEqual, Key: ref.Val, Value: v.Val}
+	}
+	return nil
+}
+
+// Compared returns the reference of a comparison, which may be on either side, and the
+// other side.
+func Compared(e *influxql.BinaryExpr) (ref *influxql.VarRef, other influxql.Expr, ok bool) {
+	if ref, ok = e.LHS.(*influxql.VarRef); ok {
+		return ref, e.RHS, true
+	}
+	ref, ok = e.RHS.(*influxql.VarRef)
+	return ref, e.LHS, ok
+}
+
+// TagLeaf returns the predicate that a tag equals or matches a value, or does not. It
+// returns nil if the operator does not compare with such a value.
+func TagLeaf(key string, op influxql.Token, value influxql.Expr) *model.TagExpr {
 	switch v := value.(type) {
 	case *influxql.StringLiteral:
 		switch op {
 		case influxql.EQ:
-			return &model.TagExpr{Op: model.TagEqual, Key: ref.Val, Value: v.Val}
-		case influxql.EQREGEX, influxql.NEQREGEX:
-			return nil
+			return &model.TagExpr{Op: model.TagEqual, Key: key, Value: v.Val}
+		case influxql.NEQ:
+			return &model.TagExpr{Op: model.TagNotEqual, Key: key, Value: v.Val}
 		}
-		// InfluxDB reads every other comparison of a tag as "differs".
-		return &model.TagExpr{Op: model.TagNotEqual, Key: ref.Val, Value: v.Val}
 	case *influxql.RegexLiteral:
 		switch op {
 		case influxql.EQREGEX:
-			return &model.TagExpr{Op: model.TagMatch, Key: ref.Val, Regex: v.Val}
+			return &model.TagExpr{Op: model.TagMatch, Key: key, Regex: v.Val}
 		case influxql.NEQREGEX:
-			return &model.TagExpr{Op: model.TagNotMatch, Key: ref.Val, Regex: v.Val}
+			return &model.TagExpr{Op: model.TagNotMatch, Key: key, Regex: v.Val}
 		}
 	}
 	return nil
 }
 
-func isSystemTag(name string) bool {
-	switch name {
-	case "_name", "_tagKey":
-		return true
-	}
-	return false
-}
+func isSystemTag(name string) bool { return name == "_name" || name == "_tagKey" }
 
 // AndTags returns the predicate that both hold. Nil holds for every series.
 func AndTags(a, b *model.TagExpr) *model.TagExpr {

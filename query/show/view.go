@@ -422,36 +422,11 @@ func constantTag(value bool) *model.TagExpr {
 // metaComparison reads a comparison of a tag key with a text or regular expression.
 // The key may be on either side.
 func metaComparison(e *influxql.BinaryExpr) (c *model.TagExpr, ok bool) {
-	ref, ok := e.LHS.(*influxql.VarRef)
-	other := e.RHS
-	if !ok {
-		if ref, ok = e.RHS.(*influxql.VarRef); !ok {
-			return nil, false
-		}
-		other = e.LHS
+	ref, other, ok := expr.Compared(e)
+	if ok {
+		c = expr.TagLeaf(ref.Val, e.Op, other)
 	}
-	c = &model.TagExpr{Key: ref.Val}
-	switch v := other.(type) {
-	case *influxql.StringLiteral:
-		switch c.Value = v.Val; e.Op {
-		case influxql.EQ:
-			c.Op = model.TagEqual
-			return c, true
-		case influxql.NEQ:
-			c.Op = model.TagNotEqual
-			return c, true
-		}
-	case *influxql.RegexLiteral:
-		switch c.Regex = v.Val; e.Op {
-		case influxql.EQREGEX:
-			c.Op = model.TagMatch
-			return c, true
-		case influxql.NEQREGEX:
-			c.Op = model.TagNotMatch
-			return c, true
-		}
-	}
-	return nil, false
+	return c, c != nil
 }
 
 // admits reports whether a text satisfies a comparison.

@@ -217,8 +217,8 @@ func checkCondition(e influxql.Expr) error {
 		if !expr.IsMathFunction(e.Name) {
 			return fmt.Errorf("invalid function call in condition: %s", e)
 		}
-		if got, want := len(e.Args), expr.MathArgs(e.Name); got != want {
-			return fmt.Errorf("invalid number of arguments for %s, expected %d, got %d", e.Name, want, got)
+		if err := checkMathArgs(e); err != nil {
+			return err
 		}
 		for _, a := range e.Args {
 			if err := checkCondition(a); err != nil {
@@ -235,6 +235,13 @@ func checkCondition(e influxql.Expr) error {
 		return checkCondition(e.RHS)
 	case *influxql.ParenExpr:
 		return checkCondition(e.Expr)
+	}
+	return nil
+}
+
+func checkMathArgs(e *influxql.Call) error {
+	if got, want := len(e.Args), expr.MathArgs(e.Name); got != want {
+		return fmt.Errorf("invalid number of arguments for %s, expected %d, got %d", e.Name, want, got)
 	}
 	return nil
 }
@@ -325,8 +332,8 @@ func windowOffset(arg influxql.Expr, every time.Duration, now time.Time) (time.D
 // checkCall checks a function call and its arguments.
 func (c *compiler) checkCall(e *influxql.Call) error {
 	if expr.IsMathFunction(e.Name) {
-		if got, want := len(e.Args), expr.MathArgs(e.Name); got != want {
-			return fmt.Errorf("invalid number of arguments for %s, expected %d, got %d", e.Name, want, got)
+		if err := checkMathArgs(e); err != nil {
+			return err
 		}
 		for _, a := range e.Args {
 			if _, ok := a.(influxql.Literal); ok {

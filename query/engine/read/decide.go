@@ -41,13 +41,9 @@ func (d *decider) column(e *influxql.BinaryExpr) (*BoundColumn, bool) {
 	if !expr.IsComparison(e.Op) || e.Op == influxql.EQREGEX || e.Op == influxql.NEQREGEX {
 		return nil, false
 	}
-	ref, ok := e.LHS.(*influxql.VarRef)
-	literal := e.RHS
+	ref, literal, ok := expr.Compared(e)
 	if !ok {
-		if ref, ok = e.RHS.(*influxql.VarRef); !ok {
-			return nil, false
-		}
-		literal = e.LHS
+		return nil, false
 	}
 	b := d.cs.cond[ref]
 	if b.Tag || b.Index < 0 || b.Cast || !b.Type.Numeric() {
