@@ -181,9 +181,24 @@ func (n *Node) awaitLeader(ctx context.Context) (address string, err error) {
 	}
 }
 
-// notLeadingHeader is in the answer of a node that does not lead to a request that was
-// passed on to it.
+// notLeadingHeader is in the answer of a node that refuses a request that was passed on to
+// it, because it does not lead, or leads in another term than that of the request.
 const notLeadingHeader = "X-Tsdbd-Not-Leading"
+
+// The values of notLeadingHeader. Any other one is as notLeading.
+const notLeading, otherTerm = "1", "term"
+
+// declined returns an error if the answer says that the node has refused a request because of
+// the lead. The error reaches the client in the form of its API, the answer would not.
+func (n *Node) declined(answer *http.Response) error {
+	switch answer.Header.Get(notLeadingHeader) {
+	case "":
+		return nil
+	case otherTerm:
+		return refuse(http.StatusServiceUnavailable, "the lead changed while the request was passed on: it may be repeated")
+	}
+	return n.noLeader()
+}
 
 // termHeader has the term in which a node passes a request on. The leader refuses one of
 // another term: the client may have repeated it meanwhile, and written newer points.
@@ -222,12 +237,7 @@ func (n *Node) Forward(w http.ResponseWriter, r *http.Request) error {
 			api.ServeHTTP(w, r)
 			return nil
 		}
-		sent, err := n.forwardTo(w, r, address, true, body, func(answer *http.Response) error {
-			if answer.Header.Get(notLeadingHeader) != "" {
-				return n.noLeader()
-			}
-			return nil
-		})
+		sent, err := n.forwardTo(w, r, address, true, body, n.declined)
 		switch {
 		case err == nil:
 			return nil

@@ -131,6 +131,7 @@ func TestForwardedLate(t *testing.T) {
 	var seen atomic.Int64
 	g.servers["n1"].setAPI(func(http.ResponseWriter, *http.Request) { seen.Add(1) })
 	n1, _ := g.servers["n1"].now()
+	n2, _ := g.servers["n2"].now()
 	f := func(term uint64, status int) {
 		t.Helper()
 		r := httptest.NewRequest(http.MethodPost, "/write", strings.NewReader("x"))
@@ -139,6 +140,12 @@ func TestForwardedLate(t *testing.T) {
 		n1.peerHandler().ServeHTTP(w, r)
 		if w.Code != status {
 			t.Errorf("term %d: %d %s", term, w.Code, w.Body)
+		}
+		// The client gets it in the form of its API, from the node that has passed it on.
+		err := n2.declined(w.Result())
+		var refused *refusal
+		if (status != http.StatusOK) != (errors.As(err, &refused) && refused.Temporary() && strings.Contains(err.Error(), "may be repeated")) {
+			t.Errorf("term %d: the node that has passed the request on takes the answer for %v", term, err)
 		}
 	}
 	now := n1.replica.Term()

@@ -237,11 +237,12 @@ func (n *Node) peerHandler() http.Handler {
 			return
 		}
 		if !n.replica.Leads() {
-			w.Header().Set(notLeadingHeader, "1")
+			w.Header().Set(notLeadingHeader, notLeading)
 			fail(w, n.noLeader())
 			return
 		}
 		if err := n.sameTerm(r); err != nil {
+			w.Header().Set(notLeadingHeader, otherTerm)
 			fail(w, err)
 			return
 		}
