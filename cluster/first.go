@@ -12,7 +12,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"tsdbd/cluster/alone"
 	"tsdbd/cluster/raftlog"
 	"tsdbd/cluster/self"
 	"tsdbd/meta"
@@ -22,7 +21,7 @@ import (
 // data notes the id that the founder may give a seat, before anybody can ask for it: a
 // directory that is lost takes its id along, so no other one sits there.
 func (n *Node) await(ctx context.Context) (err error) {
-	if n.mu.hasData, err = alone.HasData(ctx, n.opt.Dir, n.opt.Store); err != nil {
+	if n.mu.hasData, err = hasData(ctx, n.opt.Dir, n.opt.Store); err != nil {
 		return err
 	}
 	switch i := n.mu.identity; {
@@ -164,7 +163,7 @@ func (n *Node) found(ctx context.Context, seats []self.Seat) error {
 	var sequence uint64
 	if n.mu.hasData {
 		var err error
-		if sequence, err = alone.Flush(ctx, n.opt.Dir, n.opt.Store); err != nil {
+		if sequence, err = flush(ctx, n.opt.Dir, n.opt.Store); err != nil {
 			return fmt.Errorf("put the log of the data directory into files: %w", err)
 		}
 	}

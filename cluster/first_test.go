@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"tsdbd/cluster/alone"
 	"tsdbd/cluster/self"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
@@ -21,7 +20,7 @@ func TestFoundingInterrupted(t *testing.T) {
 	g := newGroup(t, "n1")
 	dir := g.server("n1").dir
 	single(t, dir, func(st *store.Store) { put(t, st, "d", 0, 500) })
-	if _, err := alone.Flush(t.Context(), dir, store.Options{FS: vfs.OS}); err != nil {
+	if _, err := flush(t.Context(), dir, store.Options{FS: vfs.OS}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, self.Dir), 0o700); err != nil {

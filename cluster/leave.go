@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
-	"time"
 
 	"tsdbd/cluster/raftlog"
 	"tsdbd/cluster/replica"
@@ -184,14 +183,7 @@ func flushLog(ctx context.Context, fsys vfs.FS, dir string, until uint64) (err e
 	}
 	defer func() { err = errors.Join(err, log.log.Close()) }()
 	opt := log.options()
-	opt.FS, opt.Follower, opt.RetentionInterval, opt.CloseFlush = fsys, false, -1, 24*time.Hour
-	st, err := store.Open(dir, opt)
-	if err != nil {
-		return advice(err)
-	}
-	set, err := st.Backup(ctx, nil) // which flushes everything
-	if err == nil {
-		set.Release()
-	}
-	return errors.Join(err, st.Close())
+	opt.FS, opt.Follower = fsys, false
+	_, err = flush(ctx, dir, opt)
+	return advice(err)
 }

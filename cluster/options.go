@@ -41,7 +41,7 @@ type Options struct {
 	MaxClockSkew    time.Duration // a node whose clock differs by more from that of most voters is not to lead; default 1 minute
 
 	// Store has the options with which a node that founds a cluster opens the store
-	// that it has, to put its log into files.
+	// that it has, to put its log into files. They have no log.
 	Store store.Options
 
 	Version string // of the program

@@ -1,5 +1,4 @@
-// Package alone looks at the data directory of a server that was in no cluster.
-package alone
+package cluster
 
 import (
 	"context"
@@ -18,8 +17,8 @@ import (
 	"tsdbd/store/ledger"
 )
 
-// hasData reports whether a data directory has databases or users.
-func hasData(fsys vfs.FS, dir string) (bool, error) {
+// filesHaveData reports whether the files of a data directory have databases or users.
+func filesHaveData(fsys vfs.FS, dir string) (bool, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return false, fmt.Errorf("open node: %w", err)
@@ -42,33 +41,31 @@ func hasData(fsys vfs.FS, dir string) (bool, error) {
 	return false, nil
 }
 
-// HasData reports whether a data directory has databases or users. Its server may have been
-// killed before the catalog was
-// saved: users may be in its log alone.
-func HasData(ctx context.Context, dir string, opt store.Options) (bool, error) {
-	has, err := hasData(opt.FS, dir)
+// hasData reports whether the data directory of a server in no cluster has databases or
+// users. If the server was killed, its log may have users that the catalog lacks.
+func hasData(ctx context.Context, dir string, opt store.Options) (bool, error) {
+	has, err := filesHaveData(opt.FS, dir)
 	if has || err != nil {
 		return has, err
 	}
 	if _, err := opt.FS.Stat(path.Join(dir, "wal")); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if _, err := Flush(ctx, dir, opt); err != nil {
+	if _, err := flush(ctx, dir, opt); err != nil {
 		return false, fmt.Errorf("put the log of the data directory into files: %w", err)
 	}
-	return hasData(opt.FS, dir)
+	return filesHaveData(opt.FS, dir)
 }
 
-// Flush opens the store in a directory, puts everything into files, and closes it. It
-// returns the sequence of the last entry.
-func Flush(ctx context.Context, dir string, opt store.Options) (uint64, error) {
+// flush opens the store in a directory that no server uses, puts everything into files, and
+// closes it. It returns the sequence of the last entry.
+func flush(ctx context.Context, dir string, opt store.Options) (uint64, error) {
 	opt.RetentionInterval, opt.CloseFlush = -1, 24*time.Hour
-	opt.OpenLog, opt.Follower = nil, false
 	st, err := store.Open(dir, opt)
 	if err != nil {
 		return 0, err
 	}
-	set, err := st.Backup(ctx, nil)
+	set, err := st.Backup(ctx, nil) // which flushes everything
 	if err != nil {
 		return 0, errors.Join(err, st.Close())
 	}
