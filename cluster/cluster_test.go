@@ -235,7 +235,7 @@ func TestReplica(t *testing.T) {
 	g.await("n3 knows that it votes", func() bool { return n3.identity().Voted })
 	g.done("n1", "POST transfer-leader?name=n1")
 	g.done("n1", "POST add?name=n3&voter=false")
-	g.await("n3 has lost its vote", func() bool { m, _ := n3.member("n3"); return m.Suffrage == raft.Nonvoter })
+	g.await("n3 has lost its vote", func() bool { m, _ := find(n3.members(), "n3"); return m.Suffrage == raft.Nonvoter })
 	if err := n3.attendOnce(false); err != nil {
 		t.Error(err)
 	}
@@ -339,7 +339,7 @@ func TestAddress(t *testing.T) {
 	s.start()
 	g.await("the others have the new address", func() bool {
 		n, _ := g.servers["n1"].now()
-		m, _ := n.member("n3")
+		m, _ := find(n.members(), "n3")
 		return string(m.Address) == moved
 	})
 	g.voters("n1", "n2", "n3")
@@ -373,7 +373,7 @@ func TestCopiedDirectory(t *testing.T) {
 	twin.start()
 	g.await("the others have the new address", func() bool {
 		n, _ := g.servers["n1"].now()
-		m, _ := n.member("n3")
+		m, _ := find(n.members(), "n3")
 		return string(m.Address) == g.address("twin")
 	})
 	original.start()

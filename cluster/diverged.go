@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
-
-	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/self"
@@ -43,10 +40,8 @@ func (n *Node) diverged(cause error) {
 			}
 			n.logger.Warn("the other nodes are not compared yet, which is tried again", "err", err)
 		}
-		select {
-		case <-n.ctx.Done():
+		if !n.pause(n.ctx, n.opt.ElectionTimeout/2) {
 			return
-		case <-time.After(n.opt.ElectionTimeout / 2):
 		}
 	}
 	n.ask(cause)
@@ -60,12 +55,9 @@ func (n *Node) agree(ctx context.Context, leader string) error {
 	if err := plain(n.post(ctx, leader, "verify", nil, nil, &v)); err != nil {
 		return err
 	}
-	voters, sum, same := 0, "", 0
-	for _, s := range n.members() {
-		if s.Suffrage != raft.Voter {
-			continue
-		}
-		voters++
+	sum, same := "", 0
+	voters := votersOf(n.members())
+	for _, s := range voters {
 		at := slices.IndexFunc(v.Nodes, func(n admin.NodeSum) bool { return n.Name == self.NameOf(s.ID) })
 		switch {
 		case at < 0 || v.Nodes[at].Error != "":
@@ -76,8 +68,8 @@ func (n *Node) agree(ctx context.Context, leader string) error {
 		sum = v.Nodes[at].Sum
 		same++
 	}
-	if same <= voters/2 {
-		return fmt.Errorf("%d of %d voters can be compared, which is no majority", same, voters)
+	if same <= len(voters)/2 {
+		return fmt.Errorf("%d of %d voters can be compared, which is no majority", same, len(voters))
 	}
 	return nil
 }

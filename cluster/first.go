@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -64,10 +63,8 @@ func (n *Node) firstStart(ctx context.Context) error {
 			told = found.waiting
 			n.logger.Info("first start of the node waits", "node", n.opt.Name, "for", told)
 		}
-		select {
-		case <-ctx.Done():
+		if !n.pause(ctx, n.opt.ElectionTimeout/2) {
 			return fmt.Errorf("%w while waiting for %s", ctx.Err(), told)
-		case <-time.After(n.opt.ElectionTimeout / 2):
 		}
 	}
 }
@@ -81,24 +78,10 @@ type finding struct {
 
 // look asks all nodes of the list.
 func (n *Node) look(ctx context.Context) (f finding, err error) {
-	type answer struct {
-		Peer
-		status *peerStatus
-		err    error
-	}
-	others := n.opt.others()
-	answers := make(chan answer, len(others))
-	for _, p := range others {
-		go func() {
-			s, err := n.statusOf(ctx, p.Address)
-			answers <- answer{p, s, err}
-		}()
-	}
 	var silent, withData []string
 	var seats []self.Seat
 	founder := n.opt.founder()
-	for range others {
-		a := <-answers
+	for _, a := range n.askAll(ctx, n.opt.others()) {
 		switch {
 		case a.err != nil:
 			silent = append(silent, fmt.Sprintf("%s (%s): %v", a.Name, a.Address, a.err))

@@ -63,15 +63,7 @@ func (n *Node) Stamp(leader bool) func(http.Header) {
 
 // disks returns on how many disks something is when it is acknowledged: on those of most
 // voters.
-func (n *Node) disks() int {
-	voters := 0
-	for _, s := range n.members() {
-		if s.Suffrage == raft.Voter {
-			voters++
-		}
-	}
-	return voters/2 + 1
-}
+func (n *Node) disks() int { return len(votersOf(n.members()))/2 + 1 }
 
 // Read returns when this node may answer a query: it has applied the log up to position,
 // for a "strong" read all that was acknowledged before the call. It returns forward if the
@@ -111,7 +103,7 @@ func (n *Node) Read(ctx context.Context, position uint64, consistency string) (f
 func (n *Node) hasLeader() bool {
 	switch leader, _ := n.leader(); leader {
 	case "", raft.ServerID(n.identity().ID):
-		return time.Since(n.started) < n.leaderWait()
+		return time.Since(n.open.Load().since) < n.leaderWait()
 	}
 	return true
 }
@@ -150,10 +142,8 @@ func (n *Node) leaderPosition(ctx context.Context) (p readPosition, err error) {
 		if err == nil || ctx.Err() != nil {
 			return p, err
 		}
-		select {
-		case <-wait.Done():
+		if !n.pause(wait, n.opt.ElectionTimeout/10) {
 			return p, refuse(http.StatusServiceUnavailable, "ask the leader for a position: %v", plain(err))
-		case <-time.After(n.opt.ElectionTimeout / 10):
 		}
 	}
 }
@@ -171,12 +161,8 @@ func (n *Node) awaitLeader(ctx context.Context) (address string, err error) {
 		case address != "" && string(id) != n.identity().ID:
 			return address, nil
 		}
-		select {
-		case <-wait.Done():
+		if !n.pause(wait, n.opt.ElectionTimeout/20) {
 			return "", cmp.Or(ctx.Err(), n.noLeader())
-		case <-n.ctx.Done():
-			return "", n.noLeader()
-		case <-time.After(n.opt.ElectionTimeout / 20):
 		}
 	}
 }
@@ -231,10 +217,7 @@ func (n *Node) Forward(w http.ResponseWriter, r *http.Request) error {
 		}
 		n.forwarded.Add(1)
 		if address == "" {
-			n.mu.Lock()
-			api := n.mu.api
-			n.mu.Unlock()
-			api.ServeHTTP(w, r)
+			n.open.Load().api.ServeHTTP(w, r)
 			return nil
 		}
 		sent, err := n.forwardTo(w, r, address, true, body, n.declined)
@@ -249,10 +232,8 @@ func (n *Node) Forward(w http.ResponseWriter, r *http.Request) error {
 			return refuse(http.StatusServiceUnavailable, "pass the request on to the leader: %v", plain(err))
 		}
 		// Nobody has seen the request. A new leader may be known soon.
-		select {
-		case <-wait.Done():
+		if !n.pause(wait, n.opt.ElectionTimeout/10) {
 			return refuse(http.StatusServiceUnavailable, "the leader cannot be reached: %v", plain(err))
-		case <-time.After(n.opt.ElectionTimeout / 10):
 		}
 	}
 }
@@ -323,10 +304,13 @@ func (n *Node) silenceOf(ctx context.Context, address string) context.Context {
 	silence, end := context.WithCancel(ctx)
 	go func() {
 		defer end()
-		for failed := 0; failed < 2 && ctx.Err() == nil; time.Sleep(n.timeout() / 4) {
+		for failed := 0; failed < 2; {
 			failed++
 			if _, err := n.statusOf(ctx, address); err == nil {
 				failed = 0
+			}
+			if !n.pause(ctx, n.timeout()/4) {
+				return
 			}
 		}
 	}()

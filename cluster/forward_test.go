@@ -33,9 +33,9 @@ func settled(t *testing.T, options ...func(*Options)) *group {
 // setAPI has other requests answered at a server that another node passes on.
 func (s *server) setAPI(h http.HandlerFunc) {
 	n, _ := s.now()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.mu.api = h
+	o := *n.open.Load()
+	o.api = h
+	n.open.Store(&o)
 }
 
 // TestForward holds what arrives at the leader, and what comes back, against what was

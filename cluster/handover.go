@@ -65,7 +65,7 @@ type rival struct {
 // rivals returns the voters that could lead instead of this node, the fittest first. Of
 // equals that is the one that has applied the most.
 func (n *Node) rivals(ctx context.Context) (rivals []rival) {
-	voters := slices.DeleteFunc(n.members(), func(s raft.Server) bool { return s.Suffrage != raft.Voter || string(s.ID) == n.identity().ID })
+	voters := slices.DeleteFunc(votersOf(n.members()), func(s raft.Server) bool { return string(s.ID) == n.identity().ID })
 	at := n.reach(ctx, voters)
 	for _, v := range voters {
 		if s := at[v.ID]; s != nil && s.Runs {
@@ -127,7 +127,7 @@ func (n *Node) keepsUp(s *peerStatus) bool { return s.Ready && s.Lag <= n.opt.Ma
 // server no longer answers clients.
 func (n *Node) HandOver(ctx context.Context) error {
 	own := n.identity().ID
-	others := slices.ContainsFunc(n.members(), func(s raft.Server) bool { return string(s.ID) != own && s.Suffrage == raft.Voter })
+	others := slices.ContainsFunc(votersOf(n.members()), func(s raft.Server) bool { return string(s.ID) != own })
 	if !n.Leads() || !others {
 		return nil
 	}

@@ -190,7 +190,7 @@ func (s *server) run(ctx context.Context) (again bool, err error) {
 		return false, errors.Join(err, node.Close())
 	}
 	backups := backup.NewHandler(st, backup.HandlerOptions{Dir: s.dir})
-	if err := node.Start(st, api{st}, backups, Hooks{}); err != nil {
+	if err := node.Start(st, api{st}, backups, func(context.Context) {}); err != nil {
 		return false, errors.Join(err, node.Close(), st.Close())
 	}
 	s.mu.Lock()

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,8 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -55,10 +56,8 @@ func (n *Node) attend() {
 			n.logger.Warn("the node is not yet the member that it is to be, which is tried again", "err", err)
 		}
 		told = text
-		select {
-		case <-n.ctx.Done():
+		if !n.pause(n.ctx, n.opt.ElectionTimeout/2) {
 			return
-		case <-time.After(n.opt.ElectionTimeout / 2):
 		}
 	}
 }
@@ -70,8 +69,8 @@ func (n *Node) attendOnce(lonely bool) error {
 	if i.State != self.Member {
 		return nil
 	}
-	own, ok := n.member(n.opt.Name)
-	ok = ok && string(own.ID) == i.ID
+	own, err := find(n.members(), n.opt.Name)
+	ok := err == nil && string(own.ID) == i.ID
 	request := joinRequest{Name: i.Name, ID: i.ID, Address: n.opt.address(), Former: i.Former, Joined: i.Joined}
 	switch {
 	case !i.Joined && ok: // the answer was lost
@@ -212,14 +211,19 @@ func (n *Node) serveJoin(w http.ResponseWriter, r *http.Request) {
 	answer(w, struct{}{}, n.join(r.Context(), &request))
 }
 
-// change does one change of the membership at a time, at the leader.
-func (n *Node) change(f func(rf *raft.Raft) error) error {
+// change does one change of the membership at a time, at the leader. f gets the members.
+func (n *Node) change(f func(rf *raft.Raft, servers []raft.Server) error) error {
 	n.changing.Lock()
 	defer n.changing.Unlock()
 	if !n.replica.Leads() {
 		return n.noLeader()
 	}
-	return f(n.replica.Raft())
+	rf := n.replica.Raft()
+	members := rf.GetConfiguration()
+	if err := members.Error(); err != nil {
+		return err
+	}
+	return f(rf, members.Configuration().Servers)
 }
 
 // changeTimeout bounds how long a change waits for its place in the log.
@@ -239,11 +243,7 @@ func (n *Node) join(ctx context.Context, request *joinRequest) error {
 	if err := self.CheckName(request.Name); err != nil || request.Name == "" || self.NameOf(raft.ServerID(request.ID)) != request.Name || request.Address == "" {
 		return refuse(http.StatusBadRequest, "join as %q at %q: %v", request.ID, request.Address, err)
 	}
-	return n.change(func(rf *raft.Raft) error {
-		servers, err := n.configuration(rf)
-		if err != nil {
-			return err
-		}
+	return n.change(func(rf *raft.Raft, servers []raft.Server) error {
 		here := -1
 		for at, s := range servers {
 			switch {
@@ -291,14 +291,6 @@ func (n *Node) join(ctx context.Context, request *joinRequest) error {
 	})
 }
 
-func (n *Node) configuration(rf *raft.Raft) ([]raft.Server, error) {
-	f := rf.GetConfiguration()
-	if err := f.Error(); err != nil {
-		return nil, err
-	}
-	return f.Configuration().Servers, nil
-}
-
 // reach asks all servers how they are, by id. Those that are not there are missing.
 func (n *Node) reach(ctx context.Context, servers []raft.Server) map[raft.ServerID]*peerStatus {
 	at := n.answers(ctx, servers)
@@ -312,27 +304,22 @@ func (n *Node) reach(ctx context.Context, servers []raft.Server) map[raft.Server
 
 // answers asks the nodes at the addresses of servers how they are. They may be others.
 func (n *Node) answers(ctx context.Context, servers []raft.Server) map[raft.ServerID]*peerStatus {
-	var mu sync.Mutex
-	var asked sync.WaitGroup
-	out := map[raft.ServerID]*peerStatus{}
+	at := map[raft.ServerID]*peerStatus{}
+	var others []raft.Server
+	var peers []Peer
 	for _, s := range servers {
-		asked.Go(func() {
-			if string(s.ID) == n.identity().ID {
-				own := n.ownStatus()
-				mu.Lock()
-				defer mu.Unlock()
-				out[s.ID] = own
-				return
-			}
-			if status, err := n.statusOf(ctx, string(s.Address)); err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				out[s.ID] = status
-			}
-		})
+		if string(s.ID) == n.identity().ID {
+			at[s.ID] = n.ownStatus()
+			continue
+		}
+		others, peers = append(others, s), append(peers, peerOf(s))
 	}
-	asked.Wait()
-	return out
+	for i, h := range n.askAll(ctx, peers) {
+		if h.err == nil {
+			at[others[i].ID] = h.status
+		}
+	}
+	return at
 }
 
 // mayLose returns an error if the cluster could not go on without a server: the voters
@@ -341,10 +328,7 @@ func (n *Node) mayLose(ctx context.Context, servers []raft.Server, id raft.Serve
 	at := n.reach(ctx, servers)
 	voters, reachable, isVoter := 0, 0, false
 	var silent []string
-	for _, s := range servers {
-		if s.Suffrage != raft.Voter {
-			continue
-		}
+	for _, s := range votersOf(servers) {
 		if s.ID == id {
 			isVoter = true
 			continue
@@ -370,8 +354,8 @@ func (n *Node) mayLose(ctx context.Context, servers []raft.Server, id raft.Serve
 // allReachable returns an error if a voter does not answer.
 func (n *Node) allReachable(ctx context.Context, servers []raft.Server) error {
 	at := n.reach(ctx, servers)
-	for _, s := range servers {
-		if s.Suffrage == raft.Voter && at[s.ID] == nil {
+	for _, s := range votersOf(servers) {
+		if at[s.ID] == nil {
 			return refuse(http.StatusConflict, "voter %s cannot be reached at %s: another voter now would make it harder to get a majority; start %s, or run tsdbd cluster remove %s", self.NameOf(s.ID), s.Address, self.NameOf(s.ID), self.NameOf(s.ID))
 		}
 	}
@@ -402,11 +386,7 @@ func (n *Node) logFormat() byte {
 // finishUpgrade has the log be written in the newest form that all members read, and
 // returns it. Every member must answer: what it reads is not known otherwise.
 func (n *Node) finishUpgrade(ctx context.Context) (format byte, err error) {
-	return format, n.change(func(rf *raft.Raft) error {
-		servers, err := n.configuration(rf)
-		if err != nil {
-			return err
-		}
+	return format, n.change(func(_ *raft.Raft, servers []raft.Server) error {
 		at := n.reach(ctx, servers)
 		format = n.opt.LogFormat
 		for _, s := range servers {
@@ -427,11 +407,7 @@ func (n *Node) finishUpgrade(ctx context.Context) (format byte, err error) {
 
 // setVote gives a member a vote, or takes it.
 func (n *Node) setVote(ctx context.Context, name string, voter bool) error {
-	return n.change(func(rf *raft.Raft) error {
-		servers, err := n.configuration(rf)
-		if err != nil {
-			return err
-		}
+	return n.change(func(rf *raft.Raft, servers []raft.Server) error {
 		s, err := find(servers, name)
 		switch {
 		case err != nil:
@@ -462,11 +438,7 @@ func (n *Node) setVote(ctx context.Context, name string, voter bool) error {
 // remove removes a member.
 func (n *Node) remove(ctx context.Context, name string) error {
 	var gone raft.Server
-	err := n.change(func(rf *raft.Raft) error {
-		servers, err := n.configuration(rf)
-		if err != nil {
-			return err
-		}
+	err := n.change(func(rf *raft.Raft, servers []raft.Server) (err error) {
 		if gone, err = find(servers, name); err != nil {
 			return err
 		}
@@ -493,11 +465,7 @@ func (n *Node) remove(ctx context.Context, name string) error {
 
 // transferLeader has another node lead and returns its name.
 func (n *Node) transferLeader(ctx context.Context, name string) (string, error) {
-	err := n.change(func(rf *raft.Raft) error {
-		servers, err := n.configuration(rf)
-		if err != nil {
-			return err
-		}
+	err := n.change(func(_ *raft.Raft, servers []raft.Server) error {
 		if name == "" {
 			rivals := n.rivals(ctx)
 			if len(rivals) == 0 {
@@ -533,10 +501,8 @@ func (n *Node) transferLeader(ctx context.Context, name string) (string, error) 
 		if id, _ := n.leader(); id != "" && (name != "" && self.NameOf(id) == name || name == "" && string(id) != n.identity().ID) {
 			return self.NameOf(id), nil
 		}
-		select {
-		case <-ctx.Done():
+		if !n.pause(ctx, n.opt.ElectionTimeout/20) {
 			return "", refuse(http.StatusServiceUnavailable, "%s was asked to lead and does not yet", name)
-		case <-time.After(n.opt.ElectionTimeout / 20):
 		}
 	}
 }
@@ -569,29 +535,44 @@ func (n *Node) operate(r *http.Request) (any, error) {
 		}
 		return n.passOperation(r, operation)
 	}
-	name := r.FormValue("name")
-	if name == "" && !slices.Contains([]string{"verify", "transfer-leader", "finish-upgrade"}, operation) {
+	o, name := operations[operation], r.FormValue("name")
+	if name == "" && o.named {
 		return nil, refuse(http.StatusBadRequest, "name the member: name=n3")
 	}
-	switch operation {
-	case "add", "promote":
-		voter, err := formBool(r, "voter", true)
-		if err != nil {
-			return nil, err
-		}
-		return struct{}{}, n.setVote(r.Context(), name, voter)
-	case "remove":
+	return o.do(n, r, name)
+}
+
+// operation is what an administrator, or another node, asks of the leader.
+type operation struct {
+	named bool // it is about a member
+	nodes bool // only nodes ask for it
+	do    func(n *Node, r *http.Request, name string) (any, error)
+}
+
+var operations = map[string]operation{
+	"add":     {named: true, do: (*Node).serveVote},
+	"promote": {named: true, nodes: true, do: (*Node).serveVote},
+	"remove": {named: true, do: func(n *Node, r *http.Request, name string) (any, error) {
 		return struct{}{}, n.remove(r.Context(), name)
-	case "transfer-leader":
+	}},
+	"transfer-leader": {do: func(n *Node, r *http.Request, name string) (any, error) {
 		leader, err := n.transferLeader(r.Context(), name)
 		return map[string]string{"leader": leader}, err
-	case "finish-upgrade":
+	}},
+	"finish-upgrade": {do: func(n *Node, r *http.Request, _ string) (any, error) {
 		format, err := n.finishUpgrade(r.Context())
 		return map[string]byte{"format": format}, err
-	case "verify":
-		return n.verify(r)
+	}},
+	"verify": {do: func(n *Node, r *http.Request, _ string) (any, error) { return n.verify(r) }},
+}
+
+func (n *Node) serveVote(r *http.Request, name string) (any, error) {
+	text := cmp.Or(r.FormValue("voter"), "true")
+	voter, err := strconv.ParseBool(text)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "voter=%s: true or false is expected", text)
 	}
-	return nil, refuse(http.StatusNotFound, "no such operation")
+	return struct{}{}, n.setVote(r.Context(), name, voter)
 }
 
 // passedHeader marks a request that was passed on to the leader.
@@ -617,11 +598,12 @@ func (n *Node) passOperation(r *http.Request, operation string) (any, error) {
 // Handler answers administrators at the paths of package admin.
 func (n *Node) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		operation, ok := strings.CutPrefix(r.URL.Path, admin.Prefix)
+		name, ok := strings.CutPrefix(r.URL.Path, admin.Prefix)
+		o, known := operations[name]
 		switch {
-		case ok && r.Method == http.MethodGet && operation == "status":
+		case ok && r.Method == http.MethodGet && name == "status":
 			answer(w, n.statusWith(r.Context()), nil)
-		case ok && r.Method == http.MethodPost && slices.Contains([]string{"add", "remove", "transfer-leader", "verify", "finish-upgrade"}, operation):
+		case ok && r.Method == http.MethodPost && known && !o.nodes:
 			n.serveOperation(w, r)
 		default:
 			fail(w, refuse(http.StatusNotFound, "no such request: GET status, POST verify, add, remove, transfer-leader, finish-upgrade"))

@@ -47,11 +47,10 @@ type Node struct {
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
-	started time.Time // set by Start
+	open    atomic.Pointer[opened]    // nil until Start
+	onLead  func(ctx context.Context) // of Start
 	running sync.WaitGroup
 	restart chan error
-	hooks   Hooks
-	endLead context.CancelFunc // onLead's
 	sums    sums
 	ages    *age.Table
 	aside   string      // where Open has moved what the node had, or ""
@@ -66,10 +65,6 @@ type Node struct {
 		identity *self.Identity // nil before the first start of a node with data is over
 		hasData  bool           // at the first start
 		transfer *admin.Transfer
-		store    *store.Store // nil until Start
-		healer   *heal.Healer // of the store
-		api      http.Handler // of requests that other nodes forward
-		backups  http.Handler
 		problem  string   // why the node is not where it should be
 		aside    string   // what was set aside and is still there
 		restart  error    // what was sent to restart
@@ -82,11 +77,12 @@ type Node struct {
 	}
 }
 
-// Hooks are what the server does when its node begins or ends to lead.
-type Hooks struct {
-	// OnLead is called when the node begins to lead. The context ends when it no
-	// longer leads. OnLead must return soon.
-	OnLead func(ctx context.Context)
+// opened is what a node has from Start on.
+type opened struct {
+	since        time.Time
+	store        *store.Store
+	healer       *heal.Healer
+	api, backups http.Handler // answer what clients ask of other nodes, and transfers
 }
 
 // Open makes the server in a data directory a node. It comes before the store is
@@ -100,7 +96,7 @@ func Open(ctx context.Context, opt Options) (_ *Node, err error) {
 	}
 	n := &Node{opt: opt, fs: opt.FS, logger: opt.Logger, restart: make(chan error, 1), ages: age.New()}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.sums.open()
+	n.sums.mu.marks = map[string]*sum{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -290,7 +286,7 @@ func (n *Node) openReplica() error {
 		ElectionTimeout: n.opt.ElectionTimeout, LogMaxBytes: n.opt.LogMaxBytes,
 		Format: n.logFormat, NewestFormat: n.opt.LogFormat,
 		Logger: n.logger, Heirs: n.onElected,
-		OnLead: n.onLead, OnMark: n.onMark,
+		OnLead: func(ctx context.Context) { n.onLead(ctx) }, OnMark: n.onMark,
 		OnTransferNeeded: n.onTransferNeeded, OnFatal: n.onFatal,
 	})
 	if err != nil {
@@ -335,17 +331,16 @@ func (n *Node) closeLog() (err error) {
 }
 
 // Start begins to take part in the cluster with the open store. api answers requests
-// of clients that other nodes pass on, backups the transfers of other nodes.
-func (n *Node) Start(st *store.Store, api, backups http.Handler, h Hooks) error {
-	n.hooks = h
+// of clients that other nodes pass on, backups the transfers of other nodes. onLead is called
+// when the node begins to lead, and must return soon. Its context ends when the node no
+// longer leads.
+func (n *Node) Start(st *store.Store, api, backups http.Handler, onLead func(ctx context.Context)) error {
+	n.onLead = onLead
 	if err := n.replica.Start(st); err != nil {
 		return fmt.Errorf("start node: %w", err)
 	}
 	healer := n.newHealer(st)
-	n.mu.Lock()
-	n.mu.store, n.mu.api, n.mu.backups, n.mu.healer = st, api, backups, healer
-	n.started = time.Now()
-	n.mu.Unlock()
+	n.open.Store(&opened{time.Now(), st, healer, api, backups})
 	n.running.Go(n.attend)
 	n.running.Go(n.watchLead)
 	n.running.Go(n.watchMembers)
@@ -402,28 +397,13 @@ func (n *Node) onFatal(err error) {
 	}
 }
 
-// onLead is called when the node begins to lead, and when it no longer does.
-func (n *Node) onLead(leads bool) {
-	if n.endLead != nil {
-		n.endLead()
-		n.endLead = nil
-	}
-	if !leads {
-		return
-	}
-	ctx, cancel := context.WithCancel(n.ctx)
-	n.endLead = cancel
-	if n.hooks.OnLead != nil {
-		n.hooks.OnLead(ctx)
-	}
-}
-
 // current returns the open store, nil before Start. A request must not touch the
 // replica or the log before there is a store.
 func (n *Node) current() *store.Store {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.mu.store
+	if o := n.open.Load(); o != nil {
+		return o.store
+	}
+	return nil
 }
 
 // Close ends the part of the server in the cluster. It hands the lead over if the node
@@ -467,6 +447,18 @@ func (n *Node) closeHTTP() error {
 		return nil
 	}
 	return n.http.Close()
+}
+
+// pause waits for a while. It returns false if ctx or the node ends before.
+func (n *Node) pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-n.ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }
 
 // timeout is how long a node waits for the answer of another one to a question that

@@ -95,24 +95,22 @@ func (n *Node) contradict(reason string) error {
 }
 
 // checkCopy asks the other nodes whether the directory of this one is an old copy. If it is,
-// or if this node was contradicted, checkCopy
-// waits until they have a leader without this node, and returns why: the node gives up its
+// or if this node was contradicted, checkCopy waits until they have a leader without this node, and returns why: the node gives up its
 // id only when it gets another one. If they never have one, the directory is as it was, and
 // an administrator can choose.
 func (n *Node) checkCopy(ctx context.Context) (reason string, err error) {
-	contradiction, known := n.log.Get(contradictionKey)
 	n.ages.Acquit()
+	if contradiction, err := n.log.Get(contradictionKey); err == nil {
+		n.ages.Accuse(string(contradiction))
+	}
 	for told := ""; ; {
-		if known == nil {
-			n.ages.Accuse(string(contradiction))
-		}
 		sources := n.sources(ctx, n.knownPeers())
 		reason := n.ages.Accused()
 		switch {
 		case reason == "":
 			n.setProblem("")
 			return "", nil
-		case slices.ContainsFunc(sources, func(s source) bool { return s.err == nil && s.status.Leads }):
+		case slices.ContainsFunc(sources, func(s heard) bool { return s.err == nil && s.status.Leads }):
 			return reason, nil
 		case reason != told:
 			told = reason
@@ -123,10 +121,8 @@ func (n *Node) checkCopy(ctx context.Context) (reason string, err error) {
 			n.logger.Error("the node takes no part, and waits until the others have a leader", "node", n.opt.Name, "reason", reason)
 			n.setProblem(fmt.Sprintf("%s: it waits until the others have a leader, sets the directory aside and joins again", reason))
 		}
-		select {
-		case <-ctx.Done():
+		if !n.pause(ctx, n.opt.ElectionTimeout/2) {
 			return "", fmt.Errorf("%w: %s", ctx.Err(), reason)
-		case <-time.After(n.opt.ElectionTimeout / 2):
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -127,22 +126,27 @@ func (n *Node) members() []raft.Server {
 	if n.log == nil {
 		return nil
 	}
-	last, err := n.log.LastIndex()
+	return membersIn(n.log)
+}
+
+// membersIn returns the servers in the latest configuration of a log.
+func membersIn(log *raftlog.Store) []raft.Server {
+	last, err := log.LastIndex()
 	if err != nil {
 		return nil
 	}
-	c, _ := n.log.Configuration(max(last, n.log.Base().Index))
+	c, _ := log.Configuration(max(last, log.Base().Index))
 	return c.Servers
 }
 
-// member returns the member with a name.
-func (n *Node) member(name string) (raft.Server, bool) {
-	for _, s := range n.members() {
-		if self.NameOf(s.ID) == name {
-			return s, true
+// votersOf returns those of some servers that have a vote.
+func votersOf(servers []raft.Server) (voters []raft.Server) {
+	for _, s := range servers {
+		if s.Suffrage == raft.Voter {
+			voters = append(voters, s)
 		}
 	}
-	return raft.Server{}, false
+	return voters
 }
 
 // refusal is an error with a status of HTTP.
@@ -205,48 +209,45 @@ func (n *Node) peerHandler() http.Handler {
 		position, err := n.position(r.Context())
 		answer(w, position, err)
 	})
-	mux.HandleFunc("GET "+pathPrefix+"sums", n.serveSums)
+	mux.HandleFunc("GET "+pathPrefix+"sums", func(w http.ResponseWriter, r *http.Request) {
+		found, err := n.markSums(r.Context(), r.FormValue("id"))
+		answer(w, found, err)
+	})
 	mux.HandleFunc("POST "+pathPrefix+"removed", func(w http.ResponseWriter, r *http.Request) { answer(w, struct{}{}, n.removed(r.FormValue("id"))) })
 	mux.HandleFunc("POST "+pathPrefix+"join", n.serveJoin)
-	for _, operation := range []string{"add", "remove", "transfer-leader", "verify", "promote", "finish-upgrade"} {
+	for operation := range operations {
 		mux.HandleFunc("POST "+pathPrefix+operation, n.serveOperation)
 	}
 	mux.HandleFunc(pathPrefix+"api/tsdbd/backup", func(w http.ResponseWriter, r *http.Request) {
-		n.mu.Lock()
-		backups := n.mu.backups
-		n.mu.Unlock()
-		if backups == nil || n.ctx.Err() != nil {
+		o := n.open.Load()
+		if o == nil || n.ctx.Err() != nil {
 			fail(w, n.notReady())
 			return
 		}
-		backups.ServeHTTP(w, r)
+		o.backups.ServeHTTP(w, r)
 	})
 	mux.HandleFunc(pathPrefix, func(w http.ResponseWriter, r *http.Request) {
 		fail(w, refuse(http.StatusNotFound, "%s does not know the request %s: are the nodes of the same version?", n.opt.Name, r.URL.Path))
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		n.mu.Lock()
-		api := n.mu.api
-		n.mu.Unlock()
-		if api == nil {
+		o := n.open.Load()
+		if o == nil {
 			fail(w, n.notReady())
 			return
 		}
-		if r.Header.Get(wholeHeader) != "" { // what it reads may be anywhere
-			api.ServeHTTP(w, r)
-			return
+		if r.Header.Get(wholeHeader) == "" { // else what it reads may be anywhere
+			if !n.replica.Leads() {
+				w.Header().Set(notLeadingHeader, notLeading)
+				fail(w, n.noLeader())
+				return
+			}
+			if err := n.sameTerm(r); err != nil {
+				w.Header().Set(notLeadingHeader, otherTerm)
+				fail(w, err)
+				return
+			}
 		}
-		if !n.replica.Leads() {
-			w.Header().Set(notLeadingHeader, notLeading)
-			fail(w, n.noLeader())
-			return
-		}
-		if err := n.sameTerm(r); err != nil {
-			w.Header().Set(notLeadingHeader, otherTerm)
-			fail(w, err)
-			return
-		}
-		api.ServeHTTP(w, r)
+		o.api.ServeHTTP(w, r)
 	})
 	return mux
 }
@@ -357,16 +358,3 @@ func (n *Node) atLeader(ctx context.Context, path string, params url.Values, bod
 // leaderWait is how long a request waits for a leader: an election takes about one
 // election timeout after another one in which the loss of the leader is noticed.
 func (n *Node) leaderWait() time.Duration { return 4 * n.opt.ElectionTimeout }
-
-// formBool returns the value of a parameter.
-func formBool(r *http.Request, name string, otherwise bool) (bool, error) {
-	text := r.FormValue(name)
-	if text == "" {
-		return otherwise, nil
-	}
-	v, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, refuse(http.StatusBadRequest, "%s=%s: true or false is expected", name, text)
-	}
-	return v, nil
-}

@@ -28,9 +28,9 @@ func (n *Node) ownStatus() *peerStatus {
 	if i := n.mu.identity; i != nil {
 		s.Cluster, s.ID, s.State, s.Joined, s.Seats, s.Reason = i.Cluster, i.ID, i.State, i.Joined, i.Seats, i.Reason
 	}
-	st := n.mu.store
 	s.Aside = n.mu.aside
 	n.mu.Unlock()
+	st := n.current()
 	s.Sighting, s.Seen, s.OldCopy = n.ages.Own(s.ID), n.ages.Seen(), n.ages.Accused()
 	if st == nil {
 		return s
@@ -51,10 +51,7 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 		LogMaxBytes: n.opt.LogMaxBytes, Members: []admin.Member{}, Problems: []string{}, Notes: []string{},
 	}
 	n.mu.Lock()
-	if n.mu.transfer != nil {
-		t := *n.mu.transfer
-		s.Transfer = &t
-	}
+	s.Transfer = n.mu.transfer
 	if n.mu.problem != "" {
 		s.Problems = append(s.Problems, n.mu.problem)
 	}
@@ -72,7 +69,7 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 		leader = "" // it is elected, and most voters do not store what it sends
 	}
 	s.Leader = self.NameOf(leader)
-	voters, changed := 0, 0
+	voters, changed := len(votersOf(servers)), 0
 	for _, server := range servers {
 		m := admin.Member{
 			Name: self.NameOf(server.ID), ID: string(server.ID), Address: string(server.Address),
@@ -85,11 +82,8 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 		} else {
 			m.Problem = missing(p, server)
 		}
-		if m.Voter {
-			voters++
-			if p != nil && p.Name == m.Name && !m.Reachable {
-				changed++
-			}
+		if m.Voter && p != nil && p.Name == m.Name && !m.Reachable {
+			changed++
 		}
 		s.Members = append(s.Members, m)
 	}
@@ -103,7 +97,7 @@ func (n *Node) statusWith(ctx context.Context) admin.Status {
 	if damage := own.Damage; damage != "" {
 		s.Problems = append(s.Problems, fmt.Sprintf("The data has damage, so no other node copies it: %s.", damage))
 	}
-	h := n.healing().Status()
+	h := n.open.Load().healer.Status()
 	s.Healing = &admin.Healing{Part: h.Part, From: h.From, Bytes: h.Bytes, TotalBytes: h.Of, Waiting: h.Waiting, Healed: h.Healed, Problem: h.Problem}
 	if h.Problem != "" {
 		s.Problems = append(s.Problems, fmt.Sprintf("Damage is not healed yet: %s.", h.Problem))
@@ -186,7 +180,7 @@ func (n *Node) lag() time.Duration {
 	if lag := n.replica.Lag(); lag != replica.Unknown {
 		return lag
 	}
-	return time.Since(n.started)
+	return time.Since(n.open.Load().since)
 }
 
 // Health reports whether the node can do its part, and what it does.
@@ -236,23 +230,18 @@ func (n *Node) watchMembers() {
 		at := n.answers(n.ctx, servers)
 		var hindered []string
 		var clocks []clock.Reading
-		voters := 0
 		for _, s := range servers {
-			voter := s.Suffrage == raft.Voter
-			if voter {
-				voters++
-			}
 			p := at[s.ID]
 			if !isServer(p, s) {
 				hindered = append(hindered, self.NameOf(s.ID)+": "+missing(p, s))
 				continue
 			}
-			clocks = append(clocks, clock.Reading{Name: p.Name, Ahead: p.ahead, Voter: voter})
+			clocks = append(clocks, clock.Reading{Name: p.Name, Ahead: p.ahead, Voter: s.Suffrage == raft.Voter})
 			if p.Refuses != "" && p.ID != n.identity().ID {
 				hindered = append(hindered, fmt.Sprintf("%s: takes no writes: %s", p.Name, p.Refuses))
 			}
 		}
-		now := clock.Judge(clocks, voters, n.opt.MaxClockSkew)
+		now := clock.Judge(clocks, len(votersOf(servers)), n.opt.MaxClockSkew)
 		n.mu.Lock()
 		before := n.mu.clock
 		n.mu.peers, n.mu.hindered, n.mu.clock = at, hindered, now
@@ -260,10 +249,8 @@ func (n *Node) watchMembers() {
 		if now.Wrong != before.Wrong || now.Other != before.Other {
 			n.tellClock(now)
 		}
-		select {
-		case <-n.ctx.Done():
+		if !n.pause(n.ctx, n.timeout()) {
 			return
-		case <-time.After(n.timeout()):
 		}
 	}
 }

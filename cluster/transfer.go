@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"tsdbd/backup"
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/heal"
@@ -47,20 +49,12 @@ func damageOf(st *store.Store) damage {
 
 // transferState copies the state of another node until it has one. It tries all nodes
 // that it knows, again and again: the state of this node cannot be used.
-func (n *Node) transferState(ctx context.Context) error {
+func (n *Node) transferState(ctx context.Context) (err error) {
 	lock, err := n.fs.Lock(path.Join(n.opt.Dir, "LOCK"))
 	if err != nil {
 		return fmt.Errorf("copy state: %w", err)
 	}
-	unlocked := false
-	unlock := func() error {
-		if unlocked {
-			return nil
-		}
-		unlocked = true
-		return lock.Close()
-	}
-	defer unlock()
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	n.logger.Info("state transfer begins", "node", n.opt.Name, "reason", n.identity().Reason)
 	known := n.knownPeers()
 	told := ""
@@ -74,22 +68,17 @@ func (n *Node) transferState(ctx context.Context) error {
 				source.err = n.transferFrom(ctx, source.status)
 			}
 			if source.err == nil {
-				return unlock()
+				return nil
 			}
 			errs = append(errs, fmt.Errorf("%s (%s): %w", source.Name, source.Address, source.err))
 		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("copy state: %w", ctx.Err())
-		}
-		if err := errors.Join(errs...); err.Error() != told {
+		if err := errors.Join(errs...); ctx.Err() == nil && err.Error() != told {
 			told = err.Error()
 			n.setProblem("It cannot copy the state of another node yet: " + strings.ReplaceAll(told, "\n", "; ") + ".")
 			n.logger.Warn("no node to copy the state from, which is tried again", "err", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !n.pause(ctx, n.opt.ElectionTimeout) {
 			return fmt.Errorf("copy state: %w", ctx.Err())
-		case <-time.After(n.opt.ElectionTimeout):
 		}
 	}
 }
@@ -98,45 +87,52 @@ func (n *Node) transferState(ctx context.Context) error {
 // knows.
 func (n *Node) knownPeers() []Peer {
 	peers := n.opt.others()
-	add := func(p Peer) {
-		if p.Name != n.opt.Name && !slices.ContainsFunc(peers, func(q Peer) bool { return q.Address == p.Address }) {
+	log := n.log
+	if log == nil {
+		dir := n.logDir()
+		if n.aside != "" {
+			dir = path.Join(n.aside, self.Dir, "log")
+		}
+		var err error
+		if log, err = raftlog.Open(n.fs, dir, raftlog.Options{}); err != nil {
+			return peers
+		}
+		defer log.Close()
+	}
+	for _, s := range membersIn(log) {
+		if p := peerOf(s); p.Name != n.opt.Name && !slices.ContainsFunc(peers, func(q Peer) bool { return q.Address == p.Address }) {
 			peers = append(peers, p)
-		}
-	}
-	if n.log != nil {
-		for _, s := range n.members() {
-			add(Peer{self.NameOf(s.ID), string(s.Address)})
-		}
-		return peers
-	}
-	dir := n.logDir()
-	if n.aside != "" {
-		dir = path.Join(n.aside, self.Dir, "log")
-	}
-	log, err := raftlog.Open(n.fs, dir, raftlog.Options{})
-	if err != nil {
-		return peers
-	}
-	defer log.Close()
-	if last, err := log.LastIndex(); err == nil {
-		c, _ := log.Configuration(max(last, log.Base().Index))
-		for _, s := range c.Servers {
-			add(Peer{self.NameOf(s.ID), string(s.Address)})
 		}
 	}
 	return peers
 }
 
-// source is a node whose state may be copied, or why not.
-type source struct {
+func peerOf(s raft.Server) Peer { return Peer{self.NameOf(s.ID), string(s.Address)} }
+
+// heard is what a node says of itself, or why it cannot serve.
+type heard struct {
 	Peer
 	status *peerStatus
 	err    error
 }
 
+// askAll asks nodes how they are, all at once.
+func (n *Node) askAll(ctx context.Context, peers []Peer) []heard {
+	out := make([]heard, len(peers))
+	var asked sync.WaitGroup
+	for i, p := range peers {
+		asked.Go(func() {
+			s, err := n.statusOf(ctx, p.Address)
+			out[i] = heard{p, s, err}
+		})
+	}
+	asked.Wait()
+	return out
+}
+
 // sources returns the nodes from which the whole state can be copied, and why the others
 // cannot serve.
-func (n *Node) sources(ctx context.Context, peers []Peer) []source {
+func (n *Node) sources(ctx context.Context, peers []Peer) []heard {
 	return n.sound(ctx, peers, func(s *peerStatus) error {
 		if s.Damage != "" {
 			return fmt.Errorf("it has damage: %s", s.Damage)
@@ -147,41 +143,34 @@ func (n *Node) sources(ctx context.Context, peers []Peer) []source {
 
 // sound returns the nodes in the order in which files are best copied from them: those
 // that follow first, the leader has enough to do. check says what is against one.
-func (n *Node) sound(ctx context.Context, peers []Peer, check func(s *peerStatus) error) []source {
-	answers := make(chan source, len(peers))
-	for _, p := range peers {
-		go func() {
-			s, err := n.statusOf(ctx, p.Address)
-			switch {
-			case err != nil:
-			case s.Name == n.opt.Name:
-				err = errors.New("it has the name of this node")
-			case s.Cluster != n.identity().Cluster:
-				err = fmt.Errorf("it is in cluster %q, this node in %q", s.Cluster, n.identity().Cluster)
-			case s.State != self.Member:
-				err = errors.New("it needs the state of another node itself")
-			case !s.Ready:
-				err = errors.New("it has not caught up with the leader since its start")
-			default:
-				err = check(s)
-			}
-			answers <- source{p, s, err}
-		}()
+func (n *Node) sound(ctx context.Context, peers []Peer, check func(s *peerStatus) error) []heard {
+	out := n.askAll(ctx, peers)
+	for i := range out {
+		h := &out[i]
+		switch s := h.status; {
+		case h.err != nil:
+		case s.Name == n.opt.Name:
+			h.err = errors.New("it has the name of this node")
+		case s.Cluster != n.identity().Cluster:
+			h.err = fmt.Errorf("it is in cluster %q, this node in %q", s.Cluster, n.identity().Cluster)
+		case s.State != self.Member:
+			h.err = errors.New("it needs the state of another node itself")
+		case !s.Ready:
+			h.err = errors.New("it has not caught up with the leader since its start")
+		default:
+			h.err = check(s)
+		}
 	}
-	var out []source
-	for range peers {
-		out = append(out, <-answers)
-	}
-	rank := func(s source) int {
+	rank := func(h heard) int {
 		switch {
-		case s.err != nil:
+		case h.err != nil:
 			return 2
-		case s.status.Leads:
+		case h.status.Leads:
 			return 1
 		}
 		return 0
 	}
-	slices.SortFunc(out, func(a, b source) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b heard) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.Name, b.Name)) })
 	return out
 }
 
@@ -261,12 +250,7 @@ func (n *Node) watchBase(ctx context.Context, address string) (*baseWatch, error
 	}
 	ctx, w.end = context.WithCancel(ctx)
 	w.running.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(time.Second):
-			}
+		for n.pause(ctx, time.Second) {
 			var base raftlog.Base
 			if err := n.get(ctx, address, "base", nil, &base); err == nil {
 				w.add(base)
@@ -341,13 +325,6 @@ func (n *Node) newHealer(st *store.Store) *heal.Healer {
 		Sources:   func(ctx context.Context, p heal.Part) ([]heal.Source, error) { return n.healers(ctx, p, &slow) },
 		CopyState: n.onTransferNeeded,
 	})
-}
-
-// healing returns the healer of the open store.
-func (n *Node) healing() *heal.Healer {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.mu.healer
 }
 
 // healers returns the nodes that have a part without damage, those that follow first.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -51,8 +52,6 @@ const (
 
 // sums are those of the latest marks.
 type sums struct {
-	ctx       context.Context
-	cancel    context.CancelFunc
 	running   sync.WaitGroup
 	computing sync.Mutex // one at a time: they read all data
 
@@ -73,25 +72,6 @@ type sum struct {
 	err    error
 }
 
-// wait waits a little for the sums.
-func (m *sum) wait(ctx context.Context) (*markSums, error) {
-	wait := time.NewTimer(sumPoll)
-	defer wait.Stop()
-	select {
-	case <-m.done:
-		return &markSums{Sums: m.sums}, m.err
-	case <-wait.C:
-		return &markSums{Running: true}, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (s *sums) open() {
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.mu.marks = map[string]*sum{}
-}
-
 // close gives up all work, and waits for its end.
 func (s *sums) close() {
 	s.mu.Lock()
@@ -100,7 +80,6 @@ func (s *sums) close() {
 		s.dropLocked(id)
 	}
 	s.mu.Unlock()
-	s.cancel()
 	s.running.Wait()
 }
 
@@ -134,7 +113,7 @@ func (s *sums) begin(id string, sequence uint64, st *store.Store) {
 		}
 		s.dropLocked(oldest)
 	}
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(context.Background())
 	m := &sum{at: time.Now(), cancel: cancel, done: make(chan struct{})}
 	m.idle = time.AfterFunc(sumIdle, func() { s.drop(id) })
 	s.mu.marks[id] = m
@@ -174,15 +153,26 @@ func (n *Node) onMark(id string, sequence uint64) {
 	}
 }
 
-// serveSums answers with the sums of a mark. It waits a little for them.
-func (n *Node) serveSums(w http.ResponseWriter, r *http.Request) {
-	m := n.sums.find(r.FormValue("id"))
+// markSums returns the sums of a mark at this node. It waits a little for them.
+func (n *Node) markSums(ctx context.Context, id string) (*markSums, error) {
+	m := n.sums.find(id)
 	if m == nil {
-		fail(w, refuse(http.StatusNotFound, "%s has no sums for this mark: it was not there yet, or it is too long ago", n.opt.Name))
-		return
+		return nil, refuse(http.StatusNotFound, "%s has no sums for this mark: it was not there yet, or it is too long ago", n.opt.Name)
 	}
-	found, err := n.waitFor(r.Context(), m)
-	answer(w, found, err)
+	base := n.log.Base()
+	out := &markSums{Flushed: base.Sequence, Term: base.Term}
+	wait := time.NewTimer(sumPoll)
+	defer wait.Stop()
+	select {
+	case <-m.done:
+		out.Sums = m.sums
+		return out, m.err
+	case <-wait.C:
+		out.Running = true
+		return out, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // verifyTimeout is how long verify waits for the slowest node unless the request says.
@@ -199,10 +189,7 @@ func (n *Node) verify(r *http.Request) (*admin.Verification, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	servers, err := n.configuration(n.replica.Raft())
-	if err != nil {
-		return nil, err
-	}
+	servers := n.members()
 	id := rand.Text()
 	sequence, err := n.replica.Mark(ctx, id)
 	if err != nil {
@@ -254,7 +241,7 @@ func (n *Node) collect(ctx context.Context, s raft.Server, id string) (*markSums
 		found := new(markSums)
 		var err error
 		if own {
-			found, err = n.ownSums(ctx, id)
+			found, err = n.markSums(ctx, id)
 		} else {
 			ask, cancel := context.WithTimeout(ctx, sumPoll+n.timeout())
 			err = plain(n.get(ask, string(s.Address), "sums", url.Values{"id": {id}}, found))
@@ -271,30 +258,8 @@ func (n *Node) collect(ctx context.Context, s raft.Server, id string) (*markSums
 		case errors.As(err, &failed) && failed.Status != http.StatusNotFound, time.Since(begin) > n.timeout():
 			return nil, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(n.opt.ElectionTimeout / 10):
+		if !n.pause(ctx, n.opt.ElectionTimeout/10) {
+			return nil, cmp.Or(ctx.Err(), context.Canceled)
 		}
 	}
-}
-
-// ownSums waits for the sums of this node.
-func (n *Node) ownSums(ctx context.Context, id string) (*markSums, error) {
-	m := n.sums.find(id)
-	if m == nil {
-		return nil, errors.New("the mark is not there")
-	}
-	return n.waitFor(ctx, m)
-}
-
-// waitFor waits a little for the sums of a mark.
-func (n *Node) waitFor(ctx context.Context, m *sum) (*markSums, error) {
-	found, err := m.wait(ctx)
-	if err != nil {
-		return nil, err
-	}
-	base := n.log.Base()
-	found.Flushed, found.Term = base.Sequence, base.Term
-	return found, nil
 }

@@ -69,7 +69,7 @@ func (s *Server) startNode() error {
 		api.ServeHTTP(w, r)
 	})
 	s.onClose(quiet(s.leading.close))
-	err := s.node.Start(s.store, ofNodes, s.backups, cluster.Hooks{OnLead: func(ctx context.Context) { s.leading.begin(ctx, s.lead) }})
+	err := s.node.Start(s.store, ofNodes, s.backups, func(ctx context.Context) { s.leading.begin(ctx, s.lead) })
 	s.onClose(s.node.Close) // before the store
 	return err
 }

@@ -62,10 +62,9 @@ type Options struct {
 	// Heirs returns voters that are to lead instead of this node, the best first. It is
 	// asked when this node is elected, before it takes entries.
 	Heirs func() []raft.Server
-	// OnLead is called with true when this node begins to lead, behind Store.Lead, and
-	// with false when it does not any more, behind Store.Retire. Calls follow each
-	// other, and what passes quickly may be left out.
-	OnLead func(bool)
+	// OnLead is called when this node begins to lead, behind Store.Lead. The context ends
+	// when it no longer leads, behind Store.Retire. What passes quickly may be left out.
+	OnLead func(ctx context.Context)
 	// OnMark is called for every mark where it is applied: everything up to sequence is
 	// applied, and nothing else.
 	OnMark func(id string, sequence uint64)
@@ -103,7 +102,7 @@ func (o *Options) setDefaults() {
 		o.Heirs = func() []raft.Server { return nil }
 	}
 	if o.OnLead == nil {
-		o.OnLead = func(bool) {}
+		o.OnLead = func(context.Context) {}
 	}
 	if o.OnMark == nil {
 		o.OnMark = func(string, uint64) {}

@@ -233,21 +233,24 @@ func (r *Replica) collect(e *epoch, futures <-chan raft.ApplyFuture) {
 
 // tell calls OnLead.
 func (r *Replica) tell() {
-	told := false
-	for {
+	for r.awaitLead(true) {
+		ctx, end := context.WithCancel(context.Background())
+		r.opt.OnLead(ctx)
+		r.awaitLead(false)
+		end()
+	}
+}
+
+// awaitLead waits until this node leads, or does not. It returns false if the replica ends.
+func (r *Replica) awaitLead(leads bool) bool {
+	for r.Leads() != leads {
 		select {
 		case <-r.stop:
-			if told {
-				r.opt.OnLead(false)
-			}
-			return
+			return false
 		case <-r.leads:
 		}
-		if leads := r.Leads(); leads != told {
-			told = leads
-			r.opt.OnLead(leads)
-		}
 	}
+	return true
 }
 
 // TransferLeadership gives the leadership to a voter, to any that can be reached if id is
