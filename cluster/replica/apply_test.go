@@ -67,7 +67,7 @@ func TestFence(t *testing.T) {
 	if want := "m,host=1=1@1 m,host=2=1@1 m,host=3=1@1 m,host=5=1@1 "; got != want {
 		t.Fatalf("got %s, want %s", got, want)
 	}
-	if s := r.Stats(); s.Skipped != 2 || s.Sequence != 4 || s.Index != 5 {
+	if s := r.Stats(); r.counters.skipped.Load() != 2 || s.Sequence != 4 || s.Index != 5 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -232,7 +232,7 @@ func TestDecoderForgets(t *testing.T) {
 		t.Fatal(err)
 	default:
 	}
-	if len(l.content()) != 400 || r.Stats().DecoderResets == 0 {
+	if len(l.content()) != 400 || r.counters.resets.Load() == 0 {
 		t.Fatal(len(l.content()), r.Stats())
 	}
 }

@@ -69,7 +69,7 @@ func TestTrim(t *testing.T) {
 		if err := m.Trim(sequence + 5); err != nil || m.log.Base().Sequence != sequence {
 			t.Fatal(err, m.log.Base(), sequence)
 		}
-		if n := m.Stats().LogBytes; n != 0 {
+		if n := m.trail.size(); n != 0 {
 			t.Error(n)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -18,13 +17,7 @@ import (
 // who follows it.
 type contact struct {
 	raft.Transport
-	id       raft.ServerID
-	raft     atomic.Pointer[raft.Raft] // nil until it is started
-	reached  func(commit, term uint64) (reached, valid bool)
-	base     func() raftlog.Base
-	stop     <-chan struct{}
-	hangs    func() bool // the disk of this node does
-	fail     func(error)
+	r        *Replica
 	consumer chan raft.RPC
 	// pipelines has the open *pipeline as keys.
 	pipelines sync.Map
@@ -62,8 +55,8 @@ type ack struct {
 	term uint64
 }
 
-func newContact(t raft.Transport, id raft.ServerID, base func() raftlog.Base, stop <-chan struct{}, hangs func() bool, reached func(commit, term uint64) (bool, bool), fail func(error)) *contact {
-	c := &contact{Transport: t, id: id, base: base, stop: stop, hangs: hangs, reached: reached, fail: fail, consumer: make(chan raft.RPC)}
+func newContact(r *Replica) *contact {
+	c := &contact{Transport: r.opt.Transport, r: r, consumer: make(chan raft.RPC)}
 	c.mu.acks, c.mu.spoke = make(map[raft.ServerID]ack), make(map[raft.ServerID]time.Time)
 	return c
 }
@@ -73,22 +66,22 @@ func (c *contact) run() {
 	from := c.Transport.Consumer()
 	for {
 		select {
-		case <-c.stop:
+		case <-c.r.stop:
 			return
 		case rpc := <-from:
 			if a, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
 				c.hear(a)
 				c.observe(a)
-				base := c.base()
+				base := c.r.opt.Log.Base()
 				if err := c.contradicts(a, base); err != nil {
-					c.fail(err)
+					c.r.fail(err)
 					continue // the end of the transport is its answer
 				}
 				rpc.Command = behind(a, base)
 			}
 			select {
 			case c.consumer <- rpc:
-			case <-c.stop:
+			case <-c.r.stop:
 				return // the end of the transport is its answer
 			}
 		}
@@ -125,7 +118,7 @@ func (c *contact) leader() leader {
 // its base. That one was committed, and is in the files of the store. The leader must be
 // that of now: entries of an earlier one, which come late, may be others.
 func (c *contact) contradicts(a *raft.AppendEntriesRequest, base raftlog.Base) error {
-	if r := c.raft.Load(); r == nil || a.Term < r.CurrentTerm() {
+	if r := c.r.Raft(); r == nil || a.Term < r.CurrentTerm() {
 		return nil
 	}
 	other := func(index, term uint64) bool {
@@ -164,7 +157,7 @@ func behind(a *raft.AppendEntriesRequest, base raftlog.Base) *raft.AppendEntries
 // committed tells raft that the entries of its log up to index are committed, as a leader
 // would. It returns false if raft ends.
 func (c *contact) committed(index uint64) bool {
-	r := c.raft.Load()
+	r := c.r.Raft()
 	address, id := r.LeaderWithID()
 	a := &raft.AppendEntriesRequest{
 		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id), Addr: c.EncodePeer(id, address)},
@@ -173,13 +166,13 @@ func (c *contact) committed(index uint64) bool {
 	done := make(chan raft.RPCResponse, 1)
 	select {
 	case c.consumer <- raft.RPC{Command: a, RespChan: done}:
-	case <-c.stop:
+	case <-c.r.stop:
 		return false
 	}
 	select {
 	case <-done:
 		return true
-	case <-c.stop:
+	case <-c.r.stop:
 		return false
 	}
 }
@@ -189,7 +182,7 @@ func (c *contact) Consumer() <-chan raft.RPC { return c.consumer }
 
 // observe takes the commit index from a message of the leader. Heartbeats have none.
 func (c *contact) observe(a *raft.AppendEntriesRequest) {
-	r := c.raft.Load()
+	r := c.r.Raft()
 	if r == nil || a.LeaderCommitIndex == 0 || a.Term < r.CurrentTerm() {
 		return
 	}
@@ -209,7 +202,7 @@ func (c *contact) settle() {
 	if p.commit == 0 {
 		return
 	}
-	reached, valid := c.reached(p.commit, p.term)
+	reached, valid := c.r.reached(p.commit, p.term)
 	if valid && !reached {
 		return
 	}
@@ -275,7 +268,7 @@ func (c *contact) acceptedLocked(voters []raft.Server, term uint64) time.Time {
 	}
 	sent := make([]time.Time, len(voters))
 	for i, v := range voters {
-		if a := c.mu.acks[v.ID]; v.ID == c.id {
+		if a := c.mu.acks[v.ID]; v.ID == c.r.opt.ID {
 			sent[i] = time.Now()
 		} else if a.term == term {
 			sent[i] = a.sent
@@ -300,7 +293,7 @@ func (c *contact) lag() (lag time.Duration, ready bool) {
 // cannot store anything sends nothing, so that the others elect another one. Raft itself
 // would go on with heartbeats, from another goroutine than the one that stores.
 func (c *contact) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	if c.hangs() {
+	if c.r.hangs() {
 		return errSilent
 	}
 	bound(args)
@@ -329,13 +322,13 @@ func (c *contact) AppendEntries(id raft.ServerID, target raft.ServerAddress, arg
 func (c *contact) awaitReturn(id raft.ServerID, term uint64, failed time.Time) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	for r := c.raft.Load(); r != nil && r.State() == raft.Leader && r.CurrentTerm() == term && !c.spokeSince(id, failed); {
+	for r := c.r.Raft(); r != nil && r.State() == raft.Leader && r.CurrentTerm() == term && !c.spokeSince(id, failed); {
 		if f := r.GetConfiguration(); f.Error() != nil || !slices.ContainsFunc(f.Configuration().Servers, func(s raft.Server) bool { return s.ID == id }) {
 			return
 		}
 		select {
 		case <-look.C:
-		case <-c.stop:
+		case <-c.r.stop:
 			return
 		}
 	}
@@ -386,7 +379,7 @@ func (c *contact) applied() {
 // commit returns the commit index, 0 if it may be of a later term than term. Raft raises the
 // term first.
 func (c *contact) commit(term uint64) uint64 {
-	if r := c.raft.Load(); r != nil {
+	if r := c.r.Raft(); r != nil {
 		if commit := r.CommitIndex(); r.CurrentTerm() == term {
 			return commit
 		}

@@ -3,7 +3,6 @@ package replica
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"runtime"
 	"slices"
@@ -32,11 +31,7 @@ const (
 // raft would read as far as its log goes. And it ends the replica when the log fails.
 type entries struct {
 	Storage
-	raft      atomic.Pointer[raft.Raft] // nil until it is started
-	logger    *slog.Logger
-	fail      func(error)
-	flushed   func(first uint64) error // returns why the entries from first on must stay
-	stop      <-chan struct{}
+	r         *Replica
 	stored    atomic.Uint64         // calls that stored entries
 	full      atomic.Pointer[error] // why the last call stored none: the disk is full
 	size      atomic.Int64          // bytes of the entries that are stored now
@@ -67,8 +62,8 @@ type feed struct {
 	bytes int
 }
 
-func newEntries(s Storage, stop <-chan struct{}, logger *slog.Logger, fail func(error), flushed func(first uint64) error) *entries {
-	e := &entries{Storage: s, stop: stop, logger: logger, fail: fail, flushed: flushed}
+func newEntries(r *Replica) *entries {
+	e := &entries{Storage: r.opt.Log, r: r}
 	e.mu.moved.L = &e.mu
 	return e
 }
@@ -97,16 +92,16 @@ func (e *entries) StoreLogs(logs []*raft.Log) error {
 	e.size.Store(int64(size))
 	defer e.size.Store(0)
 	defer e.writing.Begin()()
-	if r := e.raft.Load(); r != nil {
+	if r := e.r.Raft(); r != nil {
 		e.Commit(r.CommitIndex())
 	}
 	err := e.store(logs)
 	for told := false; e.truncated && vfs.IsFull(err); told = true {
 		if !told {
-			e.logger.Error("entries of the replicated log not stored, the disk is full, will be tried again", "index", logs[0].Index, "err", err)
+			e.r.logger.Error("entries of the replicated log not stored, the disk is full, will be tried again", "index", logs[0].Index, "err", err)
 		}
 		select {
-		case <-e.stop:
+		case <-e.r.stop:
 			return err
 		case <-time.After(fullRetry):
 			err = e.store(logs)
@@ -114,7 +109,7 @@ func (e *entries) StoreLogs(logs []*raft.Log) error {
 	}
 	if err != nil {
 		if !vfs.IsFull(err) {
-			e.fail(fmt.Errorf("store entries of the replicated log: %w", err))
+			e.r.fail(fmt.Errorf("store entries of the replicated log: %w", err))
 		}
 		return err
 	}
@@ -177,10 +172,10 @@ func (e *entries) DeleteRange(first, last uint64) error {
 	e.forgetLocked(math.MaxUint64)
 	e.mu.newest = span{}
 	e.mu.Unlock()
-	if r := e.raft.Load(); r != nil {
+	if r := e.r.Raft(); r != nil {
 		e.Commit(r.CommitIndex())
 	}
-	err := e.flushed(first)
+	err := e.r.checkFlushed(first)
 	if err == nil {
 		err = e.Storage.DeleteRange(first, last)
 	}
@@ -189,7 +184,7 @@ func (e *entries) DeleteRange(first, last uint64) error {
 		return err
 	}
 	if err != nil {
-		e.fail(fmt.Errorf("remove entries %d to %d of the replicated log: %w", first, last, err))
+		e.r.fail(fmt.Errorf("remove entries %d to %d of the replicated log: %w", first, last, err))
 		return err
 	}
 	e.truncated = true
@@ -204,7 +199,7 @@ func (e *entries) GetLog(index uint64, l *raft.Log) error {
 		e.pace(l)
 		return nil
 	}
-	if r := e.raft.Load(); r != nil && (!errors.Is(err, raft.ErrLogNotFound) || index <= r.CommitIndex() && index > e.Base().Index) {
+	if r := e.r.Raft(); r != nil && (!errors.Is(err, raft.ErrLogNotFound) || index <= r.CommitIndex() && index > e.Base().Index) {
 		e.dead(fmt.Errorf("read entry %d of the replicated log: %w", index, err))
 	}
 	return err
@@ -264,8 +259,8 @@ func entryOf(base raftlog.Base) raft.Log {
 // dead ends the replica and the calling goroutine of raft, which has no other way to
 // stop than a panic. The goroutine waits for Close: it must neither vote nor answer.
 func (e *entries) dead(err error) {
-	e.fail(err)
-	<-e.stop
+	e.r.fail(err)
+	<-e.r.stop
 	runtime.Goexit()
 }
 
@@ -273,7 +268,7 @@ func (e *entries) dead(err error) {
 // apply without the help of the one who waits here: raft's main goroutine has handed
 // over all before this one, and others wait only for entries that are committed.
 func (e *entries) pace(l *raft.Log) {
-	r := e.raft.Load()
+	r := e.r.Raft()
 	if r == nil || l.Type != raft.LogCommand || l.Index > r.CommitIndex() {
 		return
 	}
@@ -293,7 +288,7 @@ func (e *entries) consumed(index uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mu.consumed = index
-	if r := e.raft.Load(); r == nil || r.State() != raft.Leader {
+	if r := e.r.Raft(); r == nil || r.State() != raft.Leader {
 		e.forgetLocked(index) // nobody gets them from here
 	}
 	n := 0
@@ -331,7 +326,7 @@ func (s stable) SetUint64(key []byte, value uint64) error {
 }
 
 func (s stable) check(err error) error {
-	if err != nil && s.entries.raft.Load() != nil {
+	if err != nil && s.entries.r.Raft() != nil {
 		s.entries.dead(fmt.Errorf("store raft's term and vote: %w", err))
 	}
 	return err
@@ -353,11 +348,4 @@ func (s snapshots) Create(_ raft.SnapshotVersion, index, _ uint64, _ raft.Config
 		go s.r.opt.OnTransferNeeded(reason)
 	})
 	return nil, errors.New("this node needs a state transfer: " + reason)
-}
-
-// backlog returns how much raft has read for apply that apply has not seen.
-func (e *entries) backlog() (n, bytes int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.mu.backlog), e.mu.backlogBytes
 }

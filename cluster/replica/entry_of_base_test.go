@@ -2,7 +2,6 @@ package replica
 
 import (
 	"errors"
-	"log/slog"
 	"reflect"
 	"testing"
 
@@ -25,7 +24,7 @@ func TestEntryOfBase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := newEntries(log, make(chan struct{}), slog.New(slog.DiscardHandler), func(err error) { t.Error(err) }, nil)
+		e := newEntries(&Replica{opt: Options{Log: log}})
 		if err := e.StoreLog(&raft.Log{Index: 8, Term: 4, Type: raft.LogNoop}); err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -38,7 +37,6 @@ func (r *Replica) apply(l *raft.Log) {
 	if r.Err() != nil {
 		return
 	}
-	start := time.Now()
 	h, body, err := parseGroup(l.Data, r.opt.NewestFormat)
 	if err != nil {
 		r.fail(fmt.Errorf("apply entry %d of the replicated log: %w", l.Index, err))
@@ -53,7 +51,7 @@ func (r *Replica) apply(l *raft.Log) {
 		}
 		r.counters.skipped.Add(1)
 	default:
-		own, done, cause := r.applyOwn(e, h, start)
+		own, done, cause := r.applyOwn(e, h)
 		if own && cause == nil {
 			break
 		}
@@ -70,7 +68,6 @@ func (r *Replica) apply(l *raft.Log) {
 			return
 		}
 	}
-	r.counters.applyTime.Add(int64(time.Since(start)))
 	r.counters.groups.Add(1)
 	r.counters.bytes.Add(uint64(len(l.Data)))
 	r.trail.add(place{index: l.Index, term: l.Term, sequence: r.progress.sequence.Load()}, len(l.Data))
@@ -85,7 +82,7 @@ func (r *Replica) apply(l *raft.Log) {
 // returns false if the group is not one. It stops at an entry that the store cannot apply,
 // and returns how many it has applied and why this node must not lead any more: the entry
 // is committed, and this node applies it when it can, as its followers do.
-func (r *Replica) applyOwn(e *epoch, h header, now time.Time) (own bool, done int, cause error) {
+func (r *Replica) applyOwn(e *epoch, h header) (own bool, done int, cause error) {
 	if e == nil || e.term != h.term {
 		return false, 0, nil
 	}
@@ -93,7 +90,6 @@ func (r *Replica) applyOwn(e *epoch, h header, now time.Time) (own bool, done in
 	if g == nil {
 		return false, 0, nil
 	}
-	r.counters.commitTime.Add(int64(now.Sub(g.proposed)))
 	r.counters.own.Add(1)
 	for i, q := range g.requests {
 		if q.entry == nil {
@@ -145,7 +141,6 @@ func (r *Replica) follow(h header, body []byte, done int) error {
 		}
 		r.advance(sequence)
 	}
-	r.counters.decoder.Store(r.decoder.Bytes())
 	if d.Len() > 0 {
 		d.Fail("bytes after the records")
 	}

@@ -23,7 +23,7 @@ type pipeline struct {
 	raft.AppendPipeline
 	answers chan raft.AppendFuture
 	end     func() // of pass
-	hangs   func() bool
+	r       *Replica
 	commit  func(term uint64) uint64
 	quiet   *time.Timer // calls tell
 
@@ -36,7 +36,7 @@ type pipeline struct {
 
 func newPipeline(p raft.AppendPipeline, c *contact) *pipeline {
 	stop := make(chan struct{})
-	out := &pipeline{AppendPipeline: p, answers: make(chan raft.AppendFuture), hangs: c.hangs, commit: c.commit}
+	out := &pipeline{AppendPipeline: p, answers: make(chan raft.AppendFuture), r: c.r, commit: c.commit}
 	out.quiet = time.AfterFunc(time.Hour, out.tell)
 	out.quiet.Stop() // until there are news
 	c.pipelines.Store(out, nil)
@@ -51,7 +51,7 @@ func newPipeline(p raft.AppendPipeline, c *contact) *pipeline {
 
 // AppendEntries sends a message.
 func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
-	if p.hangs() {
+	if p.r.hangs() {
 		return nil, errSilent
 	}
 	bound(args)
@@ -85,7 +85,7 @@ func (p *pipeline) news() { p.quiet.Reset(tellAfter) }
 // tell sends a message that says what is committed, unless the latest one says it, or
 // entries up to there are still to come.
 func (p *pipeline) tell() {
-	if p.hangs() {
+	if p.r.hangs() {
 		return
 	}
 	if !p.mu.TryLock() {

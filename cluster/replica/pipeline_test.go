@@ -26,7 +26,7 @@ func TestPipelineWithoutReader(t *testing.T) {
 			}
 		}
 	}()
-	c := newContact(transports[0], "n1", nil, stop, func() bool { return false }, nil, nil)
+	c := parts(transports[0]).contact
 	p, err := c.AppendEntriesPipeline("n2", transports[1].LocalAddr())
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestLongMessages(t *testing.T) {
 			}
 		}
 	}()
-	c := newContact(transports[0], "n1", nil, stop, func() bool { return false }, nil, nil)
+	c := parts(transports[0]).contact
 	p, err := c.AppendEntriesPipeline("n2", transports[1].LocalAddr())
 	if err != nil {
 		t.Fatal(err)
@@ -142,11 +142,18 @@ func (m messages) AppendEntries(args *raft.AppendEntriesRequest, _ *raft.AppendE
 func (m messages) Consumer() <-chan raft.AppendFuture { return nil }
 func (m messages) Close() error                       { return nil }
 
+// parts returns the parts of a replica that has no log.
+func parts(t raft.Transport) *Replica {
+	r := &Replica{opt: Options{ID: "n1", Transport: t}}
+	r.entries, r.contact = newEntries(r), newContact(r)
+	return r
+}
+
 // TestCommitIsToldBeforeTheRest sends three entries of which one is committed, then two: a
 // message without entries says so, though the last one is under way for good.
 func TestCommitIsToldBeforeTheRest(t *testing.T) {
 	t.Parallel()
-	c := newContact(nil, "n1", nil, nil, func() bool { return false }, nil, nil)
+	c := parts(nil).contact
 	sent := make(messages, 8)
 	p := newPipeline(sent, c)
 	var commit atomic.Uint64

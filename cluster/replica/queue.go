@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"slices"
 	"sync"
-	"time"
 
 	"tsdbd/wal/entry"
 )
@@ -53,7 +52,6 @@ type group struct {
 	number   uint64
 	requests []*request
 	data     []byte
-	proposed time.Time
 }
 
 // epoch is the time during which this node takes entries; see the package comment. It
@@ -168,7 +166,6 @@ func (e *epoch) form(taken []*request, number uint64) *group {
 		}
 		g.data = b
 	}
-	g.proposed = time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mu.forming = false
@@ -247,11 +244,11 @@ func (e *epoch) drain(refusal error, give <-chan struct{}) {
 	}
 }
 
-// waiting returns how much waits in the queue and is under way.
-func (e *epoch) waiting() (queued, queuedBytes, flights, flightBytes int) {
+// waiting returns how many requests are in the queue, and how many groups are under way.
+func (e *epoch) waiting() (queued, flights int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.mu.queue), e.mu.bytes, len(e.mu.flights), e.mu.flightBytes
+	return len(e.mu.queue), len(e.mu.flights)
 }
 
 func answer(requests []*request, err error) {

@@ -75,10 +75,6 @@ type Options struct {
 	OnFatal func(error)
 }
 
-// silentAfter is for how long a write to the log may last before a leader is silent. The
-// others wait for an election timeout on top of it.
-func (o *Options) silentAfter() time.Duration { return o.ElectionTimeout / 2 }
-
 func (o *Options) setDefaults() {
 	if o.ElectionTimeout <= 0 {
 		o.ElectionTimeout = time.Second
@@ -128,7 +124,8 @@ type Replica struct {
 	store store.LogOptions
 	node  Store
 	raft  *raft.Raft
-	floor uint64 // the store has entries up to it in its files
+	begun atomic.Pointer[raft.Raft] // raft, for what may run before Start has returned
+	floor uint64                    // the store has entries up to it in its files
 
 	// role is held while the state changes and while a group is applied, which takes
 	// long if the store waits for room. What is in it changes with role held.
@@ -187,11 +184,10 @@ func New(opt Options) (*Replica, error) {
 		r.disconnect()
 		return r.Raft().Shutdown()
 	})
-	r.entries = newEntries(opt.Log, r.stop, opt.Logger, r.fail, r.checkFlushed)
+	r.entries, r.contact = newEntries(r), newContact(r)
 	base := opt.Log.Base()
 	r.progress.sequence.Store(base.Sequence)
 	r.progress.index.Store(base.Index)
-	r.contact = newContact(opt.Transport, opt.ID, opt.Log.Base, r.stop, func() bool { return r.entries.writing.Lasts() > opt.silentAfter()+r.entries.slack() }, r.reached, r.fail)
 	return r, nil
 }
 
@@ -229,8 +225,7 @@ func (r *Replica) Start(node Store) (err error) {
 	if r.raft, err = raft.NewRaft(config, fsm{r}, r.entries, stable{r.opt.Log, r.entries}, snapshots{r.opt.Log.Snapshots(), r}, r.contact); err != nil {
 		return fmt.Errorf("start raft: %w", err)
 	}
-	r.entries.raft.Store(r.raft)
-	r.contact.raft.Store(r.raft)
+	r.begun.Store(r.raft)
 	r.running.Go(r.contact.run)
 	r.running.Go(r.watch)
 	r.running.Go(r.keepCommit)
@@ -298,7 +293,13 @@ func (r *Replica) close() error {
 
 // Raft returns raft, for its configuration and its figures. Leadership is given away
 // by TransferLeadership only; see the package comment. It is nil before Start.
-func (r *Replica) Raft() *raft.Raft { return r.entries.raft.Load() }
+func (r *Replica) Raft() *raft.Raft { return r.begun.Load() }
+
+// hangs says that a write to the log lasts so long that this node must be silent as a
+// leader. The others wait for an election timeout on top of it.
+func (r *Replica) hangs() bool {
+	return r.entries.writing.Lasts() > r.opt.ElectionTimeout/2+r.entries.slack()
+}
 
 // Term returns the term that this node knows of, 0 before Start.
 func (r *Replica) Term() uint64 {

@@ -37,7 +37,7 @@ func TestWrites(t *testing.T) {
 			t.Fatalf("%s has applied %d", m.id, m.Replica.Applied())
 		}
 	}
-	if s := m.Stats(); s.Own != s.Groups || s.Entries != 400 {
+	if s := m.Stats(); m.counters.own.Load() != s.Groups || s.Entries != 400 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -62,7 +62,7 @@ type stall struct {
 func (s *stall) lasts(e *epoch, index uint64, now time.Time) time.Duration {
 	flights := 0
 	if e != nil {
-		_, _, flights, _ = e.waiting()
+		_, flights = e.waiting()
 	}
 	if flights == 0 || e != s.epoch || index != s.index {
 		*s = stall{e, index, now}

@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
@@ -24,7 +23,7 @@ func (s slowStorage) StoreLogs([]*raft.Log) error {
 // hang.
 func TestSlowDisk(t *testing.T) {
 	s := slowStorage{enter: make(chan struct{}), leave: make(chan struct{})}
-	e := newEntries(s, nil, slog.New(slog.DiscardHandler), func(err error) { t.Error(err) }, nil)
+	e := newEntries(&Replica{opt: Options{Log: s}})
 	data := make([]byte, 16<<20)
 	f := func(logs int, data []byte, atLeast, atMost time.Duration) {
 		t.Helper()
