@@ -71,16 +71,21 @@ func (s *Store) StoreLogs(logs []*raft.Log) error {
 	}
 	s.mu.Lock()
 	g.end += sectorsOf(length) * sectorBytes
-	s.addLocked(g, h.index, positions, added)
+	s.add(g, h.index, positions, added)
 	s.mu.Unlock()
-	s.counters.appends.Add(1)
-	s.counters.entries.Add(uint64(len(logs)))
 	s.prepareAhead(g)
 	return nil
 }
 
-// addLocked adds entries from index on, which are in segment g.
-func (s *Store) addLocked(g *segment, index uint64, positions []uint32, configurations []configuration) {
+// contents are where the entries of a log are.
+type contents struct {
+	segments       []*segment // oldest first; the last one is written to
+	first, next    uint64     // of the entries: [first, next)
+	configurations []configuration
+}
+
+// add adds entries from index on, which are in segment g.
+func (s *contents) add(g *segment, index uint64, positions []uint32, configurations []configuration) {
 	if len(g.positions) == 0 {
 		g.first = index
 	}
@@ -122,14 +127,13 @@ func (s *Store) DeleteRange(minIndex, maxIndex uint64) error {
 		return fmt.Errorf("delete entries from %d on of the raft log: %w", minIndex, err)
 	}
 	s.mu.Lock()
-	s.truncateLocked(minIndex - 1)
+	s.truncate(minIndex - 1)
 	s.mu.Unlock()
-	s.counters.truncations.Add(1)
 	return nil
 }
 
-// truncateLocked forgets the entries above index.
-func (s *Store) truncateLocked(index uint64) {
+// truncate forgets the entries above index.
+func (s *contents) truncate(index uint64) {
 	for _, g := range slices.Backward(s.segments) {
 		if len(g.positions) == 0 {
 			continue
@@ -193,7 +197,6 @@ func (s *Store) write(g *segment, h batchHeader, body func(dst []byte) []byte) e
 	if cap(pages) <= keepBytes {
 		s.buffers = [2][]byte{stream, pages}
 	}
-	start := time.Now()
 	// The batch is whole without the rest of the page.
 	if n, err := g.file.WriteAt(pages, g.end); err != nil && n < len(sectors) {
 		err = fmt.Errorf("write %s: %w", g.path, err)
@@ -210,6 +213,7 @@ func (s *Store) write(g *segment, h batchHeader, body func(dst []byte) []byte) e
 	}
 	s.sealed = h.kind == kindClosed
 	s.kept.Store(h.commit)
-	s.counters.wrote(len(sectors), wrote.Sub(start), time.Since(wrote))
+	s.counters.syncs.Add(1)
+	s.counters.syncTime.Add(int64(time.Since(wrote)))
 	return nil
 }

@@ -202,7 +202,7 @@ func TestUnfinishedWrites(t *testing.T) {
 			must(t, f.Put(g.path, b))
 			for range 2 {
 				s := mustOpen(t, f, small)
-				if torn := string(b) != string(before); s.Stats().Torn != torn {
+				if torn := string(b) != string(before); s.spoiled != torn {
 					t.Fatalf("%s: torn %v", what, !torn)
 				}
 				if err := compare(s, 1, 7, always(1)); err != nil {

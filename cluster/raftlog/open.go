@@ -137,7 +137,7 @@ func (s *Store) readSegments() error {
 			return fmt.Errorf("sync %s: %w", s.segments[n-1].path, err)
 		}
 	}
-	w := walk{dir: s.dir, base: &s.base, segments: s.segments}
+	w := walk{dir: s.dir, base: &s.base, contents: contents{segments: s.segments}}
 	if err := w.run(nil); err != nil {
 		return err
 	}
@@ -145,10 +145,10 @@ func (s *Store) readSegments() error {
 		s.addDamage(*w.damage)
 		return nil
 	}
-	s.first, s.next, s.configurations, s.sealed = w.first, w.next, w.configurations, w.sealed
+	s.contents, s.sealed = w.contents, w.sealed
 	s.kept.Store(w.commit)
 	s.Commit(w.commit)
-	s.spoiled, s.counters.torn = w.torn, w.torn
+	s.spoiled = w.torn
 	if w.torn {
 		g := s.segments[len(s.segments)-1]
 		s.logger.Warn("unfinished write at the end of the raft log", "path", g.path, "offset", g.end)
@@ -197,27 +197,25 @@ func readHeader(f vfs.File, number uint64) (h segmentHeader, err error) {
 // walk reads the segments of a log in their order, and changes nothing but what it knows
 // of them. Their headers have been read.
 type walk struct {
-	dir      string
-	base     *baseFile
-	segments []*segment
+	dir  string
+	base *baseFile
+	contents
 
-	first, next    uint64 // of the entries
-	configurations []configuration
-	commit         uint64
-	sealed, torn   bool
-	damage         *Damage
+	commit       uint64
+	sealed, torn bool
+	damage       *Damage
 }
 
 // run reads the segments. each gets every batch, valid during the call; it may be nil. run
 // ends at the first damage.
 func (w *walk) run(each func(g *segment, off int64, h batchHeader, entries []raft.Log)) error {
 	// Truncations are followed as they were made, with the same code.
-	s := &Store{base: *w.base, first: w.base.base.Index + 1, next: w.base.base.Index + 1}
+	s := contents{segments: w.segments, first: w.base.base.Index + 1, next: w.base.base.Index + 1}
 	var r reader
 	for i, g := range w.segments {
 		why := ""
 		switch {
-		case g.id != s.base.id:
+		case g.id != w.base.id:
 			why = "segment belongs to another log"
 		case i == 0:
 			s.first, s.next = g.next, g.next
@@ -230,7 +228,6 @@ func (w *walk) run(each func(g *segment, off int64, h batchHeader, entries []raf
 			w.damage = &Damage{g.path, 0, why}
 			return nil
 		}
-		s.segments = w.segments[:i+1]
 		r = reader{window: r.window[:0], stream: r.stream, entries: r.entries, positions: r.positions, file: g.file, path: g.path, salt: g.salt(), size: g.size}
 		if i+1 < len(w.segments) {
 			r.limit = w.segments[i+1].previousEnd
@@ -246,7 +243,7 @@ func (w *walk) run(each func(g *segment, off int64, h batchHeader, entries []raf
 			w.commit = h.commit
 			switch {
 			case h.kind == kindTruncate && h.index < s.next:
-				s.truncateLocked(h.index)
+				s.truncate(h.index)
 				return ""
 			case (h.kind == kindClosed || h.kind == kindCommit) && h.index == s.next-1:
 				return ""
@@ -263,7 +260,7 @@ func (w *walk) run(each func(g *segment, off int64, h batchHeader, entries []raf
 					added = append(added, configuration{l.Index, c})
 				}
 			}
-			s.addLocked(g, h.index, positions, added)
+			s.add(g, h.index, positions, added)
 			return ""
 		}
 		var err error
@@ -271,7 +268,7 @@ func (w *walk) run(each func(g *segment, off int64, h batchHeader, entries []raf
 			return err
 		}
 	}
-	w.first, w.next, w.configurations = s.first, s.next, s.configurations
+	w.contents = s
 	w.check()
 	return nil
 }

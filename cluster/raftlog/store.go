@@ -67,12 +67,10 @@ type Store struct {
 	spare spares
 
 	// mu guards what readers need. It is not held during file I/O.
-	mu             sync.RWMutex
-	base           baseFile
-	segments       []*segment // oldest first; the last one is written to
-	first, next    uint64     // of the entries: [first, next)
-	configurations []configuration
-	damage         []Damage
+	mu   sync.RWMutex
+	base baseFile
+	contents
+	damage []Damage
 
 	stableMu   sync.Mutex
 	stable     stable

