@@ -74,17 +74,10 @@ func Switch(opt Options) error {
 	if err != nil {
 		return err
 	}
-	err = opt.move(opt.Dir, opt.old(), func(name string) (bool, error) {
-		if !slices.Contains(aside, name) {
-			return true, nil
-		}
-		// It came with a Switch that was interrupted.
-		return false, opt.FS.RemoveAll(path.Join(opt.Dir, name))
-	})
-	if err != nil {
+	if err := opt.move(opt.Dir, opt.old(), aside); err != nil {
 		return fmt.Errorf("set old state aside: %w", err)
 	}
-	if err := opt.move(opt.incoming(), opt.Dir, func(string) (bool, error) { return true, nil }); err != nil {
+	if err := opt.move(opt.incoming(), opt.Dir, nil); err != nil {
 		return fmt.Errorf("put new state in place: %w", err)
 	}
 	return nil
@@ -93,14 +86,15 @@ func Switch(opt Options) error {
 // SetAside moves the state in the data directory to another directory. After a crash it
 // may be called again.
 func SetAside(opt Options, to string) error {
-	if err := opt.move(opt.Dir, to, func(string) (bool, error) { return true, nil }); err != nil {
+	if err := opt.move(opt.Dir, to, nil); err != nil {
 		return fmt.Errorf("set state aside: %w", err)
 	}
 	return nil
 }
 
-// move moves the parts of a store that want chooses, durably.
-func (o *Options) move(from, to string, want func(name string) (bool, error)) error {
+// move moves the parts of a store, durably. It removes parts of which to already has those
+// that were there first: they came with a Switch that was interrupted.
+func (o *Options) move(from, to string, moved []string) error {
 	names, err := o.FS.List(from)
 	if err != nil {
 		return err
@@ -109,8 +103,9 @@ func (o *Options) move(from, to string, want func(name string) (bool, error)) er
 		if !isState(name) {
 			continue
 		}
-		ok, err := want(name)
-		if err == nil && ok {
+		if slices.Contains(moved, name) {
+			err = o.FS.RemoveAll(path.Join(from, name))
+		} else {
 			err = o.FS.Rename(path.Join(from, name), path.Join(to, name))
 		}
 		if err != nil {
