@@ -69,6 +69,11 @@ func newGroup(t *testing.T, join ...string) *group {
 	g := &group{t: t, net: faulty.New(testseed.Of(t)), join: join, servers: map[string]*server{}, log: &logs{}}
 	t.Cleanup(func() {
 		for _, s := range g.servers {
+			if s.cancel != nil { // all at once: who closes last has nobody to hand the lead to
+				s.cancel()
+			}
+		}
+		for _, s := range g.servers {
 			s.stop()
 		}
 		if err := g.net.Close(); err != nil {

@@ -31,7 +31,6 @@ import (
 const electionTimeout = 600 * time.Millisecond
 
 // steady is for tests that need one leader: it keeps the lead on a very busy machine too.
-// The last node that closes waits for as long.
 const steady = 8 * time.Second
 
 // Tests wait for elections: many run at a time.
@@ -315,11 +314,14 @@ type cluster struct {
 	members []*member
 }
 
-func newCluster(t testing.TB, n int, opt Options) *cluster {
+func newCluster(t testing.TB, n int, opt Options) *cluster { return newClusterOver(t, n, opt, nil) }
+
+// newClusterOver is newCluster with another transport for each node.
+func newClusterOver(t testing.TB, n int, opt Options, wrap func(raft.Transport) raft.Transport) *cluster {
 	if t, ok := t.(*testing.T); ok {
 		t.Parallel()
 	}
-	c := &cluster{t: t, options: opt}
+	c := &cluster{t: t, options: opt, wrap: wrap}
 	var conf raft.Configuration
 	for i := range n {
 		id := fmt.Sprintf("n%d", i+1)
@@ -337,11 +339,14 @@ func newCluster(t testing.TB, n int, opt Options) *cluster {
 	for _, m := range c.members {
 		c.start(m)
 	}
-	if opt.ElectionTimeout == steady {
+	if opt.ElectionTimeout >= 2*time.Second {
 		c.elect(c.members[0], c.members[1])
 	}
 	t.Cleanup(func() {
-		for _, m := range c.members {
+		for i, m := range c.members {
+			if i > 0 {
+				depose(m)
+			}
 			c.stop(m)
 		}
 	})
@@ -355,6 +360,18 @@ func (c *cluster) elect(m, from *member) {
 	if err := from.transport.TimeoutNow(m.id, raft.ServerAddress(m.id), &ask, &raft.TimeoutNowResponse{}); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// depose has a node that leads follow another one, by a message. Else its Close would try for
+// long to hand the lead over to nodes that are closed.
+func depose(m *member) {
+	if m.Replica == nil || m.Raft() == nil || m.Raft().State() != raft.Leader {
+		return
+	}
+	_, other := raft.NewInmemTransport("other")
+	other.Connect(raft.ServerAddress(m.id), m.transport)
+	a := raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("other"), Addr: []byte("other")}, Term: m.Raft().CurrentTerm() + 1}
+	_ = other.AppendEntries(m.id, raft.ServerAddress(m.id), &a, new(raft.AppendEntriesResponse)) // its disk may hang
 }
 
 // start starts a node on its log, which it may have from before.

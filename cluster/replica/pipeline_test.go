@@ -67,7 +67,10 @@ func twoTransports(t *testing.T) (transports [2]*raft.NetworkTransport) {
 		if transports[i], err = raft.NewTCPTransport("127.0.0.1:0", nil, 1, 10*time.Minute, io.Discard); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = transports[i].Close() })
+		t.Cleanup(func() {
+			transports[i].CloseStreams() // which Close leaves open
+			_ = transports[i].Close()
+		})
 	}
 	return transports
 }

@@ -35,13 +35,10 @@ func (t counted) AppendEntries(id raft.ServerID, to raft.ServerAddress, q *raft.
 // TestReturn has a follower come back after many heartbeats have failed. Raft has counted
 // few failures by then, for which it would wait up to 10 s, and the follower catches up.
 func TestReturn(t *testing.T) {
-	c := newCluster(t, 3, Options{ElectionTimeout: 4 * time.Second})
 	var count counting
-	c.wrap = func(t raft.Transport) raft.Transport { return counted{t.(*raft.InmemTransport), &count} }
-	for _, m := range c.members {
-		c.stop(m)
-		c.start(m)
-	}
+	c := newClusterOver(t, 3, Options{ElectionTimeout: 4 * time.Second}, func(t raft.Transport) raft.Transport {
+		return counted{t.(*raft.InmemTransport), &count}
+	})
 	c.must(func() *entry.Entry { return row(1, 1) })
 	leader := c.leader()
 	away := c.members[slices.IndexFunc(c.members, func(m *member) bool { return m != leader })]
@@ -60,7 +57,7 @@ func TestReturn(t *testing.T) {
 // TestAwaitReturn waits for nodes that do not answer: not longer than they are members,
 // and than this node leads.
 func TestAwaitReturn(t *testing.T) {
-	c := newCluster(t, 3, Options{ElectionTimeout: steady})
+	c := newCluster(t, 3, Options{ElectionTimeout: 2 * time.Second})
 	leader := c.leader()
 	term := leader.Raft().CurrentTerm()
 	c.connect(alone(leader))
