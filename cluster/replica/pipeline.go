@@ -16,7 +16,9 @@ import (
 // and its Shutdown would not end.
 //
 // It tells the other node soon that what it has is committed. Raft says it in its next
-// message, which without entries comes after its CommitTimeout.
+// message, which without entries comes after its CommitTimeout. And it has raft send the rest
+// soon to a node that has fallen behind: raft sends MaxAppendEntries when it has stored
+// entries, and again after its CommitTimeout.
 //
 // And it sends nothing while the disk hangs; see contact.
 type pipeline struct {
@@ -30,7 +32,7 @@ type pipeline struct {
 	mu struct {
 		sync.Mutex                           // held while a message is sent
 		next       raft.AppendEntriesRequest // one that would follow the latest message, without entries
-		since      time.Time                 // tell has put a message off; zero: it has not
+		since      time.Time                 // tell has put off what it does; zero: it has not
 	}
 }
 
@@ -64,7 +66,7 @@ func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.App
 		p.mu.next.PrevLogEntry, p.mu.next.PrevLogTerm = args.Entries[n-1].Index, args.Entries[n-1].Term
 	}
 	f, err := p.AppendPipeline.AppendEntries(args, resp)
-	if args.LeaderCommitIndex < p.commit(args.Term) {
+	if commit := p.commit(args.Term); args.LeaderCommitIndex < commit || p.mu.next.PrevLogEntry < commit {
 		p.news() // tell may have met the message before
 	}
 	return f, err
@@ -77,13 +79,15 @@ const (
 	// tellLater is how long that is put off while entries are under way. They are
 	// committed soon, and other ones follow under load: each message costs all nodes time.
 	tellLater = 4 * time.Millisecond
+	// tellAgain is the time between two tries to have raft send entries.
+	tellAgain = 100 * time.Millisecond
 )
 
 // news has tell called soon: more is committed.
 func (p *pipeline) news() { p.quiet.Reset(tellAfter) }
 
-// tell sends a message that says what is committed, unless the latest one says it, or
-// entries up to there are still to come.
+// tell sends a message that says what is committed, unless the latest one says it. If entries
+// up to there are still to come, and raft does not send them, another entry has raft do it.
 func (p *pipeline) tell() {
 	if p.r.hangs() {
 		return
@@ -95,10 +99,11 @@ func (p *pipeline) tell() {
 	defer p.mu.Unlock()
 	next := &p.mu.next
 	commit := p.commit(next.Term) // of a later term, the log may have other entries
-	if next.LeaderCommitIndex >= commit || next.PrevLogEntry < commit {
+	behind := next.PrevLogEntry < commit
+	if !behind && next.LeaderCommitIndex >= commit {
 		return
 	}
-	if next.PrevLogEntry > commit { // entries are under way
+	if behind || next.PrevLogEntry > commit { // entries are under way
 		if p.mu.since.IsZero() {
 			p.mu.since = time.Now()
 		}
@@ -108,6 +113,11 @@ func (p *pipeline) tell() {
 		}
 	}
 	p.mu.since = time.Time{}
+	if behind {
+		p.r.Probe()
+		p.quiet.Reset(tellAgain) // unless raft sends something before
+		return
+	}
 	next.LeaderCommitIndex = commit
 	args := *next
 	_, _ = p.AppendPipeline.AppendEntries(&args, new(raft.AppendEntriesResponse)) // raft notices a failure, as its own

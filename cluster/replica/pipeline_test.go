@@ -2,6 +2,7 @@ package replica
 
 import (
 	"io"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -178,5 +179,58 @@ func TestCommitIsToldBeforeTheRest(t *testing.T) {
 	}
 	if len(sent) > 0 {
 		t.Errorf("%d messages more", len(sent))
+	}
+}
+
+// gated is a transport whose pipelines send nothing to a node while its gate is locked.
+type gated struct {
+	*raft.InmemTransport
+	to   raft.ServerID
+	gate *sync.RWMutex
+}
+
+func (t gated) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
+	p, err := t.InmemTransport.AppendEntriesPipeline(id, to)
+	if err != nil || id != t.to {
+		return p, err
+	}
+	return gatedPipeline{p, t.gate}, nil
+}
+
+type gatedPipeline struct {
+	raft.AppendPipeline
+	gate *sync.RWMutex
+}
+
+func (p gatedPipeline) AppendEntries(q *raft.AppendEntriesRequest, a *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	p.gate.RLock()
+	defer p.gate.RUnlock()
+	return p.AppendPipeline.AppendEntries(q, a)
+}
+
+// TestFallenBehind: a node that has fallen behind gets the rest at once when nothing more is
+// written. Raft itself sends 16 entries a second to it.
+func TestFallenBehind(t *testing.T) {
+	var gate sync.RWMutex
+	c := newClusterOver(t, 3, Options{ElectionTimeout: steady}, func(t raft.Transport) raft.Transport {
+		return gated{t.(*raft.InmemTransport), "n3", &gate}
+	})
+	m, behind := c.leader(), c.members[2]
+	if err := m.write(row(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	c.equal()
+	gate.Lock()
+	const rows = 320
+	for i := range uint64(rows) {
+		if err := m.write(row(1, i+1)); err != nil {
+			t.Error(err)
+		}
+	}
+	gate.Unlock()
+	begin := time.Now()
+	eventually(t, "all rows at the node", func() bool { return len(behind.content()) > rows })
+	if took := time.Since(begin); took > rows/16*3*time.Second/4 {
+		t.Errorf("it took %s", took)
 	}
 }
