@@ -8,17 +8,15 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// logger is raft's logger. It writes to ours. What raft calls an error it tries again:
-// that is a warning here.
-type logger struct {
-	hclog.Logger // for what raft does not call
-	to           *slog.Logger
-}
-
+// newLogger returns raft's logger. It writes to ours.
 func newLogger(to *slog.Logger) hclog.Logger {
-	return logger{hclog.NewNullLogger(), to.With("job", "raft")}
+	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{Level: hclog.Off})
+	l.RegisterSink(sink{to.With("job", "raft")})
+	return l
 }
 
+// level returns the level of a message. What raft calls an error it tries again: that is a
+// warning here.
 func level(l hclog.Level) slog.Level {
 	switch l {
 	case hclog.Error, hclog.Warn:
@@ -29,8 +27,11 @@ func level(l hclog.Level) slog.Level {
 	return slog.LevelDebug
 }
 
-// Log writes a message.
-func (l logger) Log(lv hclog.Level, msg string, args ...any) {
+// sink writes what raft logs.
+type sink struct{ to *slog.Logger }
+
+// Accept writes a message.
+func (l sink) Accept(_ string, lv hclog.Level, msg string, args ...any) {
 	ctx := context.Background()
 	if !l.to.Enabled(ctx, level(lv)) {
 		return
@@ -51,24 +52,4 @@ func (l logger) Log(lv hclog.Level, msg string, args ...any) {
 		attrs = append(attrs, a)
 	}
 	l.to.Log(ctx, level(lv), msg, attrs...)
-}
-
-// Trace writes a message of that level.
-func (l logger) Trace(msg string, args ...any) { l.Log(hclog.Trace, msg, args...) }
-
-// Debug writes a message of that level.
-func (l logger) Debug(msg string, args ...any) { l.Log(hclog.Debug, msg, args...) }
-
-// Info writes a message of that level.
-func (l logger) Info(msg string, args ...any) { l.Log(hclog.Info, msg, args...) }
-
-// Warn writes a message of that level.
-func (l logger) Warn(msg string, args ...any) { l.Log(hclog.Warn, msg, args...) }
-
-// Error writes a message of that level.
-func (l logger) Error(msg string, args ...any) { l.Log(hclog.Error, msg, args...) }
-
-// With returns a logger that adds args to every message.
-func (l logger) With(args ...any) hclog.Logger {
-	return logger{l.Logger, l.to.With(args...)}
 }
