@@ -52,10 +52,9 @@ type Options struct {
 	FS        vfs.FS // default vfs.OS
 	Now       func() time.Time
 
-	// Resolve, Dial and Listen replace the network; see transport.Options.
-	Resolve func(address string) string
-	Dial    func(ctx context.Context, address string) (net.Conn, error)
-	Listen  func(address string) (net.Listener, error)
+	// Dial and Listen replace the network; see transport.Options.
+	Dial   func(ctx context.Context, address string) (net.Conn, error)
+	Listen func(address string) (net.Listener, error)
 
 	damage func(*store.Store) damage // nil: damageOf; tests have others
 }

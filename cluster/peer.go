@@ -79,7 +79,7 @@ func (n *Node) listen() error {
 	n.transport, err = transport.Listen(transport.Options{
 		Bind: n.opt.Bind, Advertise: n.opt.address(), Secret: n.opt.Secret, TLS: n.opt.TLS,
 		Self: n.hello, Check: n.greet, Logger: n.logger, Now: n.opt.Now,
-		Resolve: n.opt.Resolve, Dial: n.opt.Dial, Listen: n.opt.Listen,
+		Dial: n.opt.Dial, Listen: n.opt.Listen,
 	})
 	if err != nil {
 		return err

@@ -313,20 +313,16 @@ func TestNobodyAccepts(t *testing.T) {
 	waitFor(t, "the end", func() bool { return n2.figures().raft == 0 })
 }
 
-// TestResolve dials another address than the one that a node advertises.
-func TestResolve(t *testing.T) {
+// TestNamesOfCertificates: a certificate must name the address that a node advertises, wherever
+// its connections go.
+func TestNamesOfCertificates(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	n2 := node(t, "n2", func(o *Options, _ *Hello) { o.Secret, o.TLS = "", a.config(t) })
 	serve(t, n2, "n2")
 	n1 := node(t, "n1", func(o *Options, _ *Hello) {
 		o.Secret, o.TLS = "", a.config(t)
-		o.Resolve = func(address string) string {
-			if strings.HasSuffix(address, ":1") {
-				return n2.Address()
-			}
-			return address
-		}
+		o.Dial = func(ctx context.Context, _ string) (net.Conn, error) { return dialTCP(ctx, n2.Address()) }
 	})
 	if got, err := get(n1, "127.0.0.1:1"); err != nil || got != "n2 answers /x" {
 		t.Fatal(got, err)
@@ -338,10 +334,7 @@ func TestResolve(t *testing.T) {
 
 // TestPlainStaysOnThisMachine refuses to dial other machines without encryption.
 func TestPlainStaysOnThisMachine(t *testing.T) {
-	n := node(t, "n1", func(o *Options, _ *Hello) {
-		o.Secret = ""
-		o.Resolve = func(string) string { return "127.0.0.1:1" }
-	})
+	n := node(t, "n1", func(o *Options, _ *Hello) { o.Secret = "" })
 	_, err := n.dial(context.Background(), "192.0.2.1:1", Raft)
 	if err == nil || err.Error() != "connect to 192.0.2.1:1: nodes without a secret and without certificates must be on one machine" {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func (t *Transport) dial(ctx context.Context, address string, k Kind) (*Conn, er
 	stop := context.AfterFunc(t.ctx, cancel)
 	defer stop()
 
-	raw, err := t.opt.Dial(ctx, t.opt.Resolve(address))
+	raw, err := t.opt.Dial(ctx, address)
 	if t.ctx.Err() != nil {
 		if err == nil {
 			raw.Close()
@@ -95,21 +95,21 @@ func (t *Transport) offer(ctx context.Context, raw net.Conn, address string, k K
 		encrypted := tls.Client(raw, t.security.client(address))
 		conn = encrypted
 		if err := encrypted.HandshakeContext(ctx); err != nil {
-			return nil, t.explained(err, address, self)
+			return nil, t.security.explainDial(err, address, self.String())
 		}
 		if t.security.key != nil {
 			if err := t.proveFirst(encrypted, address); err != nil {
-				return nil, t.explained(err, address, self)
+				return nil, t.security.explainDial(err, address, self.String())
 			}
 		}
 	}
 	self.Clock = t.opt.Now()
 	if _, err := conn.Write(appendFrame(nil, helloFrame, appendHello(nil, self))); err != nil {
-		return nil, t.explained(err, address, self)
+		return nil, t.security.explainDial(err, address, self.String())
 	}
 	peer, err := readHello(conn)
 	if err != nil {
-		return nil, t.explained(err, address, self)
+		return nil, t.security.explainDial(err, address, self.String())
 	}
 	if _, err := expectFrame(conn, acceptFrame); err != nil {
 		return nil, of(err, peer)
@@ -128,18 +128,6 @@ func (t *Transport) offer(ctx context.Context, raw net.Conn, address string, k K
 	}
 	t.memory.connected(peer, address, false)
 	return &Conn{Conn: conn, raw: raw, t: t, kind: k, peer: peer}, nil
-}
-
-// explained turns errors of a handshake that a peer caused on purpose into refusals.
-func (t *Transport) explained(err error, address string, self Hello) error {
-	var r *Refusal
-	if t.security.tls == nil || errors.As(err, &r) {
-		return err
-	}
-	if reason, byPeer := t.security.explainDial(err, address, self.String()); reason != "" {
-		return &Refusal{Reason: reason, ByPeer: byPeer}
-	}
-	return err
 }
 
 // proveFirst is the exchange of proofs for the dialer. The acceptor says nothing to
@@ -243,7 +231,7 @@ func (t *Transport) accept(raw net.Conn, host string) (*Conn, error) {
 		if errors.As(err, &r) && !r.ByPeer {
 			return nil, refuse(conn, hello, r)
 		}
-		return nil, t.explainedAccept(err, nil, host, self)
+		return nil, t.security.explainAccept(err, nil, host, self.String())
 	}
 	if reason := t.objection(self, peer); reason != "" {
 		return nil, refuse(conn, hello, &Refusal{Peer: peer.Name, Address: peer.Address, Reason: reason})
@@ -290,14 +278,14 @@ func (t *Transport) encrypt(raw net.Conn, host string, self Hello) (*tls.Conn, e
 	var offered []string
 	c := tls.Server(raw, t.security.server(&offered))
 	if err := c.HandshakeContext(t.ctx); err != nil {
-		return nil, t.explainedAccept(err, offered, host, self)
+		return nil, t.security.explainAccept(err, offered, host, self.String())
 	}
 	if t.security.key == nil {
 		return c, nil
 	}
 	got, err := expectFrame(c, proofFrame)
 	if err != nil {
-		return nil, t.explainedAccept(err, offered, host, self)
+		return nil, t.security.explainAccept(err, offered, host, self.String())
 	}
 	ok, err := t.security.proves(c, dialerRole, got)
 	if err != nil {
@@ -312,20 +300,6 @@ func (t *Transport) encrypt(raw net.Conn, host string, self Hello) (*tls.Conn, e
 		_, err = c.Write(appendFrame(nil, proofFrame, mac))
 	}
 	return c, err
-}
-
-// explainedAccept is explained for a connection that came in.
-func (t *Transport) explainedAccept(err error, offered []string, host string, self Hello) error {
-	if t.security.tls == nil {
-		return err
-	}
-	if offered == nil {
-		offered = t.security.tls.NextProtos // the peer has passed this test
-	}
-	if reason, byPeer := t.security.explainAccept(err, offered, host, self.String()); reason != "" {
-		return &Refusal{Reason: reason, ByPeer: byPeer}
-	}
-	return err
 }
 
 // objection returns why this node refuses a peer, or "".

@@ -30,9 +30,6 @@ type Options struct {
 	// Check returns an error to refuse a peer for a reason that the transport does not
 	// know. The peer gets the text.
 	Check func(Hello) error
-	// Resolve returns the address to dial for an advertised address; nil: the same.
-	// Certificates must name the advertised one.
-	Resolve func(address string) string
 
 	HandshakeTimeout time.Duration // of a whole handshake; 0: 10 seconds
 	WriteTimeout     time.Duration // in which a write must make progress; 0: 30 seconds
@@ -59,9 +56,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Check == nil {
 		o.Check = func(Hello) error { return nil }
-	}
-	if o.Resolve == nil {
-		o.Resolve = func(address string) string { return address }
 	}
 	if o.Dial == nil {
 		o.Dial = dialTCP

@@ -172,39 +172,45 @@ func (s security) otherWay(peer, self string) string {
 	return fmt.Sprintf("%s has %s, %s has not the same: give all nodes the same secret, or certificates", self, s.way(), peer)
 }
 
-// explainDial turns an error of the TLS handshake with a peer into the reason of a
-// refusal. remote is true if the peer refused. The reason is "" for other errors.
-func (s security) explainDial(err error, peer, self string) (reason string, remote bool) {
+// explainDial turns an error of a handshake with a node that was dialed into a refusal, if the
+// peer or this node refuses on purpose.
+func (s security) explainDial(err error, peer, self string) error {
 	var header tls.RecordHeaderError
 	var verification *tls.CertificateVerificationError
+	if s.tls == nil || errors.As(err, new(*Refusal)) {
+		return err
+	}
 	switch alert := remoteAlert(err); {
 	case alert == alertNoProtocolText:
-		return s.otherWay(peer, self), true
+		return &Refusal{Reason: s.otherWay(peer, self), ByPeer: true}
 	case alert != "":
-		return rejectedReason(alert, peer, self), true
+		return rejected(alert, peer, self)
 	case errors.As(err, &header):
-		return fmt.Sprintf("%s does not speak TLS: it is not the port of a node, or a node without a secret and certificates", peer), false
+		return &Refusal{Reason: fmt.Sprintf("%s does not speak TLS: it is not the port of a node, or a node without a secret and certificates", peer)}
 	case errors.As(err, &verification):
-		return certificateReason(peer, verification), false
+		return invalidCertificate(peer, verification)
 	}
-	return "", false
+	return err
 }
 
-// explainAccept is explainDial for a connection that came in.
-func (s security) explainAccept(err error, offered []string, peer, self string) (reason string, remote bool) {
+// explainAccept is explainDial for a connection that came in. offered are the ALPN names of
+// the peer; nil if they were found right before.
+func (s security) explainAccept(err error, offered []string, peer, self string) error {
 	var verification *tls.CertificateVerificationError
+	if s.tls == nil {
+		return err
+	}
 	alert := remoteAlert(err)
 	switch {
-	case len(offered) != 1 || !strings.HasPrefix(offered[0], alpnPrefix): // no node
-		return "", false
-	case offered[0] != s.tls.NextProtos[0]:
-		return s.otherWay(peer, self), false
+	case offered != nil && (len(offered) != 1 || !strings.HasPrefix(offered[0], alpnPrefix)): // no node
+	case offered != nil && offered[0] != s.tls.NextProtos[0]:
+		return &Refusal{Reason: s.otherWay(peer, self)}
 	case errors.As(err, &verification):
-		return certificateReason(peer, verification), false
+		return invalidCertificate(peer, verification)
 	case alert != "":
-		return rejectedReason(alert, peer, self), true
+		return rejected(alert, peer, self)
 	}
-	return "", false
+	return err
 }
 
 // remoteAlert returns the text of the TLS alert that a peer sent, or "". Package
@@ -217,10 +223,11 @@ func remoteAlert(err error) string {
 	return ""
 }
 
-func rejectedReason(alert, peer, self string) string {
-	return fmt.Sprintf("%s does not accept the certificate of %s (%s): check that it is valid, that it names the address, and that both nodes have the same certificate authority", peer, self, alert)
+func rejected(alert, peer, self string) error {
+	reason := fmt.Sprintf("%s does not accept the certificate of %s (%s): check that it is valid, that it names the address, and that both nodes have the same certificate authority", peer, self, alert)
+	return &Refusal{Reason: reason, ByPeer: true}
 }
 
-func certificateReason(peer string, err *tls.CertificateVerificationError) string {
-	return fmt.Sprintf("the certificate of %s is not valid here (%v): check that it names the address and that both nodes have the same certificate authority", peer, err.Err)
+func invalidCertificate(peer string, err *tls.CertificateVerificationError) error {
+	return &Refusal{Reason: fmt.Sprintf("the certificate of %s is not valid here (%v): check that it names the address and that both nodes have the same certificate authority", peer, err.Err)}
 }
