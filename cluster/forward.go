@@ -238,9 +238,10 @@ func (n *Node) Forward(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// forwardTo sends a request to the node at an address. Until the answer begins, it gives up a
-// leader when another node leads, and any other node when that says nothing of itself. taken
-// may decline the answer. sent says that the node may have seen the request.
+// forwardTo sends a request to the node at an address. Before the answer begins, it ends the
+// request if the node is the leader and loses the lead, or if another node stops answering
+// questions for its status. taken may decline the answer. sent says that the node may have seen
+// the request.
 func (n *Node) forwardTo(w http.ResponseWriter, r *http.Request, address string, leads bool, body *relay.Body, taken func(*http.Response) error) (sent bool, err error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
@@ -299,7 +300,7 @@ func (n *Node) Ask(address string, w http.ResponseWriter, r *http.Request) error
 // errGone ends a request to a node that has not answered it.
 var errGone = errors.New("it does not lead any more, or says nothing, and has not answered")
 
-// silenceOf returns a context that ends when a node has not said twice how it is.
+// silenceOf returns a context that ends when a node has twice not answered how it is.
 func (n *Node) silenceOf(ctx context.Context, address string) context.Context {
 	silence, end := context.WithCancel(ctx)
 	go func() {

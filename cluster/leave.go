@@ -46,8 +46,8 @@ func Leave(ctx context.Context, fsys vfs.FS, dir string, until uint64) (left Lef
 	if left.Sequence, err = tryLog(fsys, dir, until); err != nil {
 		return left, fmt.Errorf("leave cluster: %w", err)
 	}
-	// The data is about to have entries that perhaps no other node has: no node may go on
-	// with it.
+	// From now on the data may have entries that no other node has, so it must not be that of a
+	// member.
 	i.State, i.Reason, i.Joined = self.Left, "has left cluster "+i.Cluster, false
 	if err := self.Write(fsys, dir, i); err != nil {
 		return left, err
@@ -68,7 +68,7 @@ func Leave(ctx context.Context, fsys vfs.FS, dir string, until uint64) (left Lef
 	return left, nil
 }
 
-// checkState returns why nothing can be made of the directory of a node alone.
+// checkState returns why the directory of a node cannot become that of a single server.
 func checkState(i *self.Identity, dir string) error {
 	switch {
 	case i == nil, i.State == self.Waiting:
@@ -79,8 +79,8 @@ func checkState(i *self.Identity, dir string) error {
 	return nil
 }
 
-// forgetLog has the ledger expect no log: the one that it knows from before the cluster
-// is gone, and everything is in files.
+// forgetLog removes the log from the ledger. The ledger knows the one from before the cluster,
+// which does not exist any more; everything is in files.
 func forgetLog(fsys vfs.FS, dir string) error {
 	data, err := meta.ReadFile(fsys, path.Join(dir, "meta", meta.CopyNames()[0]))
 	if err != nil {

@@ -47,10 +47,10 @@ func (n *Node) meet(h transport.Hello) error {
 
 // hear takes what the status of another node says of ages.
 //
-// If a majority has taken an old copy for the node that it was, because nobody was there
-// who knew better, it has continued without what the node had confirmed. Then it is too late
-// to refuse it: this node takes it too, and finds out with the next entries whether it has
-// confirmed what is no longer in the log of the cluster.
+// A majority may have accepted an old copy of a node, because no node that had seen its age
+// was there. The cluster has then continued without what the node had confirmed, and it is too
+// late to refuse the copy. So this node accepts it too. The next entries show whether this node
+// has confirmed entries that are no longer in the log of the cluster.
 func (n *Node) hear(s *peerStatus) {
 	i := n.identity()
 	if i == nil || i.Cluster == "" || s.Cluster != i.Cluster || s.ID == i.ID {
@@ -73,11 +73,11 @@ func (n *Node) hear(s *peerStatus) {
 	}
 }
 
-// contradicted ends the part of the node in the cluster, for the leader has replaced what
-// this node knows to be committed. An old copy of another node must have made it possible
-// where nobody could know. One of the two histories is to go on, and nothing of either is
-// lost: the next Open waits until the others have a leader without this node, and sets
-// aside what it has. If they have none, because the leader is the only one with its
+// contradicted is called when the leader has other entries in place of some that this node
+// knows to be committed. An old copy of another node must have voted for it, and no node could
+// know. The node takes no part any more, so that one of the two histories goes on and neither
+// is lost: the next Open waits until the others have a leader without this node, and then sets
+// aside what it has. If they never have one, because the leader is the only node with its
 // history, an administrator must choose.
 func (n *Node) contradicted(cause error) {
 	reason := fmt.Sprintf("the cluster has continued without what this node knows to be acknowledged (%v)", cause)
@@ -162,10 +162,10 @@ func (n *Node) keepAge() {
 	}
 }
 
-// asidePrefix begins the name of a directory, in the data directory, with what a node had
-// when it gave up its id because the cluster went on with something else. It is a whole
-// data directory, of a member: tsdbd cluster leave makes it one of a server of its own.
-// Nothing removes it but an administrator.
+// asidePrefix begins the names of directories in the data directory. Each has what the node had
+// when it gave up its id because the cluster had continued with another history. It is a
+// complete data directory of a member, which tsdbd cluster leave makes one of a single server.
+// Only an administrator removes it.
 const asidePrefix = "set-aside-"
 
 const asideReason = "reason" // the file that says why

@@ -35,7 +35,7 @@ func (s *Store) dropSpare() {
 	}
 }
 
-// prepareAhead has the next segment made if g is a quarter full. The caller holds
+// prepareAhead makes the next segment, in the background, if g is a quarter full. The caller holds
 // writing.
 func (s *Store) prepareAhead(g *segment) {
 	if g.end <= g.size/4 {

@@ -169,8 +169,8 @@ func (s *Store) LastIndex() (uint64, error) {
 	return s.next - 1, nil
 }
 
-// readAhead is how much the first read of an entry takes at most: behind an entry there may
-// be deleted ones.
+// readAhead bounds the first read of an entry. The next entry that is not deleted may be far
+// behind it.
 const readAhead = 256 << 10
 
 // GetLog implements raft.LogStore. An entry that is not in the log is a

@@ -243,11 +243,11 @@ func (e *entries) term(index uint64) (term uint64, ok bool) {
 	return l.Term, true
 }
 
-// entryOf stands for the entry of the base in a log that was made behind it. A follower
-// whose log goes on behind the base needs its term: the leader may ask whether it has
-// this entry, and would otherwise go back to the first entry and never succeed. The
-// content is not sent to others, because the entry before is not there: of the first
-// entry of all, which has none before it, the base has the content.
+// entryOf returns the entry at the base, for a log that begins behind the base. Raft needs its
+// term: the leader asks a follower for it, and without an answer would go back to the first
+// entry and never succeed. The content of this entry is never sent to others, because the log
+// lacks the entry before it. The first entry of all has none before it; the base has its
+// content, a configuration.
 func entryOf(base raftlog.Base) raft.Log {
 	l := raft.Log{Index: base.Index, Term: base.Term, Type: raft.LogNoop}
 	if base.ConfigurationIndex == base.Index {
@@ -256,17 +256,17 @@ func entryOf(base raftlog.Base) raft.Log {
 	return l
 }
 
-// dead ends the replica and the calling goroutine of raft, which has no other way to
-// stop than a panic. The goroutine waits for Close: it must neither vote nor answer.
+// dead ends the replica and the goroutine of raft that calls it. Raft itself would panic. The
+// goroutine waits for Close, so that it neither votes nor answers.
 func (e *entries) dead(err error) {
 	e.r.fail(err)
 	<-e.r.stop
 	runtime.Goexit()
 }
 
-// pace waits while apply is far behind a committed entry. Committed entries reach
-// apply without the help of the one who waits here: raft's main goroutine has handed
-// over all before this one, and others wait only for entries that are committed.
+// pace waits while apply is far behind a committed entry. It cannot wait for itself: raft's main
+// goroutine has given all earlier entries to apply before it reads this one, and other
+// goroutines wait here for committed entries only.
 func (e *entries) pace(l *raft.Log) {
 	r := e.r.Raft()
 	if r == nil || l.Type != raft.LogCommand || l.Index > r.CommitIndex() {

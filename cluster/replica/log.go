@@ -19,7 +19,7 @@ var (
 	errClosing   = fmt.Errorf("%w: this node is shutting down", store.ErrNotLeader)
 	errStalled   = fmt.Errorf("%w: no majority of the nodes stores what this one sends", store.ErrNotLeader)
 	errHangs     = fmt.Errorf("%w: the disk of this node hangs", store.ErrNotLeader)
-	errStands    = errors.New("nothing is applied")
+	errNoApply   = errors.New("nothing is applied")
 	errLost      = fmt.Errorf("%w: the leadership was lost", store.ErrNotLeader)
 )
 
@@ -43,8 +43,8 @@ type storeLog struct{ *Replica }
 // Replay returns at once: raft hands out what the files lack, once it runs.
 func (l storeLog) Replay(func(*entry.Entry) error) error { return nil }
 
-// Advance notes up to where the store's files go. Sequences are counted from the base
-// all the same.
+// Advance notes up to which sequence the files of the store have entries. The count of
+// sequences still begins at the base.
 func (l storeLog) Advance(sequence uint64) error {
 	l.floor = sequence
 	return nil

@@ -179,8 +179,8 @@ func (e *epoch) form(taken []*request, number uint64) *group {
 	return g
 }
 
-// land takes a group out of those under way, for it is applied. It returns nil if the
-// epoch does not have it.
+// land removes a group from those under way when it is applied. It returns nil if the epoch
+// does not have the group.
 func (e *epoch) land(number uint64) *group {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -197,8 +197,8 @@ func (e *epoch) land(number uint64) *group {
 	return g
 }
 
-// close ends the epoch: nothing is accepted any more, and what is under way gets cause
-// as its answer. No group is found by land afterwards.
+// close ends the epoch. It refuses all later requests, and answers those under way with cause.
+// land finds no group afterwards.
 func (e *epoch) close(refusal, cause error) {
 	e.mu.Lock()
 	e.mu.refusal, e.mu.over = refusal, cause

@@ -88,7 +88,7 @@ func (r *Replica) begin() (again bool) {
 		return r.raft.State() == raft.Leader
 	}
 	if err := r.barrier(); err != nil {
-		if errors.Is(err, errStands) {
+		if errors.Is(err, errNoApply) {
 			r.giveUp(term)
 		}
 		return r.raft.State() == raft.Leader
@@ -124,7 +124,7 @@ func (r *Replica) mayNotLead() bool {
 	return r.role.transferring.Load() || r.role.closing.Load() || r.Err() != nil
 }
 
-// barrier returns when everything is applied that was proposed before. errStands says
+// barrier returns when everything is applied that was proposed before. errNoApply says
 // that nothing was applied for long although there is something to apply.
 func (r *Replica) barrier() error {
 	done := make(chan error, 1)
@@ -139,7 +139,7 @@ func (r *Replica) barrier() error {
 		}
 		before := index
 		if index = r.progress.index.Load(); index == before && !r.appliedUpTo(r.raft.CommitIndex()) {
-			return errStands
+			return errNoApply
 		}
 	}
 }

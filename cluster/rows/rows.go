@@ -15,7 +15,7 @@
 //	  time      varint, less that of the row before; only if the row has one
 //	  values    in the order of the layout: a boolean 1 byte, a string as a text, any
 //	            other 8 bytes
-//	checksum    4 bytes, CRC32C of what stands before
+//	checksum    4 bytes, CRC32C of all bytes before
 package rows
 
 import (
@@ -31,8 +31,8 @@ import (
 	"tsdbd/model/point"
 )
 
-// Newest is the newest version of messages that this program reads. It sends an older one
-// where that says all.
+// Newest is the newest version of messages that this program reads. It sends the oldest version
+// that can hold the rows.
 const Newest = 2
 
 const (
@@ -47,7 +47,7 @@ var (
 	ErrDatabase = errors.New("rows are of a database that was dropped")
 )
 
-// ErrDamaged is the error of a message that was not sent so.
+// ErrDamaged is the error of a message that is not as it was sent.
 var ErrDamaged = errors.New("rows are damaged")
 
 // Encoder encodes messages, one at a time.
@@ -57,7 +57,7 @@ type Encoder struct {
 	layout  []byte
 }
 
-// headBytes bounds what stands before and behind the rows.
+// headBytes bounds the bytes before and behind the rows.
 const headBytes = 1 + 4*binary.MaxVarintLen64 + checksumBytes
 
 // rowBytes bounds what a row takes beside texts and values: the numbers of its series and

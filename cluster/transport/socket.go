@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A peer that is gone without a word is found out within about half a minute: when
-// nothing was sent by probes, otherwise by data that it does not acknowledge.
+// A peer that disappears without closing its connections is noticed within about half a
+// minute: by probes if nothing is sent, and by data that it does not acknowledge otherwise.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
 const unacknowledgedTimeout = 30 * time.Second

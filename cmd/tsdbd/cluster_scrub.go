@@ -33,7 +33,7 @@ func (a *clusterAsk) scrub(ctx context.Context, nodes []*exchange.Client, stdout
 		st, err := a.scrubNode(ctx, n, p)
 		p.clear()
 		if err != nil {
-			failed = errors.Join(failed, err) // the others are asked all the same
+			failed = errors.Join(failed, err) // the others are still asked
 			continue
 		}
 		if a.asJSON {
