@@ -2,14 +2,15 @@
 // same data by a log that they agree on.
 //
 // Open comes before the store: it reads who the node is (package self), finds or
-// founds its cluster at the first start (first.go), and copies the state of another
-// node where that is needed (transfer.go). The store then opens with OpenLog, and
-// Start begins to take part. Close ends it, before the store is closed.
+// founds its cluster at the first start (first.go, alone.go), and copies the state of
+// another node where that is needed (transfer.go). The store then opens with OpenLog, and
+// Start begins to take part. Close ends it, before the store is closed. Leave makes the
+// directory of a node that does not run one of a single server (leave.go).
 //
 // The node answers other nodes on its port: status, changes of the membership,
 // transfers, and the requests of clients that followers pass on (peer.go). Handler
-// answers administrators. Forward, Read, Leads, and Position are what package httpapi
-// needs to know (forward.go, read.go).
+// answers administrators, with operations that are rows of a table (member.go). Forward,
+// Read, Leads, and Position are what package httpapi needs (forward.go).
 //
 // A node that cannot follow the log, because the log of the others no longer begins
 // early enough, its own is damaged, or an entry contradicts its state, notes that it

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -183,32 +184,28 @@ func (n *Node) askMembers(ctx context.Context, i *self.Identity, request joinReq
 var errSilent = errors.New("no member answers for the leader")
 
 // serveJoin answers a node that wants to join, or passes the request on to the leader.
-func (n *Node) serveJoin(w http.ResponseWriter, r *http.Request) {
+func (n *Node) serveJoin(r *http.Request) (any, error) {
 	var request joinRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&request); err != nil {
-		fail(w, refuse(http.StatusBadRequest, "read join request: %v", err))
-		return
+	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&request); err != nil {
+		return nil, refuse(http.StatusBadRequest, "read join request: %v", err)
 	}
 	if n.current() == nil {
-		fail(w, n.notReady())
-		return
+		return nil, n.notReady()
 	}
 	if !n.replica.Leads() {
 		if request.Passed {
-			fail(w, n.noLeader())
-			return
+			return nil, n.noLeader()
 		}
 		address, err := n.awaitLeader(r.Context())
-		if err != nil || address != "" {
-			if err == nil {
-				request.Passed = true
-				err = plain(n.post(r.Context(), address, "join", nil, request, nil))
-			}
-			answer(w, struct{}{}, err)
-			return
+		if err != nil {
+			return nil, err
+		}
+		if address != "" {
+			request.Passed = true
+			return struct{}{}, plain(n.post(r.Context(), address, "join", nil, request, nil))
 		}
 	}
-	answer(w, struct{}{}, n.join(r.Context(), &request))
+	return struct{}{}, n.join(r.Context(), &request)
 }
 
 // change does one change of the membership at a time, at the leader. f gets the members.
@@ -517,13 +514,7 @@ func (n *Node) handOver(ctx context.Context, id raft.ServerID) error {
 	return nil
 }
 
-// serveOperation does what an administrator asks for, at the leader.
-func (n *Node) serveOperation(w http.ResponseWriter, r *http.Request) {
-	v, err := n.operate(r)
-	answer(w, v, err)
-}
-
-// operate does an operation, or has the leader do it.
+// operate does an operation of an administrator, or has the leader do it.
 func (n *Node) operate(r *http.Request) (any, error) {
 	operation := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 	if n.current() == nil {
@@ -602,9 +593,9 @@ func (n *Node) Handler() http.Handler {
 		o, known := operations[name]
 		switch {
 		case ok && r.Method == http.MethodGet && name == "status":
-			answer(w, n.statusWith(r.Context()), nil)
+			answer(w, r, func(*http.Request) (any, error) { return n.statusWith(r.Context()), nil })
 		case ok && r.Method == http.MethodPost && known && !o.nodes:
-			n.serveOperation(w, r)
+			answer(w, r, n.operate)
 		default:
 			fail(w, refuse(http.StatusNotFound, "no such request: GET status, POST verify, add, remove, transfer-leader, finish-upgrade"))
 		}

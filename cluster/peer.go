@@ -188,7 +188,9 @@ func fail(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": text})
 }
 
-func answer(w http.ResponseWriter, v any, err error) {
+// answer answers a request with what f returns.
+func answer(w http.ResponseWriter, r *http.Request, f func(r *http.Request) (any, error)) {
+	v, err := f(r)
 	if err != nil {
 		fail(w, err)
 		return
@@ -200,23 +202,17 @@ func answer(w http.ResponseWriter, v any, err error) {
 // peerHandler answers other nodes.
 func (n *Node) peerHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+pathPrefix+"status", func(w http.ResponseWriter, _ *http.Request) { answer(w, n.ownStatus(), nil) })
-	mux.HandleFunc("GET "+pathPrefix+"base", func(w http.ResponseWriter, _ *http.Request) {
-		base, err := n.base()
-		answer(w, base, err)
-	})
-	mux.HandleFunc("GET "+pathPrefix+"position", func(w http.ResponseWriter, r *http.Request) {
-		position, err := n.position(r.Context())
-		answer(w, position, err)
-	})
-	mux.HandleFunc("GET "+pathPrefix+"sums", func(w http.ResponseWriter, r *http.Request) {
-		found, err := n.markSums(r.Context(), r.FormValue("id"))
-		answer(w, found, err)
-	})
-	mux.HandleFunc("POST "+pathPrefix+"removed", func(w http.ResponseWriter, r *http.Request) { answer(w, struct{}{}, n.removed(r.FormValue("id"))) })
-	mux.HandleFunc("POST "+pathPrefix+"join", n.serveJoin)
+	handle := func(method, name string, f func(r *http.Request) (any, error)) {
+		mux.HandleFunc(method+" "+pathPrefix+name, func(w http.ResponseWriter, r *http.Request) { answer(w, r, f) })
+	}
+	handle("GET", "status", func(*http.Request) (any, error) { return n.ownStatus(), nil })
+	handle("GET", "base", func(*http.Request) (any, error) { return n.base() })
+	handle("GET", "position", func(r *http.Request) (any, error) { return n.position(r.Context()) })
+	handle("GET", "sums", func(r *http.Request) (any, error) { return n.markSums(r.Context(), r.FormValue("id")) })
+	handle("POST", "removed", func(r *http.Request) (any, error) { return struct{}{}, n.removed(r.FormValue("id")) })
+	handle("POST", "join", n.serveJoin)
 	for operation := range operations {
-		mux.HandleFunc("POST "+pathPrefix+operation, n.serveOperation)
+		handle("POST", operation, n.operate)
 	}
 	mux.HandleFunc(pathPrefix+"api/tsdbd/backup", func(w http.ResponseWriter, r *http.Request) {
 		o := n.open.Load()
