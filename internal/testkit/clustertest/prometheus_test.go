@@ -134,7 +134,7 @@ func (n *node) prometheus(ctx context.Context, db string, r promRequest, positio
 // their headers, and so is what is stored. No sample counts twice.
 func TestPrometheusThroughAFollower(t *testing.T) {
 	t.Parallel()
-	c := start(t, setup{nodes: 3})
+	c := start(t, setup{nodes: 3, env: []string{steady}})
 	leader := c.leader()
 	follower, third := c.others(leader)[0], c.others(leader)[1]
 	for _, db := range []string{"l%2B x", "f%2B x"} { // %252B in the path: each escape is read once

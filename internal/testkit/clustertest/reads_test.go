@@ -188,7 +188,7 @@ func TestRegistersCanFail(t *testing.T) {
 func TestPositionReads(t *testing.T) {
 	t.Parallel()
 	seed := testseed.Of(t)
-	c := start(t, setup{nodes: *size})
+	c := start(t, setup{nodes: *size, env: []string{steady}})
 	c.nodes[0].must("", "CREATE DATABASE db")
 	// Without a position the nodes may be behind: how often they are is no bar, but
 	// shows that the test can fail.
