@@ -195,15 +195,14 @@ func readALP(block []byte, n int) (a decimalBlock, err error) {
 	return a, d.Err()
 }
 
-func decodeALP(dst []float64, block []byte) error {
+func decodeALP(q []uint64, block []byte) error {
 	if len(block) > 2 && block[1] <= maxExponent { // no exceptions, as a rule
-		return decodeDecimals(words(dst), block[2:], &decimalScales[block[1]])
+		return decodeDecimals(q, block[2:], &decimalScales[block[1]])
 	}
-	a, err := readALP(block, len(dst))
+	a, err := readALP(block, len(q))
 	if err != nil {
 		return err
 	}
-	q := words(dst)
 	if err := decodeDecimals(q, a.ints, &decimalScales[a.exponent]); err != nil {
 		return err
 	}
@@ -213,9 +212,9 @@ func decodeALP(dst []float64, block []byte) error {
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
 	at := s.a[:a.count]
-	unpack(at, a.places, placeWidth(len(dst)))
+	unpack(at, a.places, placeWidth(len(q)))
 	for i, p := range at {
-		if p >= uint64(len(dst)) {
+		if p >= uint64(len(q)) {
 			return corrupt("exception place")
 		}
 		q[p] = binary.LittleEndian.Uint64(a.values[8*i:])
@@ -268,7 +267,7 @@ func (s *decimalScale) divide(v []uint64) {
 // decodeDecimals decodes an integer block and divides by the power of scale.
 func decodeDecimals(dst []uint64, block []byte, scale *decimalScale) error {
 	if len(block) > 0 && block[0] == encPacked {
-		return decodePacked(dst, block, scale)
+		return decodeScaled(dst, block, scale)
 	}
 	if err := decodeWords(dst, block); err != nil {
 		return err

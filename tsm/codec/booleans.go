@@ -71,63 +71,62 @@ func appendBoolRuns(dst []byte, v []bool, runs int) []byte {
 // DecodeBooleans appends the n values of block to dst. Damage gives a
 // *binio.CorruptError and dst as it was.
 func DecodeBooleans(dst []bool, block []byte, n int) ([]bool, error) {
-	if err := checkBlock(block, n); err != nil {
-		return dst, err
-	}
-	switch block[0] {
-	case encConst:
-		if len(block) != 2 || block[1] > 1 {
-			return dst, corrupt("boolean constant")
+	return decode(dst, block, n, func(dst []bool, block []byte) error {
+		if f := formOf(block); f.booleans != nil {
+			return f.booleans(dst, block)
 		}
-		all, fresh := grow(dst, n)
-		fillBools(fresh, block[1] == 1)
-		return all, nil
-	case encRuns:
-		return decodeBoolRuns(dst, block, n)
-	case encBits:
-		if len(block) != 1+packedLen(n, 1) {
-			return dst, corrupt("length of bits")
-		}
-		all, fresh := grow(dst, n)
-		for src := block[1:]; len(fresh) > 0; src = src[1:] {
-			b := src[0]
-			if len(fresh) < 8 {
-				for i := range fresh {
-					fresh[i] = b>>i&1 != 0
-				}
-				break
-			}
-			w := (*[8]bool)(fresh)
-			w[0], w[1], w[2], w[3] = b&1 != 0, b&2 != 0, b&4 != 0, b&8 != 0
-			w[4], w[5], w[6], w[7] = b&16 != 0, b&32 != 0, b&64 != 0, b&128 != 0
-			fresh = fresh[8:]
-		}
-		return all, nil
-	}
-	return dst, corrupt("boolean encoding")
+		return corrupt("boolean encoding")
+	})
 }
 
-func decodeBoolRuns(dst []bool, block []byte, n int) ([]bool, error) {
+func decodeBoolConst(dst []bool, block []byte) error {
+	if len(block) != 2 || block[1] > 1 {
+		return corrupt("boolean constant")
+	}
+	fillBools(dst, block[1] == 1)
+	return nil
+}
+
+func decodeBits(dst []bool, block []byte) error {
+	if len(block) != 1+packedLen(len(dst), 1) {
+		return corrupt("length of bits")
+	}
+	for src := block[1:]; len(dst) > 0; src = src[1:] {
+		b := src[0]
+		if len(dst) < 8 {
+			for i := range dst {
+				dst[i] = b>>i&1 != 0
+			}
+			break
+		}
+		w := (*[8]bool)(dst)
+		w[0], w[1], w[2], w[3] = b&1 != 0, b&2 != 0, b&4 != 0, b&8 != 0
+		w[4], w[5], w[6], w[7] = b&16 != 0, b&32 != 0, b&64 != 0, b&128 != 0
+		dst = dst[8:]
+	}
+	return nil
+}
+
+func decodeBoolRuns(dst []bool, block []byte) error {
 	if len(block) < 2 || block[1] > 1 {
-		return dst, corrupt("boolean runs")
+		return corrupt("boolean runs")
 	}
 	runs, k := binary.Uvarint(block[2:])
-	if k <= 0 || runs < 1 || runs > uint64(n) {
-		return dst, corrupt("number of runs")
+	if k <= 0 || runs < 1 || runs > uint64(len(dst)) {
+		return corrupt("number of runs")
 	}
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
 	lengths := s.a[:runs]
-	if err := decodeLengths(lengths, block[2+k:], n); err != nil {
-		return dst, err
+	if err := decodeLengths(lengths, block[2+k:], len(dst)); err != nil {
+		return err
 	}
-	all, fresh := grow(dst, n)
 	x := block[1] == 1
 	for _, l := range lengths {
-		fillBools(fresh[:l], x)
-		fresh, x = fresh[l:], !x
+		fillBools(dst[:l], x)
+		dst, x = dst[l:], !x
 	}
-	return all, nil
+	return nil
 }
 
 func fillBools(v []bool, x bool) {

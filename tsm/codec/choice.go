@@ -21,7 +21,7 @@ package codec
 //	integers, times    a packed frame for Simple-8b words if it is smaller;
 //	                   Rice codes for either if they save a tenth
 //	decimals           the same for their integers
-//	doubles            a dictionary, or ALP-RD, if it is smaller
+//	doubles            ALP-RD, if it is smaller
 //
 // Rice codes take longer to decode than what they replace, so they have to save
 // something; the other forms are faster.

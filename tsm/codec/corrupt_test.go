@@ -50,6 +50,8 @@ func sampleBlocks() (out []sampleBlock) {
 			out = append(out, sampleBlock{set.name, AppendFloats(nil, v), n, decodeFloatsCount, Floats})
 			b, _ := appendGorilla(nil, words(v), 16+10*n)
 			out = append(out, sampleBlock{"gorilla " + set.name, b, n, decodeFloatsCount, Floats})
+			few := v[:min(n, maxFloatDict)]
+			out = append(out, sampleBlock{"dictionary of " + set.name, appendFloatDict(nil, few), len(few), decodeFloatsCount, Floats})
 		}
 		for _, set := range stringSets {
 			out = append(out, sampleBlock{set.name, AppendStrings(nil, set.make(seeded(1), n)), n, decodeStringsCount, Strings})
@@ -79,7 +81,7 @@ func checkDamaged(t *testing.T, s sampleBlock, what string, block []byte, n int,
 	got, err := s.decode(slices.Clip(slices.Clone(block)), n)
 	switch {
 	case err == nil && mustFail:
-		t.Errorf("%s (%s) n=%d, %s: decoded", s.name, formName(s.block), s.n, what)
+		t.Errorf("%s (%s) n=%d, %s: decoded", s.name, formOf(s.block).name, s.n, what)
 	case err == nil && got != n:
 		t.Errorf("%s n=%d, %s: %d values", s.name, s.n, what, got)
 	case err != nil:

@@ -1,9 +1,11 @@
 package codec
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Data sets of n values, the same in every run. block tells blocks of one
@@ -246,3 +248,23 @@ func texts(n int, at func(i int) string) []string {
 }
 
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+// appendFloatDict appends a dictionary of doubles, as earlier builds wrote it.
+func appendFloatDict(dst []byte, v []float64) []byte {
+	var distinct []float64
+	ids := make([]uint64, len(v))
+	for i, x := range v {
+		at := slices.IndexFunc(distinct, func(y float64) bool { return sameBits(x, y) })
+		if at < 0 {
+			at, distinct = len(distinct), append(distinct, x)
+		}
+		ids[i] = uint64(at)
+	}
+	block := appendPlainWords(nil, ids, smallest)
+	dst = binary.AppendUvarint(append(dst, encDict), uint64(len(distinct)))
+	dst = append(binary.AppendUvarint(dst, uint64(len(block))), block...)
+	for _, x := range words(distinct) {
+		dst = binary.LittleEndian.AppendUint64(dst, x)
+	}
+	return dst
+}

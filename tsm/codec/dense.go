@@ -67,22 +67,15 @@ func appendDenseWords(dst, block []byte, inner, n int) ([]byte, bool, error) {
 	return dst[:at], false, nil
 }
 
-// appendDenseFloats appends a dictionary or the ALP-RD form of a block of
-// doubles if it is smaller.
+// appendDenseFloats appends the ALP-RD form of a block of doubles if it is smaller.
 func appendDenseFloats(dst, block []byte, n int) ([]byte, bool, error) {
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
 	w := s.a[:n]
-	if err := decodeFloats(floats(w), block); err != nil {
+	if err := decodeFloats(w, block); err != nil {
 		return dst, false, err
 	}
 	at := len(dst)
-	if fewDistinct(w) {
-		if dst, _ = appendFloatDict(dst, w); len(dst) > at && len(dst)-at < len(block) {
-			return dst, true, nil
-		}
-		dst = dst[:at]
-	}
 	if c := chooseSplit(w); c.bits/8 < len(block) {
 		if dst = appendSplit(dst, w, &c); len(dst)-at < len(block) {
 			return dst, true, nil

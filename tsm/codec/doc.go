@@ -4,8 +4,8 @@
 // AppendTimes, AppendFloats, AppendIntegers, AppendUnsigneds, AppendBooleans
 // and AppendStrings choose the form of a block of 1 to MaxValues values from a
 // few statistics and a sample. AppendDense finds a smaller form for data at
-// rest. choice.go has the rules. The Decode functions read whichever form the
-// first byte names. Times, integers of both types, decimal floats, run lengths,
+// rest. choice.go has the rules. The Decode functions read the form that the
+// first byte names; forms.go has the table of all forms. Times, integers of both types, decimal floats, run lengths,
 // dictionary ids and string lengths go through one core, appendWords and
 // decodeWords: linear, runs, Simple-8b, or a frame of bit-packed offsets with
 // exceptions (frame.go, widths.go, bitpack.go). Floats add ALP, ALP-RD and the

@@ -143,62 +143,26 @@ func NoNaN(block []byte) bool {
 // DecodeFloats appends the n values of block to dst. Damage gives a
 // *binio.CorruptError and dst as it was.
 func DecodeFloats(dst []float64, block []byte, n int) ([]float64, error) {
-	if err := checkBlock(block, n); err != nil {
-		return dst, err
-	}
-	all, fresh := grow(dst, n)
-	if err := decodeFloats(fresh, block); err != nil {
-		return dst, err
-	}
-	return all, nil
+	return decode(dst, block, n, func(dst []float64, block []byte) error { return decodeFloats(words(dst), block) })
 }
 
-func decodeFloats(dst []float64, block []byte) error {
-	if block[0] != encRuns {
-		return decodePlainFloats(dst, block)
+func decodeFloatRuns(dst []uint64, block []byte) error {
+	return decodeRuns(dst, block, func(dst []uint64, block []byte) error {
+		if len(block) > 0 && block[0] == encRuns {
+			return corrupt("runs of runs")
+		}
+		return decodeFloats(dst, block)
+	})
+}
+
+func decodeFloatConst(dst []uint64, block []byte) error {
+	if len(block) > 9 {
+		return corrupt("constant length")
 	}
-	runs, values, lengths, err := readRuns(block, len(dst))
-	if err != nil {
-		return err
+	var u uint64
+	for i, b := range block[1:] {
+		u |= uint64(b) << (56 - 8*i)
 	}
-	s := wordPool.Get().(*wordScratch)
-	defer wordPool.Put(s)
-	if err := decodePlainFloats(floats(s.a[:runs]), values); err != nil {
-		return err
-	}
-	if err := decodeLengths(s.b[:runs], lengths, len(dst)); err != nil {
-		return err
-	}
-	fillRuns(words(dst), s.a[:runs], s.b[:runs])
+	fillLinear(dst, u, 0)
 	return nil
-}
-
-func decodePlainFloats(dst []float64, block []byte) error {
-	if len(block) == 0 {
-		return corrupt("empty")
-	}
-	w := words(dst)
-	switch block[0] {
-	case encRaw, encLinear, encPacked, encSimple8, encRice:
-		return decodePlainWords(w, block)
-	case encConst:
-		if len(block) > 9 {
-			return corrupt("constant length")
-		}
-		var u uint64
-		for i, b := range block[1:] {
-			u |= uint64(b) << (56 - 8*i)
-		}
-		fillLinear(w, u, 0)
-		return nil
-	case encXOR:
-		return decodeGorilla(w, block)
-	case encDecimal:
-		return decodeALP(dst, block)
-	case encSplit:
-		return decodeSplit(w, block)
-	case encDict:
-		return decodeFloatDict(w, block)
-	}
-	return corrupt("float encoding")
 }

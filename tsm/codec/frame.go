@@ -141,9 +141,11 @@ func (f *frame) sums() (rates, values frame) {
 	return rates, frame{mode: modeDelta, first: f.first, factor: 1}
 }
 
-// decodePacked decodes a packed block into dst; with a scale it divides the
+func decodePacked(dst []uint64, block []byte) error { return decodeScaled(dst, block, nil) }
+
+// decodeScaled decodes a packed block into dst; with a scale it divides the
 // values and leaves the bits of doubles.
-func decodePacked(dst []uint64, block []byte, scale *decimalScale) error {
+func decodeScaled(dst []uint64, block []byte, scale *decimalScale) error {
 	var f frame
 	var p packedParts
 	if err := f.readPacked(&p, dst, block); err != nil {
@@ -408,85 +410,102 @@ func packFrame(dst []byte, p *packedForm, q []uint64) []byte {
 // into s.a, and returns the frame (base, first, mode), the offsets, their
 // largest, and the width that the sample promises with exceptions taken out.
 func chooseMode(s *wordScratch, v []uint64, st *wordStats) (f frame, q []uint64, top uint64, sampled uint) {
-	span, dspan := uint64(st.max-st.min), uint64(st.dmax-st.dmin)
-	n := len(v)
-	var trend sampleCost
-	plain := sampleCost{bits: uint(n) * width(span), width: width(span)}
-	delta := sampleCost{bits: uint(n-1) * width(dspan), width: width(dspan)}
-	var slope uint64
-	hasTrend := false
-	rates := sampleCost{bits: math.MaxInt32}
-	if n > frameSample {
-		stride := (n - 1 + frameSample - 1) / frameSample
-		x, y := s.a[:0], s.b[:0]
-		var g uint64
-		for i := 1; i < n; i += stride {
-			x = append(x, v[i]-uint64(st.min))
-			y = append(y, v[i]-v[i-1])
-			if g != 1 {
-				g = gcd(v[i]-uint64(st.min), g)
-			}
-		}
-		// A common factor shortens all modes alike; without it the
-		// comparison in proportion is wrong.
-		less := uint(0)
-		if g > 1 {
-			less = width(g) - 1
-		}
-		plain = costOf(x, n, span, less)
-		if span < 1<<62 && g < maxSlopeFactor {
-			slope = meanSlope(v, max(g, 1))
-			for i := range x {
-				x[i] -= slope * uint64(1+i*stride)
-			}
-			trend = costOf(x, n, spanOf(x), less)
-			hasTrend = slope != 0
-		}
-		delta = costOf(y, n, dspan, less)
-		if delta.bits*8 < plain.bits*7 {
-			z := y[:0]
-			for i := 1 + stride; i < n; i += stride {
-				z = append(z, v[i]-2*v[i-1]+v[i-2])
-			}
-			rates = costOf(z, n, spanOf(z), less)
-		}
-	} else if n >= minRates && delta.bits*8 < plain.bits*7 {
-		w := width(rateSpan(v))
-		rates = sampleCost{bits: uint(n-2)*w + rateHeader, width: w}
-	}
-	best := plain
+	c := costsOf(s, v, st)
+	best := c.plain
 	// Delta costs a dependent addition per value, delta-of-delta two: each must
 	// save an eighth of the form before.
-	if delta.bits*8 < best.bits*7 {
-		f.mode, best = modeDelta, delta
+	if c.delta.paysOver(best) {
+		f.mode, best = modeDelta, c.delta
 	}
-	if rates.bits*8 < best.bits*7 {
-		f.mode, best = modeRates, rates
+	if c.rates.paysOver(best) {
+		f.mode, best = modeRates, c.rates
 	}
 	// Trend decodes without that dependency: it need only be as small.
-	if hasTrend && trend.bits*8 < plain.bits*7 && trend.bits <= best.bits {
-		f.mode, best = modeTrend, trend
+	if c.slope != 0 && c.trend.paysOver(c.plain) && c.trend.bits <= best.bits {
+		f.mode, f.first, best = modeTrend, c.slope, c.trend
 	}
+	if q, top = f.offsetsOf(s, v, st); len(v) <= frameSample && lopsided(q, top) {
+		best.width = 0 // there was no sample, but it is worth a look at all
+	}
+	return f, q, top, best.width
+}
+
+// modeCosts are the estimated sizes of v in each mode.
+type modeCosts struct {
+	plain, delta, trend, rates sampleCost
+	slope                      uint64 // of trend; 0: it makes no sense
+}
+
+func costsOf(s *wordScratch, v []uint64, st *wordStats) (c modeCosts) {
+	span, dspan := uint64(st.max-st.min), uint64(st.dmax-st.dmin)
+	n := len(v)
+	c.rates.bits = math.MaxInt32
+	if n <= frameSample {
+		c.plain = sampleCost{bits: uint(n) * width(span), width: width(span)}
+		c.delta = sampleCost{bits: uint(n-1) * width(dspan), width: width(dspan)}
+		if n >= minRates && c.delta.paysOver(c.plain) {
+			w := width(rateSpan(v))
+			c.rates = sampleCost{bits: uint(n-2)*w + rateHeader, width: w}
+		}
+		return c
+	}
+	stride := (n - 1 + frameSample - 1) / frameSample
+	x, y := s.a[:0], s.b[:0]
+	var g uint64
+	for i := 1; i < n; i += stride {
+		x = append(x, v[i]-uint64(st.min))
+		y = append(y, v[i]-v[i-1])
+		if g != 1 {
+			g = gcd(v[i]-uint64(st.min), g)
+		}
+	}
+	// A common factor shortens all modes alike; without it the
+	// comparison in proportion is wrong.
+	less := uint(0)
+	if g > 1 {
+		less = width(g) - 1
+	}
+	c.plain = costOf(x, n, span, less)
+	if span < 1<<62 && g < maxSlopeFactor {
+		c.slope = meanSlope(v, max(g, 1))
+		for i := range x {
+			x[i] -= c.slope * uint64(1+i*stride)
+		}
+		c.trend = costOf(x, n, spanOf(x), less)
+	}
+	if c.delta = costOf(y, n, dspan, less); c.delta.paysOver(c.plain) {
+		z := y[:0]
+		for i := 1 + stride; i < n; i += stride {
+			z = append(z, v[i]-2*v[i-1]+v[i-2])
+		}
+		c.rates = costOf(z, n, spanOf(z), less)
+	}
+	return c
+}
+
+// offsetsOf sets base, first and rate of a frame with a mode, and the slope as first
+// if that is trend. It returns the offsets of v, in s.a, and their largest.
+func (f *frame) offsetsOf(s *wordScratch, v []uint64, st *wordStats) (q []uint64, top uint64) {
+	q = s.a[:len(v)-f.lead()]
+	lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
 	switch f.mode {
 	case modePlain:
-		q = s.a[:n]
-		f.base, top = uint64(st.min), span
+		f.base = uint64(st.min)
 		for i, x := range v {
 			q[i] = x - f.base
 		}
+		return q, uint64(st.max - st.min)
 	case modeDelta:
-		q = s.a[:n-1]
-		f.first, f.base, top = v[0], uint64(st.dmin), dspan
+		f.first, f.base = v[0], uint64(st.dmin)
 		prev := v[0] + f.base
 		for i, x := range v[1:] {
 			q[i] = x - prev
 			prev = x + f.base
 		}
+		return q, uint64(st.dmax - st.dmin)
 	case modeRates:
-		q = s.a[:n-2]
 		f.first, f.rate = v[0], v[1]-v[0]
 		prev, rate := v[1], f.rate
-		lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
 		for i, x := range v[2:] {
 			d := x - prev
 			r := int64(d - rate)
@@ -494,30 +513,20 @@ func chooseMode(s *wordScratch, v []uint64, st *wordStats) (f frame, q []uint64,
 			q[i] = uint64(r)
 			prev, rate = x, d
 		}
-		f.base, top = uint64(lo), uint64(hi-lo)
-		for i := range q {
-			q[i] -= f.base
-		}
 	case modeTrend:
-		q = s.a[:n]
-		f.first = slope
 		var at uint64
-		lo, hi := int64(v[0]), int64(v[0])
 		for i, x := range v {
 			x -= at
 			lo, hi = min(lo, int64(x)), max(hi, int64(x))
 			q[i] = x
-			at += slope
-		}
-		f.base, top = uint64(lo), uint64(hi-lo)
-		for i := range q {
-			q[i] -= f.base
+			at += f.first
 		}
 	}
-	if n <= frameSample && lopsided(q, top) {
-		best.width = 0 // there was no sample, but it is worth a look at all
+	f.base = uint64(lo)
+	for i := range q {
+		q[i] -= f.base
 	}
-	return f, q, top, best.width
+	return q, uint64(hi - lo)
 }
 
 // lopsided reports whether the mean of q is so near to 0 or to top, the

@@ -145,10 +145,7 @@ func goldenCases() []goldenCase {
 		floatsOf("floats decimal, NaN", "alp", tenths...),
 		floatsOf("floats runs", "runs", append(repeat(1.5, 20), repeat(2.25, 20)...)...),
 		floatsOf("floats gorilla", "gorilla", 1.0/3, 1.0/3, 2.0/3, 4.0/3, 1.0/3),
-		goldenOf("floats dictionary", "dict", odds, func(dst []byte, v []float64) []byte {
-			dst, _ = appendFloatDict(dst, words(v))
-			return dst
-		}, DecodeFloats, sameBits),
+		goldenOf("floats dictionary", "dict", odds, appendFloatDict, DecodeFloats, sameBits),
 		floatsOf("floats of 32 bits", "packed", singles...),
 		floatsOf("floats split", "alp-rd", roots...).dense(Floats),
 		floatsOf("floats raw", "raw", math.Float64frombits(0x0123456789abcdef), math.Float64frombits(0xfedcba9876543210)),
@@ -204,8 +201,8 @@ func TestGolden(t *testing.T) {
 		if !slices.Equal(c.block, want) {
 			t.Errorf("%s: encoded as\n%x, recorded\n%x", c.name, c.block, want)
 		}
-		if formName(want) != c.enc {
-			t.Errorf("%s: recorded block is %s, want %s", c.name, formName(want), c.enc)
+		if formOf(want).name != c.enc {
+			t.Errorf("%s: recorded block is %s, want %s", c.name, formOf(want).name, c.enc)
 		}
 		if example := fmt.Sprintf("% x", want); len(want) <= 48 && !strings.Contains(string(page), example) {
 			t.Errorf("%s: %s lacks the example\n%s", c.name, formatPage, example)

@@ -1,23 +1,14 @@
 package codec
 
-// AppendIntegers appends the block of v, 1 to MaxValues values.
-func AppendIntegers(dst []byte, v []int64) []byte {
-	checkCount(len(v))
-	return appendWords(dst, words(v), families)
-}
+// Times and integers of both types are integer blocks of the same words.
 
-// DecodeIntegers appends the n values of block to dst. Damage gives a
-// *binio.CorruptError and dst as it was.
-func DecodeIntegers(dst []int64, block []byte, n int) ([]int64, error) {
-	if err := checkBlock(block, n); err != nil {
-		return dst, err
-	}
-	all, fresh := grow(dst, n)
-	if err := decodeWords(words(fresh), block); err != nil {
-		return dst, err
-	}
-	return all, nil
-}
+// AppendTimes appends the block of ts, 1 to MaxValues times in nanoseconds, in
+// any order; ascending ones are what it makes small: regular times are linear,
+// others delta or trend frames.
+func AppendTimes(dst []byte, ts []int64) []byte { return AppendIntegers(dst, ts) }
+
+// AppendIntegers appends the block of v, 1 to MaxValues values.
+func AppendIntegers(dst []byte, v []int64) []byte { return AppendUnsigneds(dst, words(v)) }
 
 // AppendUnsigneds appends the block of v, 1 to MaxValues values.
 func AppendUnsigneds(dst []byte, v []uint64) []byte {
@@ -25,15 +16,20 @@ func AppendUnsigneds(dst []byte, v []uint64) []byte {
 	return appendWords(dst, v, families)
 }
 
+// DecodeTimes appends the n times of block to dst. Damage gives a
+// *binio.CorruptError and dst as it was.
+func DecodeTimes(dst []int64, block []byte, n int) ([]int64, error) {
+	return DecodeIntegers(dst, block, n)
+}
+
+// DecodeIntegers appends the n values of block to dst. Damage gives a
+// *binio.CorruptError and dst as it was.
+func DecodeIntegers(dst []int64, block []byte, n int) ([]int64, error) {
+	return decode(dst, block, n, func(dst []int64, block []byte) error { return decodeWords(words(dst), block) })
+}
+
 // DecodeUnsigneds appends the n values of block to dst. Damage gives a
 // *binio.CorruptError and dst as it was.
 func DecodeUnsigneds(dst []uint64, block []byte, n int) ([]uint64, error) {
-	if err := checkBlock(block, n); err != nil {
-		return dst, err
-	}
-	all, fresh := grow(dst, n)
-	if err := decodeWords(fresh, block); err != nil {
-		return dst, err
-	}
-	return all, nil
+	return decode(dst, block, n, decodeWords)
 }

@@ -33,7 +33,7 @@ func TestRates(t *testing.T) {
 	} {
 		block := appendPlainWords(nil, words(c.v), smallest)
 		if modeOf(block) != c.mode || len(block) > c.most {
-			t.Errorf("%s: %s of mode %d and %d bytes, want mode %d and at most %d bytes", c.name, formName(block), modeOf(block), len(block), c.mode, c.most)
+			t.Errorf("%s: %s of mode %d and %d bytes, want mode %d and at most %d bytes", c.name, formOf(block).name, modeOf(block), len(block), c.mode, c.most)
 		}
 		got, err := DecodeIntegers(nil, block, len(c.v))
 		if err != nil || !slices.Equal(got, c.v) {

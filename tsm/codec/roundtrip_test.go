@@ -37,26 +37,26 @@ func roundTrip[T comparable](t *testing.T, what string, v []T, enc func([]byte, 
 	var zero T
 	got, err := dec([]T{zero}, block, len(v))
 	if err != nil {
-		t.Fatalf("%s n=%d %s: %v", what, len(v), formName(block), err)
+		t.Fatalf("%s n=%d %s: %v", what, len(v), formOf(block).name, err)
 	}
 	if len(got) != 1+len(v) || !slices.EqualFunc(got[1:], v, equal) {
 		for i := range v {
 			if !equal(got[1+i], v[i]) {
-				t.Fatalf("%s n=%d %s: value %d: %v, want %v", what, len(v), formName(block), i, got[1+i], v[i])
+				t.Fatalf("%s n=%d %s: value %d: %v, want %v", what, len(v), formOf(block).name, i, got[1+i], v[i])
 			}
 		}
-		t.Fatalf("%s n=%d %s: length %d", what, len(v), formName(block), len(got))
+		t.Fatalf("%s n=%d %s: length %d", what, len(v), formOf(block).name, len(got))
 	}
 	dense, ok, err := AppendDense([]byte("head"), block, len(v), kindOf[T]())
 	switch {
 	case err != nil || string(dense[:4]) != "head":
-		t.Fatalf("%s n=%d %s: dense: %q, %v", what, len(v), formName(block), dense[:4], err)
+		t.Fatalf("%s n=%d %s: dense: %q, %v", what, len(v), formOf(block).name, dense[:4], err)
 	case !ok && len(dense) != 4 || ok && len(dense)-4 >= len(block):
-		t.Fatalf("%s n=%d %s: dense form of %d bytes for %d", what, len(v), formName(block), len(dense)-4, len(block))
+		t.Fatalf("%s n=%d %s: dense form of %d bytes for %d", what, len(v), formOf(block).name, len(dense)-4, len(block))
 	case ok:
 		got, err := dec(nil, slices.Clip(slices.Clone(dense[4:])), len(v))
 		if err != nil || !slices.EqualFunc(got, v, equal) {
-			t.Fatalf("%s n=%d %s: dense form gives other values (%v)", what, len(v), formName(block), err)
+			t.Fatalf("%s n=%d %s: dense form gives other values (%v)", what, len(v), formOf(block).name, err)
 		}
 	}
 	return block
@@ -154,7 +154,7 @@ func TestIntegersRoundTrip(t *testing.T) {
 				v[i] = at(i)
 			}
 			block := roundTrip(t, name, v, AppendIntegers, DecodeIntegers, same)
-			seen[formName(block)]++
+			seen[formOf(block).name]++
 			if len(block) > 1+8*n && n > 1 || len(block) > 11 && n == 1 {
 				t.Errorf("%s n=%d: %d bytes", name, n, len(block))
 			}
@@ -235,7 +235,7 @@ func TestFloatsRoundTrip(t *testing.T) {
 				v[i] = at(i)
 			}
 			block := roundTrip(t, name, v, AppendFloats, DecodeFloats, sameBits)
-			seen[formName(block)]++
+			seen[formOf(block).name]++
 			if NoNaN(block) {
 				noNaN++
 				if slices.ContainsFunc(v, math.IsNaN) {
@@ -243,7 +243,7 @@ func TestFloatsRoundTrip(t *testing.T) {
 				}
 			}
 			if dense, ok, _ := AppendDense(nil, block, n, Floats); ok {
-				seen[formName(dense)]++
+				seen[formOf(dense).name]++
 			}
 			if len(block) > 1+8*n {
 				t.Errorf("%s n=%d: %d bytes", name, n, len(block))
@@ -255,6 +255,10 @@ func TestFloatsRoundTrip(t *testing.T) {
 			} else if got, err := DecodeFloats(nil, slices.Clip(b), n); err != nil || !slices.EqualFunc(got, v, sameBits) {
 				t.Errorf("%s n=%d: gorilla: %v", name, n, err)
 			}
+			few := v[:min(n, maxFloatDict)]
+			if got, err := DecodeFloats(nil, appendFloatDict(nil, few), len(few)); err != nil || !slices.EqualFunc(got, few, sameBits) {
+				t.Errorf("%s n=%d: dictionary: %v", name, n, err)
+			}
 			c := chooseSplit(w)
 			b := appendSplit(nil, w, &c)
 			if got, err := DecodeFloats(nil, slices.Clip(b), n); err != nil || !slices.EqualFunc(got, v, sameBits) {
@@ -265,7 +269,7 @@ func TestFloatsRoundTrip(t *testing.T) {
 	if noNaN == 0 {
 		t.Error("no block is known to have no NaN")
 	}
-	for _, enc := range []string{"raw", "const", "runs", "packed", "gorilla", "alp", "alp-rd", "dict"} {
+	for _, enc := range []string{"raw", "const", "runs", "packed", "gorilla", "alp", "alp-rd"} {
 		if seen[enc] == 0 {
 			t.Errorf("no block was %s: %v", enc, seen)
 		}
@@ -308,7 +312,7 @@ func TestStringsRoundTrip(t *testing.T) {
 		}) {
 			v := texts(n, at)
 			block := roundTrip(t, name, v, AppendStrings, DecodeStrings, same)
-			seen[formName(block)]++
+			seen[formOf(block).name]++
 			got, _ := DecodeStrings(nil, block, n)
 			clear(block)
 			if !slices.Equal(got, v) {

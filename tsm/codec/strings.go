@@ -43,14 +43,7 @@ var stringPool = sync.Pool{New: func() any { return new(stringScratch) }}
 // AppendStrings appends the block of v, 1 to MaxValues values.
 func AppendStrings(dst []byte, v []string) []byte {
 	checkCount(len(v))
-	same := true
-	for _, x := range v[1:] {
-		if x != v[0] {
-			same = false
-			break
-		}
-	}
-	if same {
+	if allEqual(v) {
 		return append(append(dst, encConst), v[0]...)
 	}
 	s := stringPool.Get().(*stringScratch)
@@ -143,115 +136,98 @@ func (s *stringScratch) appendPlain(dst []byte, v []string) []byte {
 // allocation of their own, so they outlive block. Damage gives a
 // *binio.CorruptError and dst as it was.
 func DecodeStrings(dst []string, block []byte, n int) ([]string, error) {
-	if err := checkBlock(block, n); err != nil {
-		return dst, err
+	return decode(dst, block, n, decodeStrings)
+}
+
+func decodeStrings(dst []string, block []byte) error {
+	if f := formOf(block); f.strings != nil {
+		return f.strings(dst, block)
 	}
-	all, fresh := grow(dst, n)
-	if block[0] != encDict {
-		if err := decodePlainStrings(fresh, block); err != nil {
-			clear(fresh)
-			return dst, err
-		}
-		return all, nil
+	return corrupt("string encoding")
+}
+
+func decodeStringDict(dst []string, block []byte) error {
+	distinct, ids, dict, err := readPair(block)
+	if err != nil {
+		return err
 	}
-	d := binio.NewDecoder(block[1:])
-	distinct := d.Uvarint()
-	ids := d.Bytes(d.Count(1))
-	dict := d.Bytes(d.Len())
-	if d.Err() != nil {
-		return dst, d.Err()
-	}
-	if distinct < 1 || distinct > uint64(n) || len(dict) == 0 {
-		return dst, corrupt("dictionary size")
+	if distinct < 1 || distinct > uint64(len(dst)) || len(dict) == 0 || dict[0] == encDict {
+		return corrupt("dictionary size")
 	}
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
-	if err := decodeWords(s.a[:n], ids); err != nil {
-		return dst, err
+	if err := decodeWords(s.a[:len(dst)], ids); err != nil {
+		return err
 	}
 	values := make([]string, distinct)
-	if err := decodePlainStrings(values, dict); err != nil {
-		return dst, err
+	if err := decodeStrings(values, dict); err != nil {
+		return err
 	}
-	for i, id := range s.a[:n] {
+	for i, id := range s.a[:len(dst)] {
 		if id >= distinct {
-			clear(fresh)
-			return dst, corrupt("dictionary id")
+			return corrupt("dictionary id")
 		}
-		fresh[i] = values[id]
+		dst[i] = values[id]
 	}
-	return all, nil
+	return nil
+}
+
+func decodeStringConst(dst []string, block []byte) error {
+	x := string(block[1:])
+	for i := range dst {
+		dst[i] = x
+	}
+	return nil
+}
+
+// readTexts takes apart a raw or snappy block: the block of the lengths, the text as
+// it is written, and the bytes that it takes without compression.
+func readTexts(block []byte) (lengths, text []byte, size int, err error) {
+	d := binio.NewDecoder(block[1:])
+	lengths = d.Bytes(d.Count(1))
+	text = d.Bytes(d.Len())
+	if d.Err() != nil || block[0] == encRaw {
+		return lengths, text, len(text), d.Err()
+	}
+	if size, err = snappy.DecodedLen(text); err != nil || size > snappyRatio*len(text) {
+		return nil, nil, 0, corrupt("snappy length")
+	}
+	return lengths, text, size, nil
 }
 
 // TextBytes returns how many bytes DecodeStrings takes for the texts of a block,
 // without decoding them.
 func TextBytes(block []byte) (int, error) {
+	if len(block) > 0 && block[0] == encDict {
+		var err error
+		if _, _, block, err = readPair(block); err != nil {
+			return 0, err
+		}
+	}
 	if len(block) == 0 {
 		return 0, corrupt("empty block")
 	}
-	d := binio.NewDecoder(block[1:])
 	switch block[0] {
 	case encConst:
 		return len(block) - 1, nil
-	case encDict:
-		d.Uvarint()
-		d.Bytes(d.Count(1))
-		dict := d.Bytes(d.Len())
-		if d.Err() != nil {
-			return 0, d.Err()
-		}
-		if len(dict) > 0 && dict[0] == encDict {
-			return 0, corrupt("dictionary of a dictionary")
-		}
-		return TextBytes(dict)
 	case encRaw, encSnappy:
-		d.Bytes(d.Count(1))
-		text := d.Bytes(d.Len())
-		if d.Err() != nil {
-			return 0, d.Err()
-		}
-		if block[0] == encRaw {
-			return len(text), nil
-		}
-		size, err := snappy.DecodedLen(text)
-		if err != nil || size > snappyRatio*len(text) {
-			return 0, corrupt("snappy length")
-		}
-		return size, nil
+		_, _, size, err := readTexts(block)
+		return size, err
 	}
 	return 0, corrupt("string encoding")
 }
 
-func decodePlainStrings(dst []string, block []byte) error {
-	enc := block[0]
-	if enc == encConst {
-		x := string(block[1:])
-		for i := range dst {
-			dst[i] = x
-		}
-		return nil
-	}
-	if enc != encRaw && enc != encSnappy {
-		return corrupt("string encoding")
-	}
-	d := binio.NewDecoder(block[1:])
-	sizes := d.Bytes(d.Count(1))
-	text := d.Bytes(d.Len())
-	if d.Err() != nil {
-		return d.Err()
+// decodeTexts decodes a raw or snappy block.
+func decodeTexts(dst []string, block []byte) error {
+	sizes, text, size, err := readTexts(block)
+	if err != nil {
+		return err
 	}
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
 	lengths := s.a[:len(dst)]
 	if err := decodeWords(lengths, sizes); err != nil {
 		return err
-	}
-	size := len(text)
-	if enc == encSnappy {
-		var err error
-		if size, err = snappy.DecodedLen(text); err != nil || size > snappyRatio*len(text) {
-			return corrupt("snappy length")
-		}
 	}
 	left := uint64(size)
 	for _, l := range lengths {
@@ -264,7 +240,7 @@ func decodePlainStrings(dst []string, block []byte) error {
 		return corrupt("string lengths")
 	}
 	var own string
-	if enc == encRaw {
+	if block[0] == encRaw {
 		own = string(text)
 	} else {
 		b, err := snappy.Decode(nil, text)

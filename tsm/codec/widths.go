@@ -21,6 +21,9 @@ type sampleCost struct {
 	width uint // of the packed values
 }
 
+// paysOver reports whether a frame saves an eighth of another.
+func (c sampleCost) paysOver(other sampleCost) bool { return c.bits*8 < other.bits*7 }
+
 // costOf estimates a frame of n values with the given span from a sample of
 // them; less is the bits a common factor saves.
 func costOf(sample []uint64, n int, span uint64, less uint) sampleCost {

@@ -106,7 +106,7 @@ func appendWithRuns(dst []byte, v []uint64, c choice, plain func([]byte, []uint6
 	return dst[:end]
 }
 
-func allEqual(v []uint64) bool {
+func allEqual[T comparable](v []T) bool {
 	for _, x := range v {
 		if x != v[0] {
 			return false
@@ -152,37 +152,12 @@ func decodeRaw(dst []uint64, block []byte) error {
 	return nil
 }
 
-// decodeWords decodes an integer block of len(dst) values into dst.
-func decodeWords(dst []uint64, block []byte) error {
-	if len(block) > 0 && block[0] == encRuns {
-		return decodeRuns(dst, block)
-	}
-	return decodePlainWords(dst, block)
-}
-
 // decodePlainWords is decodeWords for blocks other than runs, which do not nest.
 func decodePlainWords(dst []uint64, block []byte) error {
-	if len(block) == 0 {
-		return corrupt("empty")
+	if len(block) > 0 && block[0] == encRuns {
+		return corrupt("runs of runs")
 	}
-	switch block[0] {
-	case encRaw:
-		return decodeRaw(dst, block)
-	case encConst, encLinear:
-		start, step, err := readLinear(block)
-		if err != nil {
-			return err
-		}
-		fillLinear(dst, start, step)
-		return nil
-	case encPacked:
-		return decodePacked(dst, block, nil)
-	case encSimple8:
-		return decodeSimple8(dst, block)
-	case encRice:
-		return decodeRice(dst, block)
-	}
-	return corrupt("integer encoding")
+	return decodeWords(dst, block)
 }
 
 // pow10 are the powers of ten that a word holds.
@@ -207,25 +182,27 @@ func appendLinear(dst []byte, start, step uint64) []byte {
 	return binary.AppendUvarint(dst, binio.ZigZag(b))
 }
 
-// readLinear returns start and step of a const or linear block.
-func readLinear(block []byte) (start, step uint64, err error) {
+// decodeLinear decodes a const or linear block.
+func decodeLinear(dst []uint64, block []byte) error {
 	d := binio.NewDecoder(block[1:])
+	start, step := uint64(0), uint64(0)
 	if block[0] == encConst {
 		start = uint64(d.Varint())
 	} else {
 		e := d.Byte()
 		if int(e) >= len(pow10) {
-			return 0, 0, corrupt("power of ten")
+			return corrupt("power of ten")
 		}
 		start, step = uint64(d.Varint())*pow10[e], uint64(d.Varint())*pow10[e]
 	}
 	if d.Err() != nil {
-		return 0, 0, d.Err()
+		return d.Err()
 	}
 	if d.Len() != 0 {
-		return 0, 0, corrupt("trailing bytes")
+		return corrupt("trailing bytes")
 	}
-	return start, step, nil
+	fillLinear(dst, start, step)
+	return nil
 }
 
 func fillLinear(dst []uint64, start, step uint64) {
@@ -251,21 +228,6 @@ func insertUvarint(dst []byte, at int, u uint64) []byte {
 	return dst
 }
 
-// readRuns returns the parts of a runs block of n values.
-func readRuns(block []byte, n int) (runs int, values, lengths []byte, err error) {
-	d := binio.NewDecoder(block[1:])
-	r := d.Uvarint()
-	values = d.Bytes(d.Count(1))
-	lengths = d.Bytes(d.Len())
-	if d.Err() != nil {
-		return 0, nil, nil, d.Err()
-	}
-	if r < 1 || r > uint64(n) {
-		return 0, nil, nil, corrupt("number of runs")
-	}
-	return int(r), values, lengths, nil
-}
-
 // decodeLengths decodes run lengths into lengths and checks that they sum to n.
 func decodeLengths(lengths []uint64, block []byte, n int) error {
 	if err := decodePlainWords(lengths, block); err != nil {
@@ -285,29 +247,33 @@ func decodeLengths(lengths []uint64, block []byte, n int) error {
 	return nil
 }
 
-func decodeRuns(dst []uint64, block []byte) error {
-	runs, values, lengths, err := readRuns(block, len(dst))
+func decodeWordRuns(dst []uint64, block []byte) error {
+	return decodeRuns(dst, block, decodePlainWords)
+}
+
+// decodeRuns decodes runs, whose values plain decodes.
+func decodeRuns(dst []uint64, block []byte, plain func(dst []uint64, block []byte) error) error {
+	runs, values, lengths, err := readPair(block)
 	if err != nil {
 		return err
 	}
+	if runs < 1 || runs > uint64(len(dst)) {
+		return corrupt("number of runs")
+	}
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
-	if err := decodePlainWords(s.a[:runs], values); err != nil {
+	if err := plain(s.a[:runs], values); err != nil {
 		return err
 	}
 	if err := decodeLengths(s.b[:runs], lengths, len(dst)); err != nil {
 		return err
 	}
-	fillRuns(dst, s.a[:runs], s.b[:runs])
-	return nil
-}
-
-func fillRuns(dst, values, lengths []uint64) {
-	for i, x := range values {
-		run := dst[:lengths[i]]
+	for i, x := range s.a[:runs] {
+		run := dst[:s.b[i]]
 		for j := range run {
 			run[j] = x
 		}
-		dst = dst[lengths[i]:]
+		dst = dst[len(run):]
 	}
+	return nil
 }
