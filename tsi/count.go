@@ -13,21 +13,11 @@ func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f f
 	if set == nil {
 		set = v.alive
 	}
-	w := valueWalk{}
-	ids := map[*memtableValues]valueIDs{}
 	living := roaring.And(set, v.alive)
-	for _, s := range v.memtables {
-		t, ok := s.table(measurement, false, key)
-		if !ok || t.columns[0].rows.n == 0 {
-			continue
-		}
-		sv := &memtableValues{values: t.columns[0].values}
-		of := t.byValue(&t.columns[0], t.rowsIn(living))
-		sv.init(of.has)
-		ids[sv] = of
-		w.addMemtable(sv)
-	}
-	if err := v.addFiles(&w, measurement, key); err != nil {
+	w, err := v.walkValues(measurement, key, func(t *measurementPicture) *memtableValues {
+		return t.valuesOf(&t.columns[0], t.rowsIn(living))
+	})
+	if err != nil {
 		return err
 	}
 	whole := v.wholeFiles(&w, set)
@@ -35,7 +25,6 @@ func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f f
 		n := 0
 		if len(w.mems) == 0 && len(w.files) == 1 && whole[w.files[0]] {
 			c := w.files[0]
-			var err error
 			if n, err = c.Posting.Count(); err != nil {
 				return c.At(err)
 			}
@@ -47,8 +36,7 @@ func (v *View) CountByTagValue(measurement, key string, set *roaring.Bitmap, f f
 				}
 			}
 			for _, sv := range w.mems {
-				of := ids[sv]
-				for _, id := range of.of(sv.order[sv.at]) {
+				for _, id := range sv.current() {
 					all.Add(id)
 				}
 			}

@@ -3,6 +3,7 @@ package tsi
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cespare/xxhash/v2"
@@ -59,9 +60,26 @@ type fileWriter struct {
 	dir     []byte
 	all     *roaring.Bitmap
 	entries int
-	debt    int // bytes since the last pause of a merge
+	opt     MergeOptions // without any in a file of memtables
+	debt    int          // bytes since the last call of opt.Pace
 	scratch []byte
-	value   []byte
+	ids     []uint32 // scratch of values
+	part    []uint32
+}
+
+// writeFile writes the file that fill fills. After an error there is none.
+func writeFile(fs vfs.FS, path string, opt MergeOptions, fill func(*fileWriter) error) (FileInfo, error) {
+	w, err := createFile(fs, path)
+	if err != nil {
+		return FileInfo{}, err
+	}
+	w.opt = opt
+	if err := fill(w); err != nil {
+		_ = w.file.Close()
+		_ = fs.Remove(path)
+		return FileInfo{}, err
+	}
+	return w.finish(fs)
 }
 
 func createFile(fs vfs.FS, path string) (*fileWriter, error) {
@@ -102,43 +120,94 @@ func (w *fileWriter) section(b []byte) (offset int64, size int) {
 	return offset, len(b) + 4
 }
 
-// measurementWriter writes one measurement; keys come in ascending order.
-type measurementWriter struct {
-	w    *fileWriter
-	all  *roaring.Bitmap
-	keys []byte
-	n    int
-}
-
-// key ends a tag key, whose values the file's tag writer has.
-func (m *measurementWriter) key(key string) {
-	offset, size := m.w.tag.Finish(m.all)
-	if size == 0 {
-		return
+// pace counts what a merge read and wrote.
+func (w *fileWriter) pace(bytes int) error {
+	if w.debt += bytes; w.debt < paceBytes || w.opt.Pace == nil {
+		return nil
 	}
-	m.keys = binio.AppendString(m.keys, key)
-	m.keys = binary.AppendUvarint(m.keys, uint64(offset))
-	m.keys = binary.AppendUvarint(m.keys, uint64(size))
-	m.n++
+	n := w.debt
+	w.debt = 0
+	return w.opt.Pace(n)
 }
 
-// finish writes the measurement's section and directory entry.
-func (m *measurementWriter) finish(name string, fields []column.Field) {
-	w := m.w
-	b := w.tag.AppendSet(nil, m.all)
-	b = binary.AppendUvarint(b, uint64(m.n))
-	offset, size := w.section(append(b, m.keys...))
+// measurement writes the tag keys of a measurement, its section and its directory
+// entry. set has its series, and layers adds those that have a key to a walk. keys may
+// have duplicates.
+func (w *fileWriter) measurement(name string, fields []column.Field, set *roaring.Bitmap, keys []string, layers func(walk *valueWalk, key string) error) error {
+	var list []byte
+	n := 0
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		if set.IsEmpty() {
+			break
+		}
+		var walk valueWalk
+		if err := layers(&walk, key); err != nil {
+			return err
+		}
+		if err := w.values(&walk); err != nil {
+			return err
+		}
+		offset, size := w.tag.Finish(set)
+		if size == 0 {
+			continue
+		}
+		list = binio.AppendString(list, key)
+		list = binary.AppendUvarint(list, uint64(offset))
+		list = binary.AppendUvarint(list, uint64(size))
+		n++
+	}
+	b := binary.AppendUvarint(w.tag.AppendSet(nil, set), uint64(n))
+	offset, size := w.section(append(b, list...))
 	w.dir = binio.AppendString(w.dir, name)
 	w.dir = binary.AppendUvarint(w.dir, uint64(len(fields)))
 	for _, f := range fields {
 		w.dir = binio.AppendString(w.dir, f.Key)
 		w.dir = append(w.dir, byte(f.Type))
 	}
-	w.dir = binary.AppendUvarint(w.dir, m.all.GetCardinality())
+	w.dir = binary.AppendUvarint(w.dir, set.GetCardinality())
 	w.dir = binary.AppendUvarint(w.dir, uint64(offset))
 	w.dir = binary.AppendUvarint(w.dir, uint64(size))
-	w.all.Or(m.all)
+	w.all.Or(set)
 	w.entries++
+	return nil
+}
+
+// values gives the tag writer the values of a walk, with the ids that are not deleted.
+func (w *fileWriter) values(walk *valueWalk) error {
+	ids, part := w.ids, w.part
+	defer func() { w.ids, w.part = ids, part }()
+	for walk.next() {
+		ids = ids[:0]
+		for _, c := range walk.files {
+			var err error
+			if part, err = c.Posting.IDs(part[:0]); err != nil {
+				return c.At(err)
+			}
+			for _, id := range part {
+				if w.opt.Deleted == nil || !w.opt.Deleted.Contains(id) {
+					ids = append(ids, id)
+				}
+			}
+		}
+		for _, s := range walk.mems {
+			ids = append(ids, s.current()...)
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		if len(walk.files) != 1 { // else they are in order
+			if !slices.IsSorted(ids) {
+				slices.Sort(ids)
+			}
+			ids = slices.Compact(ids) // a series that came back may be in two layers
+		}
+		w.tag.Add(walk.value, ids)
+		if err := w.pace(2 * (len(walk.value) + idCost*len(ids))); err != nil {
+			return err
+		}
+	}
+	return walk.err
 }
 
 // finish writes what ends the file, syncs and closes it.

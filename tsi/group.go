@@ -186,32 +186,16 @@ func (c *groupColumn) sort() {
 // column reads one tag of the series from the layers.
 func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint32, ranks *ranks) (groupColumn, error) {
 	col := groupColumn{values: []string{""}, rows: make([]uint32, len(ids))}
-	memtableRows := make(map[*memtableValues][][2]uint32)
-	w := valueWalk{}
-	for _, s := range v.memtables {
-		t, ok := s.table(measurement, false, key)
-		if !ok || t.columns[0].rows.n == 0 {
-			continue
-		}
-		sv := &memtableValues{values: t.columns[0].values}
-		var rows [][2]uint32
-		used := make([]bool, sv.values.count()+1)
-		t.columns[0].rows.each(func(first int, numbers []uint32) {
-			for i, n := range numbers {
-				if n == 0 {
-					continue
-				}
-				if r := ranks.of(t.ids.at(first + i)); r >= 0 {
-					rows = append(rows, [2]uint32{uint32(r), n})
-					used[n] = true
-				}
+	w, err := v.walkValues(measurement, key, func(t *measurementPicture) *memtableValues {
+		keep := make([]bool, t.ids.n)
+		t.ids.each(func(first int, ids []uint32) {
+			for i, id := range ids {
+				keep[first+i] = ranks.of(id) >= 0
 			}
 		})
-		sv.init(func(n uint32) bool { return used[n] })
-		memtableRows[sv] = rows
-		w.addMemtable(sv)
-	}
-	if err := v.addFiles(&w, measurement, key); err != nil {
+		return t.valuesOf(&t.columns[0], keep)
+	})
+	if err != nil {
 		return col, err
 	}
 	most := 1
@@ -250,7 +234,9 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 			}
 		}
 		for _, sv := range w.mems {
-			sv.assigned[sv.order[sv.at]] = number
+			for _, id := range sv.current() {
+				col.rows[ranks.of(id)] = number
+			}
 			hit = true
 		}
 		if hit {
@@ -259,11 +245,6 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 				return col, err
 			}
 			col.values = append(col.values, text)
-		}
-	}
-	for sv, rows := range memtableRows {
-		for _, r := range rows {
-			col.rows[r[0]] = sv.assigned[r[1]]
 		}
 	}
 	return col, errors.Join(w.err, texts.settle())
@@ -312,24 +293,6 @@ func boundsOf(set *roaring.Bitmap) []uint32 {
 	ids[0] = set.Minimum()
 	ids[len(ids)-1] = set.Maximum()
 	return ids
-}
-
-func (v *View) addFiles(w *valueWalk, measurement, key string) error {
-	for _, f := range v.files {
-		m := f.measurement(measurement)
-		if m == nil {
-			continue
-		}
-		t, err := f.tag(m, key)
-		if err != nil {
-			return err
-		}
-		if t != nil {
-			c := t.Cursor(f)
-			w.addFile(c)
-		}
-	}
-	return nil
 }
 
 // ranks finds the place of an id among ascending ids: in a table of all ids of

@@ -204,6 +204,12 @@ func (t *measurementPicture) byValue(c *columnPicture, keep []bool) valueIDs {
 	return valueIDs{starts, ids}
 }
 
+// valuesOf returns the values of a column that rows in keep have, with the ids of these.
+func (t *measurementPicture) valuesOf(c *columnPicture, keep []bool) *memtableValues {
+	ids := t.byValue(c, keep)
+	return &memtableValues{values: c.values, order: c.values.order(ids.has), ids: ids}
+}
+
 // number returns the number of a value, 0 if the memtable lacks it.
 func (s *memtable) number(measurement, key, value string) uint32 {
 	s.mu.RLock()
@@ -245,29 +251,29 @@ func (s *memtable) take(o *memtable) {
 
 // writeMemtables writes the series of memtables that are in alive, and the fields.
 func writeMemtables(fs vfs.FS, path string, memtables []*memtable, alive *roaring.Bitmap, fields map[string][]column.Field) (FileInfo, error) {
-	w, err := createFile(fs, path)
-	if err != nil {
-		return FileInfo{}, err
-	}
 	names := slices.Collect(maps.Keys(fields))
 	for _, s := range memtables {
 		names = append(names, s.names()...)
 	}
 	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		var tables []measurementPicture
-		for _, s := range memtables {
-			if t, ok := s.table(name, true); ok {
-				tables = append(tables, t)
+	return writeFile(fs, path, MergeOptions{}, func(w *fileWriter) error {
+		for _, name := range slices.Compact(names) {
+			var tables []measurementPicture
+			for _, s := range memtables {
+				if t, ok := s.table(name, true); ok {
+					tables = append(tables, t)
+				}
+			}
+			if err := w.table(name, tables, alive, fields[name]); err != nil {
+				return err
 			}
 		}
-		w.table(name, tables, alive, fields[name])
-	}
-	return w.finish(fs)
+		return nil
+	})
 }
 
 // table writes a measurement. One without series and fields is left out.
-func (w *fileWriter) table(name string, tables []measurementPicture, alive *roaring.Bitmap, fields []column.Field) {
+func (w *fileWriter) table(name string, tables []measurementPicture, alive *roaring.Bitmap, fields []column.Field) error {
 	set := roaring.New()
 	var keys []string
 	for i := range tables {
@@ -278,77 +284,19 @@ func (w *fileWriter) table(name string, tables []measurementPicture, alive *roar
 	}
 	set.And(alive)
 	if set.IsEmpty() && len(fields) == 0 {
-		return
+		return nil
 	}
-	m := &measurementWriter{w: w, all: set}
 	keep := make([][]bool, len(tables))
 	for i := range tables {
 		keep[i] = tables[i].rowsIn(set)
 	}
-	slices.Sort(keys)
-	for _, key := range slices.Compact(keys) {
-		var runs []valueRun
+	return w.measurement(name, fields, set, keys, func(walk *valueWalk, key string) error {
 		for i := range tables {
-			at := slices.IndexFunc(tables[i].columns, func(c columnPicture) bool { return c.key == key })
-			if at < 0 {
-				continue
-			}
-			c := &tables[i].columns[at]
-			r := valueRun{values: &c.values, ids: tables[i].byValue(c, keep[i])}
-			r.order = c.values.order(r.ids.has)
-			runs = append(runs, r)
-		}
-		eachValue(runs, func(value string, ids []uint32) {
-			w.value = append(w.value[:0], value...)
-			w.tag.Add(w.value, ids)
-		})
-		m.key(key)
-	}
-	m.finish(name, fields)
-}
-
-// valueRun is the values of a tag key in one memtable.
-type valueRun struct {
-	values *valueList
-	ids    valueIDs
-	order  []uint32 // numbers of the values that are left, by their texts
-}
-
-// eachValue calls fn with the values of all runs in their order, and the ids of each,
-// ascending.
-func eachValue(runs []valueRun, fn func(value string, ids []uint32)) {
-	var all []uint32
-	for {
-		value, found := "", 0
-		for i := range runs {
-			if r := &runs[i]; len(r.order) > 0 {
-				if text := r.values.text(r.order[0]); found == 0 || text < value {
-					value, found = text, 1
-				} else if text == value {
-					found++
-				}
+			t := &tables[i]
+			if at := slices.IndexFunc(t.columns, func(c columnPicture) bool { return c.key == key }); at >= 0 {
+				walk.memtables = append(walk.memtables, t.valuesOf(&t.columns[at], keep[i]))
 			}
 		}
-		if found == 0 {
-			return
-		}
-		ids := []uint32(nil)
-		all = all[:0]
-		for i := range runs {
-			if r := &runs[i]; len(r.order) > 0 && r.values.text(r.order[0]) == value {
-				ids = r.ids.of(r.order[0])
-				r.order = r.order[1:]
-				if found > 1 {
-					all = append(all, ids...)
-				}
-			}
-		}
-		if found > 1 {
-			ids = all
-		}
-		if !slices.IsSorted(ids) {
-			slices.Sort(ids)
-		}
-		fn(value, slices.Compact(ids))
-	}
+		return nil
+	})
 }

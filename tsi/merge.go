@@ -1,8 +1,6 @@
 package tsi
 
 import (
-	"slices"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/internal/vfs"
@@ -33,34 +31,15 @@ const (
 	measurementCost = 256
 )
 
-// pace counts what was read and written.
-func (w *fileWriter) pace(bytes int, opt *MergeOptions) error {
-	if w.debt += bytes; w.debt < paceBytes || opt.Pace == nil {
-		return nil
-	}
-	n := w.debt
-	w.debt = 0
-	return opt.Pace(n)
-}
-
 // MergeFiles writes one file of several, which must be neighbours and are
 // given oldest first. Its memory is that of the largest posting and of one set
 // per measurement and tag key, not of the values. The file is synced; its
 // name is durable once its directory is.
 func MergeFiles(fs vfs.FS, path string, files []*File, opt MergeOptions) (FileInfo, error) {
-	w, err := createFile(fs, path)
-	if err != nil {
-		return FileInfo{}, err
-	}
-	if err := w.merge(files, opt); err != nil {
-		_ = w.file.Close()
-		_ = fs.Remove(path)
-		return FileInfo{}, err
-	}
-	return w.finish(fs)
+	return writeFile(fs, path, opt, func(w *fileWriter) error { return w.merge(files) })
 }
 
-func (w *fileWriter) merge(files []*File, opt MergeOptions) (err error) {
+func (w *fileWriter) merge(files []*File) (err error) {
 	defer vfs.CatchFault(&err)()
 	at := make([]int, len(files))
 	for {
@@ -80,10 +59,10 @@ func (w *fileWriter) merge(files []*File, opt MergeOptions) (err error) {
 				at[i]++
 			}
 		}
-		if err := w.mergeMeasurement(name, parts, opt); err != nil {
+		if err := w.mergeMeasurement(name, parts); err != nil {
 			return err
 		}
-		if err := w.pace(measurementCost, &opt); err != nil {
+		if err := w.pace(measurementCost); err != nil {
 			return err
 		}
 		if w.err != nil {
@@ -99,7 +78,7 @@ type mergePart struct {
 	body *fileBody
 }
 
-func (w *fileWriter) mergeMeasurement(name string, parts []mergePart, opt MergeOptions) error {
+func (w *fileWriter) mergeMeasurement(name string, parts []mergePart) error {
 	set := roaring.New()
 	var fields []column.Field
 	var keys []string
@@ -115,60 +94,18 @@ func (w *fileWriter) mergeMeasurement(name string, parts []mergePart, opt MergeO
 			keys = append(keys, t.key)
 		}
 	}
-	if opt.Deleted != nil {
-		set.AndNot(opt.Deleted)
+	if w.opt.Deleted != nil {
+		set.AndNot(w.opt.Deleted)
 	}
-	if set.IsEmpty() && (opt.Complete || len(fields) == 0) {
+	if set.IsEmpty() && (w.opt.Complete || len(fields) == 0) {
 		return nil
 	}
-	m := &measurementWriter{w: w, all: set}
-	slices.Sort(keys)
-	var ids, part []uint32
-	for _, key := range slices.Compact(keys) {
-		if set.IsEmpty() {
-			break
-		}
-		walk := valueWalk{}
+	return w.measurement(name, fields, set, keys, func(walk *valueWalk, key string) error {
 		for i := range parts {
-			t, err := parts[i].file.tag(parts[i].m, key)
-			if err != nil {
-				return err
-			}
-			if t != nil {
-				c := t.Cursor(parts[i].file)
-				walk.addFile(c)
-			}
-		}
-		for walk.next() {
-			ids = ids[:0]
-			for _, c := range walk.files {
-				var err error
-				if part, err = c.Posting.IDs(part[:0]); err != nil {
-					return c.At(err)
-				}
-				for _, id := range part {
-					if opt.Deleted == nil || !opt.Deleted.Contains(id) {
-						ids = append(ids, id)
-					}
-				}
-			}
-			if len(ids) == 0 {
-				continue
-			}
-			if len(walk.files) > 1 {
-				slices.Sort(ids)
-				ids = slices.Compact(ids)
-			}
-			w.tag.Add(walk.value, ids)
-			if err := w.pace(2*(len(walk.value)+idCost*len(ids)), &opt); err != nil {
+			if err := walk.addFile(parts[i].file, parts[i].m, key); err != nil {
 				return err
 			}
 		}
-		if walk.err != nil {
-			return walk.err
-		}
-		m.key(key)
-	}
-	m.finish(name, fields)
-	return nil
+		return nil
+	})
 }

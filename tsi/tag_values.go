@@ -114,13 +114,10 @@ func (v *View) walkTagValues(measurement, key string, set *roaring.Bitmap, limit
 		set = v.alive
 	}
 	w := &tagValueWalk{v: v, set: set}
-	for _, s := range v.memtables {
-		t, ok := s.table(measurement, false, key)
-		if !ok || t.columns[0].rows.n == 0 {
-			continue
-		}
-		sv := &memtableValues{values: t.columns[0].values}
-		used := make([]bool, sv.values.count()+1)
+	var err error
+	w.valueWalk, err = v.walkValues(measurement, key, func(t *measurementPicture) *memtableValues {
+		values := &t.columns[0].values
+		used := make([]bool, values.count()+1)
 		t.columns[0].rows.each(func(first int, numbers []uint32) {
 			for i, n := range numbers {
 				if id := t.ids.at(first + i); !used[n] && n != 0 && set.Contains(id) && v.alive.Contains(id) {
@@ -129,13 +126,11 @@ func (v *View) walkTagValues(measurement, key string, set *roaring.Bitmap, limit
 			}
 		})
 		if limit <= fewValues {
-			sv.order = sv.values.extremes(used, limit, last)
-		} else {
-			sv.init(func(n uint32) bool { return used[n] })
+			return &memtableValues{values: *values, order: values.extremes(used, limit, last)}
 		}
-		w.addMemtable(sv)
-	}
-	if err := v.addFiles(&w.valueWalk, measurement, key); err != nil {
+		return &memtableValues{values: *values, order: values.order(func(n uint32) bool { return used[n] })}
+	})
+	if err != nil {
 		return nil, err
 	}
 	w.whole = v.wholeFiles(&w.valueWalk, set)

@@ -3,24 +3,21 @@ package tsi
 import (
 	"bytes"
 	"slices"
-	"strings"
+	"unsafe"
 
 	"tsdbd/tsi/dictionary"
 )
 
 // memtableValues are the used values of a memtable's column, in order.
 type memtableValues struct {
-	values   valueList
-	order    []uint32 // numbers of the used values, by value
-	at       int
-	assigned []uint32 // for the caller: by number
+	values valueList
+	order  []uint32 // numbers of the used values, by value
+	at     int
+	ids    valueIDs // of the rows that were asked for; unless only the values were
 }
 
-// init takes the values whose numbers used holds for.
-func (s *memtableValues) init(used func(number uint32) bool) {
-	s.order = s.values.order(used)
-	s.assigned = make([]uint32, s.values.count()+1)
-}
+// current returns the ids of the value at the walk's place.
+func (s *memtableValues) current() []uint32 { return s.ids.of(s.order[s.at]) }
 
 // valueWalk merges the dictionaries of layers: each call of next yields the
 // next value and the layers that have it.
@@ -34,12 +31,35 @@ type valueWalk struct {
 	err       error
 }
 
-func (w *valueWalk) addMemtable(s *memtableValues) { w.memtables = append(w.memtables, s) }
+// walkValues begins a walk over a tag key in all layers of the view. values picks the
+// values of a memtable from its picture, which has this column.
+func (v *View) walkValues(measurement, key string, values func(t *measurementPicture) *memtableValues) (w valueWalk, err error) {
+	for _, s := range v.memtables {
+		if t, ok := s.table(measurement, false, key); ok && t.columns[0].rows.n > 0 {
+			w.memtables = append(w.memtables, values(&t))
+		}
+	}
+	for _, f := range v.files {
+		if m := f.measurement(measurement); m != nil {
+			if err := w.addFile(f, m, key); err != nil {
+				return w, err
+			}
+		}
+	}
+	return w, nil
+}
 
-func (w *valueWalk) addFile(c *dictionary.Cursor) {
+// addFile adds the dictionary of a tag key in a file, if it has one.
+func (w *valueWalk) addFile(f *File, m *fileMeasurement, key string) error {
+	t, err := f.tag(m, key)
+	if t == nil || err != nil {
+		return err
+	}
+	c := t.Cursor(f)
 	w.cursors = append(w.cursors, c)
 	w.live = append(w.live, c)
 	w.advance(c)
+	return nil
 }
 
 func (w *valueWalk) advance(c *dictionary.Cursor) {
@@ -85,11 +105,12 @@ func (w *valueWalk) next() bool {
 		if s.at >= len(s.order) {
 			continue
 		}
-		v := s.values.text(s.order[s.at])
-		switch cmp := strings.Compare(v, string(best)); {
+		text := s.values.text(s.order[s.at])
+		v := unsafe.Slice(unsafe.StringData(text), len(text)) // it never changes
+		switch cmp := bytes.Compare(v, best); {
 		case !found || cmp < 0:
 			found = true
-			best = []byte(v)
+			best = v
 			w.files = w.files[:0]
 			w.mems = append(w.mems[:0], s)
 		case cmp == 0:
