@@ -3,6 +3,7 @@ package tsm
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"tsdbd/internal/binio"
 	"tsdbd/model"
@@ -254,7 +255,7 @@ type fieldLists struct {
 // number returns the number of a list, adding it if it is new, and sets last
 // to an owned copy.
 func (l *fieldLists) number(fields []column.Field) uint32 {
-	if len(l.offsets) > 0 && equalFields(l.last, fields) {
+	if len(l.offsets) > 0 && slices.Equal(l.last, fields) {
 		return l.lastNo
 	}
 	l.key = appendFieldList(l.key[:0], fields)
@@ -268,18 +269,6 @@ func (l *fieldLists) number(fields []column.Field) uint32 {
 	}
 	l.last, l.lastNo = l.fields[n], n
 	return n
-}
-
-func equalFields(a, b []column.Field) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // appendFieldList appends count varint, then key and type u8 of each field.

@@ -86,7 +86,12 @@ type sections struct {
 	footer    uint64
 }
 
-// footer is what Open reads.
+// all returns the offsets in their order.
+func (s *sections) all() []*uint64 {
+	return []*uint64{&s.keys, &s.entries, &s.lists, &s.listDir, &s.dir, &s.idDir, &s.idRecords, &s.checksums, &s.footer}
+}
+
+// footer is what Open reads. The offset of itself is not in it.
 type footer struct {
 	info        Info
 	sec         sections
@@ -113,9 +118,11 @@ func (f *footer) append(dst []byte) []byte {
 	for _, v := range []uint64{
 		uint64(i.Series), uint64(i.Chunks), uint64(i.Rows), uint64(i.Values),
 		uint64(i.Range.Min), uint64(i.Range.Max), i.MinSequence, i.MaxSequence, i.Checksum,
-		f.sec.keys, f.sec.entries, f.sec.lists, f.sec.listDir, f.sec.dir, f.sec.idDir, f.sec.idRecords, f.sec.checksums,
 	} {
 		dst = le.AppendUint64(dst, v)
+	}
+	for _, p := range f.sec.all()[:8] {
+		dst = le.AppendUint64(dst, *p)
 	}
 	for _, v := range []uint32{uint32(i.Level), f.fieldLists, f.checksumCRC, f.idBase} {
 		dst = le.AppendUint32(dst, v)
@@ -167,7 +174,8 @@ func parseFooter(path string, b []byte) (footer, error) {
 	series, chunks, rows, values := d.Uint64(), d.Uint64(), d.Uint64(), d.Uint64()
 	i.Range.Min, i.Range.Max = int64(d.Uint64()), int64(d.Uint64())
 	i.MinSequence, i.MaxSequence, i.Checksum = d.Uint64(), d.Uint64(), d.Uint64()
-	for _, p := range []*uint64{&f.sec.keys, &f.sec.entries, &f.sec.lists, &f.sec.listDir, &f.sec.dir, &f.sec.idDir, &f.sec.idRecords, &f.sec.checksums} {
+	all := f.sec.all()
+	for _, p := range all[:8] {
 		*p = d.Uint64()
 	}
 	i.Level = int(d.Uint32())
@@ -180,11 +188,11 @@ func parseFooter(path string, b []byte) (footer, error) {
 	f.sec.footer = uint64(start)
 	i.Path, i.Size = path, int64(len(b))
 	last := uint64(headerSize)
-	for _, v := range []uint64{f.sec.keys, f.sec.entries, f.sec.lists, f.sec.listDir, f.sec.dir, f.sec.idDir, f.sec.idRecords, f.sec.checksums, f.sec.footer} {
-		if v < last {
+	for _, p := range all {
+		if *p < last {
 			return bad(start, "sections out of order")
 		}
-		last = v
+		last = *p
 	}
 	s := &f.sec
 	if series > math.MaxUint32 || chunks > math.MaxInt64 || rows > math.MaxInt64 || values > math.MaxInt64 {

@@ -81,23 +81,19 @@ func (w *Writer) AppendEncoded(r *Reader, s *Series, k int) error {
 
 // copyStats appends the records of chunk k to those of the current series.
 func (w *Writer) copyStats(s *Series, k int, c *Chunk) error {
-	absent := scan.Stats{}
-	next := 0
-	for i := range s.Fields {
-		rec, ok := s.statRecord(k, i)
+	from := 0 // the next field of s
+	for i, f := range w.series.fields {
+		st := &w.series.stats[i]
+		if from == len(s.Fields) || w.merge.places[from] != i {
+			*st = appendStats(*st, f.Type, &scan.Stats{}, c.e.Rows)
+			continue
+		}
+		rec, ok := s.statRecord(k, from)
 		if !ok {
 			return w.fail(c.corrupt(0, "bad statistics"))
 		}
-		to := w.merge.places[i]
-		for ; next < to; next++ {
-			w.series.stats[next] = appendStats(w.series.stats[next], w.series.fields[next].Type, &absent, c.e.Rows)
-		}
-		st := append(w.series.stats[to], byte(len(rec)))
-		w.series.stats[to] = append(st, rec...)
-		next = to + 1
-	}
-	for ; next < len(w.series.fields); next++ {
-		w.series.stats[next] = appendStats(w.series.stats[next], w.series.fields[next].Type, &absent, c.e.Rows)
+		*st = append(append(*st, byte(len(rec))), rec...)
+		from++
 	}
 	return nil
 }

@@ -151,15 +151,18 @@ func (r *Reader) keyPage(p int) ([]byte, int64, error) {
 	return b, int64(from), err
 }
 
-// entryPage returns the entry page of group p and its offset.
-func (r *Reader) entryPage(p int) ([]byte, uint64, error) {
+// entryPage returns the header of the entry page of group p, and its offset.
+func (r *Reader) entryPage(p int) (h pageHeader, off uint64, err error) {
 	d, err := r.dirRecord(p)
 	if err != nil {
-		return nil, 0, err
+		return h, 0, err
 	}
-	from, to := binary.LittleEndian.Uint64(d[8:]), binary.LittleEndian.Uint64(d[dirRecordSize+8:])
-	b, err := r.checked(from, to, r.foot.sec.entries, r.foot.sec.lists)
-	return b, from, err
+	off, to := binary.LittleEndian.Uint64(d[8:]), binary.LittleEndian.Uint64(d[dirRecordSize+8:])
+	b, err := r.checked(off, to, r.foot.sec.entries, r.foot.sec.lists)
+	if err == nil && !h.parse(b, r.groupLen(p)) {
+		err = binio.Corruptf(r.Path(), int64(off), "tsm: bad entry page")
+	}
+	return h, off, err
 }
 
 // fieldList returns field list n, which is shared and read-only.
@@ -200,13 +203,9 @@ func (r *Reader) ID(i int) (model.SeriesID, error) {
 	if i < 0 || i >= r.Len() {
 		return 0, fmt.Errorf("tsm %s: series %d of %d", r.Path(), i, r.Len())
 	}
-	page, off, err := r.entryPage(i / groupSeries)
+	h, _, err := r.entryPage(i / groupSeries)
 	if err != nil {
 		return 0, err
-	}
-	var h pageHeader
-	if !h.parse(page, r.groupLen(i/groupSeries)) {
-		return 0, binio.Corruptf(r.Path(), int64(off), "tsm: bad entry page")
 	}
 	return h.id(i % groupSeries), nil
 }
@@ -218,13 +217,9 @@ func (r *Reader) IDs(i int, dst []model.SeriesID) ([]model.SeriesID, error) {
 		return dst, fmt.Errorf("tsm %s: series %d of %d", r.Path(), i, r.Len())
 	}
 	p := i / groupSeries
-	page, off, err := r.entryPage(p)
+	h, _, err := r.entryPage(p)
 	if err != nil {
 		return dst, err
-	}
-	var h pageHeader
-	if !h.parse(page, r.groupLen(p)) {
-		return dst, binio.Corruptf(r.Path(), int64(off), "tsm: bad entry page")
 	}
 	for k := i % groupSeries; k < r.groupLen(p); k++ {
 		dst = append(dst, h.id(k))

@@ -103,14 +103,11 @@ func (r *Reader) Load(i int, s *Series) error {
 			s.Fields = nil // the number of its list is another file's
 		}
 		s.reader = nil
-		page, off, err := r.entryPage(p)
-		if err != nil {
+		var err error
+		if s.header, s.pageOff, err = r.entryPage(p); err != nil {
 			return err
 		}
-		if !s.header.parse(page, r.groupLen(p)) {
-			return binio.Corruptf(r.Path(), int64(off), "tsm: bad entry page")
-		}
-		s.reader, s.group, s.pageOff = r, p, off
+		s.reader, s.group = r, p
 		s.entry, s.next, s.after = s.header.entries, s.header.dataStart, 0
 	}
 	h := &s.header

@@ -115,7 +115,7 @@ func (w *Writer) fail(err error) error {
 	return w.err
 }
 
-// write appends b to the file.
+// write appends b to the file. After an error it writes nothing, and returns that.
 func (w *Writer) write(b []byte) error {
 	if w.index {
 		for rest := b; len(rest) > 0; {
@@ -144,6 +144,10 @@ func (w *Writer) endBlock() {
 }
 
 func (w *Writer) flush() error {
+	if w.err != nil {
+		w.buf = w.buf[:0]
+		return w.err
+	}
 	_, _ = w.hash.Write(w.buf)
 	if _, err := w.file.Write(w.buf); err != nil {
 		return w.fail(err)
@@ -398,20 +402,16 @@ func (w *Writer) writeIndex() error {
 	if err := w.pages.copyTo(w.write); err != nil {
 		return err
 	}
+	// From here on the last flush returns the error of any write.
 	f.sec.lists = w.offset
-	if err := w.write(w.lists.text); err != nil {
-		return err
-	}
+	_ = w.write(w.lists.text)
 	f.sec.listDir = w.offset
 	f.fieldLists = uint32(len(w.lists.offsets))
 	var b []byte
 	for _, o := range w.lists.offsets {
 		b = le.AppendUint32(b, o)
 	}
-	b = le.AppendUint32(b, uint32(len(w.lists.text)))
-	if err := w.write(b); err != nil {
-		return err
-	}
+	_ = w.write(le.AppendUint32(b, uint32(len(w.lists.text))))
 	f.sec.dir = w.offset
 	// The directory was written with offsets within the parts.
 	for i := 0; i < len(w.dir); i += dirRecordSize {
@@ -419,19 +419,16 @@ func (w *Writer) writeIndex() error {
 		le.PutUint64(w.dir[i+8:], le.Uint64(w.dir[i+8:])+f.sec.entries)
 	}
 	w.dir = le.AppendUint64(le.AppendUint64(w.dir, f.sec.entries), f.sec.lists)
-	if err := w.write(w.dir); err != nil {
-		return err
+	_ = w.write(w.dir)
+	if !sortIDs(w.ids) {
+		return errors.New("two series have the same id")
 	}
-	if err := w.writeIDs(&f); err != nil {
-		return err
-	}
+	w.writeIDs(&f)
 	w.endBlock()
 	w.index = false
 	f.sec.checksums = w.offset
 	f.checksumCRC = binio.Checksum(w.blocks)
-	if err := w.write(w.blocks); err != nil {
-		return err
-	}
+	_ = w.write(w.blocks)
 	if err := w.flush(); err != nil {
 		return err
 	}
@@ -439,27 +436,21 @@ func (w *Writer) writeIndex() error {
 	f.info = w.info
 	tail := f.append(nil)
 	w.info.IndexSize = int64(w.offset) + int64(len(tail)) - int64(f.sec.keys)
-	if err := w.write(tail); err != nil {
-		return err
-	}
+	_ = w.write(tail)
 	return w.flush()
 }
 
-func (w *Writer) writeIDs(f *footer) error {
-	if !sortIDs(w.ids) {
-		return errors.New("two series have the same id")
-	}
+// writeIDs writes the id section of the sorted ids.
+func (w *Writer) writeIDs(f *footer) {
 	var buckets int
 	f.idBase, f.idShift, f.idWidth, buckets = idLayout(w.ids)
 	f.sec.idDir = w.offset
 	b := make([]byte, 0, 64<<10)
-	put := func() error {
-		if len(b) < 60<<10 {
-			return nil
+	put := func(least int) {
+		if len(b) >= least {
+			_ = w.write(b)
+			b = b[:0]
 		}
-		err := w.write(b)
-		b = b[:0]
-		return err
 	}
 	at := 0
 	for k := 0; k <= buckets; k++ {
@@ -467,23 +458,16 @@ func (w *Writer) writeIDs(f *footer) error {
 			at++
 		}
 		b = binary.LittleEndian.AppendUint32(b, uint32(at))
-		if err := put(); err != nil {
-			return err
-		}
+		put(60 << 10)
 	}
-	if err := w.write(b); err != nil {
-		return err
-	}
-	b = b[:0]
+	put(0)
 	f.sec.idRecords = w.offset
 	ord := ordinalBits(len(w.ids))
 	for _, p := range w.ids {
 		b = appendIDRecord(b, p, f.idBase, f.idShift, f.idWidth, ord)
-		if err := put(); err != nil {
-			return err
-		}
+		put(60 << 10)
 	}
-	return w.write(b)
+	put(0)
 }
 
 // Abort closes and removes an unfinished file. After Finish it does nothing.

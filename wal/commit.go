@@ -263,7 +263,7 @@ func (l *Log) build(group []*request, reserve bool) int {
 		l.defined.Append(q.entry, q.encoder.IDs, func(block []byte, packed bool) {
 			l.buffer = appendDefinitions(l.buffer, a.number, sequence, mark, block, packed)
 		})
-		l.buffer = appendEntryRecords(l.buffer, a.number, sequence, typeOf(q.entry), mark, q.encoder.Payload)
+		l.buffer = appendEntryRecords(l.buffer, a.number, sequence, byte(q.entry.Kind()), mark, q.encoder.Payload)
 		if a.end+int64(len(l.buffer)) > limit && (reserve || i > 0 || a.end > segmentHeaderSize) {
 			l.buffer = l.buffer[:was]
 			l.defined.Reset() // some of it was just taken back
@@ -337,19 +337,16 @@ func (l *Log) scrubTail() error {
 		return nil
 	}
 	a := l.files.active
-	zeros := make([]byte, min(l.scrub, prepareStep))
 	size, err := a.file.Size()
 	if err != nil {
 		return fmt.Errorf("scrub wal segment %s: %w", a.path, err)
 	}
-	for off, end := a.end, min(a.end+l.scrub, size); off < end; off += int64(len(zeros)) {
-		if _, err := a.file.WriteAt(zeros[:min(int64(len(zeros)), end-off)], off); err != nil {
-			err = fmt.Errorf("scrub wal segment %s: %w", a.path, err)
-			if !vfs.IsFull(err) {
-				return l.fail(err)
-			}
-			return err
+	if err := zero(a.file, a.end, min(a.end+l.scrub, size)); err != nil {
+		err = fmt.Errorf("scrub wal segment %s: %w", a.path, err)
+		if !vfs.IsFull(err) {
+			return l.fail(err)
 		}
+		return err
 	}
 	if err := l.sync(a); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/wal/entry"
 	"tsdbd/wal/entry/entrytest"
 )
 
@@ -109,7 +110,7 @@ func annotate(b []byte) string {
 	line(48, b[48:64], "lineage")
 	line(64, b[64:68], "reserved")
 	line(68, b[68:72], "crc of bytes 0-67")
-	kinds := map[byte]string{typeSeries: "series definitions", typeEntry: "entry", typeEnd: "end", typeCommand: "command", typeMove: "move", typeExemplars: "exemplars"}
+	kinds := map[byte]string{typeSeries: "series definitions", typeEntry: "entry", typeEnd: "end", byte(entry.KindCommand): "command", byte(entry.KindMove): "move", typeExemplars: "exemplars"}
 	for off := segmentHeaderSize; off < len(b); {
 		h, _ := parseRecordHeader(b[off:])
 		out.WriteByte('\n')

@@ -163,7 +163,7 @@ func (r *reader) run() (end int64, sealed bool, torn int64, err error) {
 			} else if r.pending < 0 {
 				r.pending, r.sequence, r.nextPart = off, h.sequence, 0
 			}
-		case typeEntry, typeCommand, typeMove, typeExemplars:
+		default:
 			if err := r.entry(off, next, h, payload); err != nil {
 				return off, false, 0, err
 			}
@@ -203,16 +203,7 @@ func (r *reader) entry(off, next int64, h recordHeader, payload []byte) error {
 		r.parts = append(r.parts, payload...)
 		payload = r.parts
 	}
-	decode := r.decoder.Decode
-	switch h.kind {
-	case typeCommand:
-		decode = r.decoder.Command
-	case typeMove:
-		decode = r.decoder.Move
-	case typeExemplars:
-		decode = r.decoder.Exemplars
-	}
-	e, err := decode(h.sequence, payload)
+	e, err := r.decoder.Decode(entry.Kind(h.kind), h.sequence, payload)
 	if err != nil {
 		r.skip(off, next, "entry not readable: "+err.Error())
 		return nil

@@ -34,13 +34,10 @@ const (
 // Record types. The numbers are part of the format.
 const (
 	typeSeries = 1 // definitions of series used by the entry of the same sequence and later ones
-	typeEntry  = 2 // an entry or a part of one
 	typeEnd    = 3 // nothing of this life of the segment follows
-	// typeCommand is a change of the catalog or a part of one.
-	typeCommand = 4
-	typeMove    = 5 // a move or a part of one
-	// typeExemplars is exemplars or a part of them.
-	typeExemplars = 6
+	// An entry, or a part of one, has its entry.Kind.
+	typeEntry     = byte(entry.KindPoints)
+	typeExemplars = byte(entry.KindExemplars) // the highest
 )
 
 // Record flags.
@@ -71,19 +68,6 @@ func appendRecord(dst []byte, segment, sequence uint64, kind, flags byte, part u
 	dst = append(dst, payload...)
 	binary.LittleEndian.PutUint32(dst[start:], recordChecksum(segment, dst[start:]))
 	return dst
-}
-
-// typeOf returns the type of an entry's records.
-func typeOf(e *entry.Entry) byte {
-	switch {
-	case len(e.Command) > 0:
-		return typeCommand
-	case e.Move != nil:
-		return typeMove
-	case e.Exemplars != nil:
-		return typeExemplars
-	}
-	return typeEntry
 }
 
 // appendEntryRecords cuts an entry's payload into as many records of a type as it

@@ -166,31 +166,27 @@ func (c *Decoder) series(t *seriesTable, database, id uint32) *point.Series {
 	return c.put(database, id, key)
 }
 
-// Command returns the entry of a command, which shares the payload's memory.
-func (c *Decoder) Command(sequence uint64, payload []byte) (*Entry, error) {
-	if len(payload) == 0 {
-		return nil, binio.Corruptf("", -1, "command without content")
-	}
-	e := c.begin(sequence)
-	e.Command = payload
-	return e, nil
-}
-
-// Move reads the payload of a move, which shares the payload's memory.
-func (c *Decoder) Move(sequence uint64, payload []byte) (*Entry, error) {
+// Decode reads the payload of an entry. What the entry has, shares its memory.
+func (c *Decoder) Decode(kind Kind, sequence uint64, payload []byte) (*Entry, error) {
+	e := &c.entry
+	clear(e.Writes)
+	*e = Entry{Sequence: sequence, Writes: e.Writes[:0], Deletes: e.Deletes[:0]}
 	d := binio.NewDecoder(payload)
-	m := &Move{}
-	database := d.Uvarint()
-	if database > 1<<32-1 {
-		d.Fail("database out of range")
-	}
-	m.Database = uint32(database)
-	for range d.Count(2) {
-		x := MoveChange{Change: d.Bytes(d.Count(1))}
-		for range d.Count(2) {
-			x.Shards = append(x.Shards, MovedShard{Shard: d.Uvarint(), Series: d.Bytes(d.Count(1))})
+	switch kind {
+	case KindCommand:
+		if e.Command = d.Bytes(d.Len()); len(payload) == 0 {
+			d.Fail("command without content")
 		}
-		m.Changes = append(m.Changes, x)
+	case KindMove:
+		e.Move = decodeMove(&d)
+	case KindExemplars:
+		e.Exemplars = &Exemplars{Database: database(&d), List: d.Bytes(d.Len())}
+	case KindPoints:
+		if err := c.points(&d, payload); err != nil {
+			return nil, err
+		}
+	default:
+		d.Fail(fmt.Sprintf("entry of kind %d", kind))
 	}
 	if d.Err() == nil && d.Len() > 0 {
 		d.Fail("bytes after the entry")
@@ -198,45 +194,38 @@ func (c *Decoder) Move(sequence uint64, payload []byte) (*Entry, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
-	e := c.begin(sequence)
-	e.Move = m
 	return e, nil
 }
 
-// Exemplars reads the payload of exemplars, which shares the payload's memory.
-func (c *Decoder) Exemplars(sequence uint64, payload []byte) (*Entry, error) {
-	d := binio.NewDecoder(payload)
-	database := d.Uvarint()
-	if database > 1<<32-1 {
+// database reads the number of a database.
+func database(d *binio.Decoder) uint32 {
+	id := d.Uvarint()
+	if id > 1<<32-1 {
 		d.Fail("database out of range")
 	}
-	if err := d.Err(); err != nil {
-		return nil, err
+	return uint32(id)
+}
+
+func decodeMove(d *binio.Decoder) *Move {
+	m := &Move{Database: database(d)}
+	for range d.Count(2) {
+		x := MoveChange{Change: d.Bytes(d.Count(1))}
+		for range d.Count(2) {
+			x.Shards = append(x.Shards, MovedShard{Shard: d.Uvarint(), Series: d.Bytes(d.Count(1))})
+		}
+		m.Changes = append(m.Changes, x)
 	}
-	e := c.begin(sequence)
-	e.Exemplars = &Exemplars{Database: uint32(database), List: payload[d.Offset():]}
-	return e, nil
+	return m
 }
 
-// begin returns the decoder's entry without content.
-func (c *Decoder) begin(sequence uint64) *Entry {
+// points reads writes and deletes into the entry.
+func (c *Decoder) points(d *binio.Decoder, payload []byte) error {
 	e := &c.entry
-	clear(e.Writes)
-	e.Sequence, e.Writes, e.Deletes, e.Move, e.Exemplars, e.Command = sequence, e.Writes[:0], e.Deletes[:0], nil, nil, nil
-	return e
-}
-
-// Decode reads the payload of an entry that is neither command nor move nor exemplars. Strings and delete
-// sets share its memory.
-func (c *Decoder) Decode(sequence uint64, payload []byte) (*Entry, error) {
-	e := c.begin(sequence)
 	clear(c.rows)
 	c.rows, c.values, c.layouts = c.rows[:0], c.values[:0], c.layouts[:0]
-
-	d := binio.NewDecoder(payload)
 	for n := d.Count(3); n > 0; n-- {
-		if err := c.write(&d, payload); err != nil {
-			return nil, err
+		if err := c.write(d, payload); err != nil {
+			return err
 		}
 	}
 	// Rows and values grew while they were read: cut the writes' shares now.
@@ -247,39 +236,24 @@ func (c *Decoder) Decode(sequence uint64, payload []byte) (*Entry, error) {
 		w.Rows, rest = rest[:n:n], rest[n:]
 		w.Values, w.Strings = c.values, payload
 	}
-	for n := d.Count(5); n > 0; n-- {
-		db, shard := d.Uvarint(), d.Uvarint()
-		r := model.TimeRange{Min: d.Varint(), Max: d.Varint()}
-		series := d.Bytes(d.Count(1))
-		if db > 1<<32-1 {
-			d.Fail("database out of range")
-		}
-		if d.Err() != nil {
-			break
-		}
-		e.Deletes = append(e.Deletes, Delete{Database: uint32(db), Shard: shard, Series: series, Range: r})
+	for n := d.Count(5); n > 0 && d.Err() == nil; n-- {
+		e.Deletes = append(e.Deletes, Delete{
+			Database: database(d), Shard: d.Uvarint(),
+			Range: model.TimeRange{Min: d.Varint(), Max: d.Varint()}, Series: d.Bytes(d.Count(1)),
+		})
 	}
-	if d.Len() > 0 {
-		d.Fail("bytes after the entry")
-	}
-	if err := d.Err(); err != nil {
-		return nil, err
-	}
-	return e, nil
+	return d.Err()
 }
 
 // write reads one write. The Rows it leaves in the entry only tell how many
 // there are.
 func (c *Decoder) write(d *binio.Decoder, payload []byte) error {
-	db, shard := d.Uvarint(), d.Uvarint()
+	db, shard := database(d), d.Uvarint()
 	count := d.Count(2)
 	if err := d.Err(); err != nil {
 		return err
 	}
-	if db > 1<<32-1 {
-		return corruptAt(d, "database out of range")
-	}
-	table := c.table(uint32(db))
+	table := c.table(db)
 	var (
 		layout         *plan
 		series         *point.Series
@@ -335,7 +309,7 @@ func (c *Decoder) write(d *binio.Decoder, payload []byte) error {
 			if id <= 0 || id > 1<<32-1 {
 				return corruptAt(d, "series id out of range")
 			}
-			if series = c.series(table, uint32(db), uint32(id)); series == nil {
+			if series = c.series(table, db, uint32(id)); series == nil {
 				return corruptAt(d, fmt.Sprintf("series %d of database %d is not defined", id, db))
 			}
 		}
@@ -349,7 +323,7 @@ func (c *Decoder) write(d *binio.Decoder, payload []byte) error {
 		}
 		c.rows = append(c.rows, point.Row{Series: series, Layout: layout.layout, Time: time, First: uint32(first)})
 	}
-	c.entry.Writes = append(c.entry.Writes, Write{Database: uint32(db), Shard: shard, Rows: c.rows[start:]})
+	c.entry.Writes = append(c.entry.Writes, Write{Database: db, Shard: shard, Rows: c.rows[start:]})
 	return nil
 }
 

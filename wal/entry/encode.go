@@ -88,27 +88,29 @@ func (c *Encoder) Encode(e *Entry) error {
 	clear(c.plans)
 	c.Payload, c.IDs, c.plans = c.Payload[:0], c.IDs[:0], c.plans[:0]
 	clear(c.index)
-	if len(e.Command) > 0 {
-		if len(e.Writes)+len(e.Deletes) > 0 || e.Move != nil || e.Exemplars != nil {
-			return errors.New("command beside points")
+	kinds := 0
+	for _, has := range [...]bool{len(e.Writes)+len(e.Deletes) > 0, len(e.Command) > 0, e.Move != nil, e.Exemplars != nil} {
+		if has {
+			kinds++
 		}
+	}
+	if kinds > 1 {
+		return errors.New("an entry has points, a command, a move, or exemplars, and nothing else")
+	}
+	switch e.Kind() {
+	case KindCommand:
 		c.Payload = append(c.Payload, e.Command...)
-		return nil
-	}
-	if x := e.Exemplars; x != nil {
-		if len(e.Writes)+len(e.Deletes) > 0 || e.Move != nil {
-			return errors.New("exemplars beside points")
-		}
-		c.Payload = append(binary.AppendUvarint(c.Payload, uint64(x.Database)), x.List...)
-		return nil
-	}
-	if e.Move != nil {
-		if len(e.Writes)+len(e.Deletes) > 0 {
-			return errors.New("move beside points")
-		}
+	case KindExemplars:
+		c.Payload = append(binary.AppendUvarint(c.Payload, uint64(e.Exemplars.Database)), e.Exemplars.List...)
+	case KindMove:
 		c.move(e.Move)
-		return nil
+	default:
+		return c.points(e)
 	}
+	return nil
+}
+
+func (c *Encoder) points(e *Entry) error {
 	c.Payload = binary.AppendUvarint(c.Payload, uint64(len(e.Writes)))
 	for i := range e.Writes {
 		if err := c.write(&e.Writes[i]); err != nil {

@@ -26,6 +26,31 @@ type Entry struct {
 	Frees bool
 }
 
+// Kind is the kind of an entry. The numbers are part of the formats of records and of
+// segments of the log.
+type Kind byte
+
+// The kinds.
+const (
+	KindPoints    Kind = 2 // writes and deletes
+	KindCommand   Kind = 4
+	KindMove      Kind = 5
+	KindExemplars Kind = 6
+)
+
+// Kind returns the kind of the entry.
+func (e *Entry) Kind() Kind {
+	switch {
+	case len(e.Command) > 0:
+		return KindCommand
+	case e.Move != nil:
+		return KindMove
+	case e.Exemplars != nil:
+		return KindExemplars
+	}
+	return KindPoints
+}
+
 // Write is the part of a write request that goes to one shard.
 type Write struct {
 	Database uint32

@@ -44,7 +44,7 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			})
 			for b.Loop() {
-				if _, err := d.Decode(1, c.Payload); err != nil {
+				if _, err := d.Decode(entry.KindPoints, 1, c.Payload); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -51,7 +51,7 @@ func FuzzDecode(f *testing.F) {
 		d := decoderWith()
 		var e *entry.Entry
 		var err error
-		if n := allocated(func() { e, err = d.Decode(1, payload) }); n > uint64(200*len(payload)+1<<16) {
+		if n := allocated(func() { e, err = d.Decode(entry.KindPoints, 1, payload) }); n > uint64(200*len(payload)+1<<16) {
 			t.Fatalf("%d bytes allocated for %d", n, len(payload))
 		}
 		if err != nil {
@@ -65,7 +65,7 @@ func FuzzDecode(f *testing.F) {
 		if err := c.Encode(e); err != nil {
 			t.Fatalf("decoded, but does not encode: %v", err)
 		}
-		again, err := decoderWith().Decode(1, c.Payload)
+		again, err := decoderWith().Decode(entry.KindPoints, 1, c.Payload)
 		if err != nil {
 			t.Fatalf("encoded, but does not decode: %v", err)
 		}
@@ -91,7 +91,7 @@ func FuzzMove(f *testing.F) {
 		d := entry.NewDecoder(nil)
 		var e *entry.Entry
 		var err error
-		if n := allocated(func() { e, err = d.Move(1, payload) }); n > uint64(200*len(payload)+1<<16) {
+		if n := allocated(func() { e, err = d.Decode(entry.KindMove, 1, payload) }); n > uint64(200*len(payload)+1<<16) {
 			t.Fatalf("%d bytes allocated for %d", n, len(payload))
 		}
 		if err != nil {
@@ -104,7 +104,7 @@ func FuzzMove(f *testing.F) {
 		if err := c.Encode(e); err != nil {
 			t.Fatalf("decoded, but does not encode: %v", err)
 		}
-		again, err := entry.NewDecoder(nil).Move(1, c.Payload)
+		again, err := entry.NewDecoder(nil).Decode(entry.KindMove, 1, c.Payload)
 		if err != nil || entrytest.Text(again) != want {
 			t.Fatalf("got %v, %v, want %s", again, err, want)
 		}

@@ -12,15 +12,8 @@ import (
 //	crc u32 | version u8 | kind u8 | sequence uv |
 //	blocks uv, per block: packed u8, length uv, bytes | payload
 //
-// crc is the CRC32C of everything after it. kind is 2 for points and deletes, 4 for
-// a command, 5 for a move, 6 for exemplars.
-const (
-	recordVersion = 3
-	kindPoints    = 2
-	kindCommand   = 4
-	kindMove      = 5
-	kindExemplars = 6
-)
+// crc is the CRC32C of everything after it. kind is the Kind of the entry.
+const recordVersion = 3
 
 // AppendRecord appends the record of e to dst. It defines the series that are not
 // in known, and adds them. If known is nil the record defines all its series: it
@@ -37,15 +30,6 @@ func (c *Encoder) AppendEncoded(dst []byte, e *Entry, known *Definitions) []byte
 	if known == nil {
 		known = new(Definitions)
 	}
-	kind := byte(kindPoints)
-	switch {
-	case len(e.Command) > 0:
-		kind = kindCommand
-	case e.Move != nil:
-		kind = kindMove
-	case e.Exemplars != nil:
-		kind = kindExemplars
-	}
 	count, blocks := 0, []byte(nil)
 	known.Append(e, c.IDs, func(block []byte, packed bool) {
 		flag := byte(0)
@@ -57,7 +41,7 @@ func (c *Encoder) AppendEncoded(dst []byte, e *Entry, known *Definitions) []byte
 		count++
 	})
 	start := len(dst)
-	dst = append(dst, 0, 0, 0, 0, recordVersion, kind)
+	dst = append(dst, 0, 0, 0, 0, recordVersion, byte(e.Kind()))
 	dst = binary.AppendUvarint(dst, e.Sequence)
 	dst = binary.AppendUvarint(dst, uint64(count))
 	dst = append(append(dst, blocks...), c.Payload...)
@@ -90,16 +74,5 @@ func (c *Decoder) Record(b []byte) (*Entry, error) {
 			return nil, err
 		}
 	}
-	payload := b[d.Offset():]
-	switch kind {
-	case kindPoints:
-		return c.Decode(sequence, payload)
-	case kindCommand:
-		return c.Command(sequence, payload)
-	case kindMove:
-		return c.Move(sequence, payload)
-	case kindExemplars:
-		return c.Exemplars(sequence, payload)
-	}
-	return nil, binio.Corruptf("", 5, "record of kind %d", kind)
+	return c.Decode(Kind(kind), sequence, b[d.Offset():])
 }

@@ -162,13 +162,13 @@ func TestRefusedEntries(t *testing.T) {
 	if err := c.Encode(e); err == nil {
 		t.Error("exemplars beside points were encoded")
 	}
-	if _, err := entry.NewDecoder(nil).Exemplars(1, nil); !errors.Is(err, binio.ErrCorrupt) {
+	if _, err := entry.NewDecoder(nil).Decode(entry.KindExemplars, 1, nil); !errors.Is(err, binio.ErrCorrupt) {
 		t.Errorf("exemplars without content: %v", err)
 	}
-	if _, err := entry.NewDecoder(nil).Move(1, nil); !errors.Is(err, binio.ErrCorrupt) {
+	if _, err := entry.NewDecoder(nil).Decode(entry.KindMove, 1, nil); !errors.Is(err, binio.ErrCorrupt) {
 		t.Errorf("a move without content: %v", err)
 	}
-	if _, err := entry.NewDecoder(nil).Command(1, nil); !errors.Is(err, binio.ErrCorrupt) {
+	if _, err := entry.NewDecoder(nil).Decode(entry.KindCommand, 1, nil); !errors.Is(err, binio.ErrCorrupt) {
 		t.Errorf("a command without content: %v", err)
 	}
 }
