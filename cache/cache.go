@@ -331,23 +331,18 @@ func (c *Cache) Delete(set *roaring.Bitmap, r model.TimeRange) {
 		if st.rows == 0 || st.max < r.Min || st.min > r.Max {
 			return
 		}
-		used := int(st.used)
-		for link := st.link(); link != 0; {
-			v := viewAt(c.mu.arena.slabs, c.mu.layouts, link-1)
-			if link != st.link() {
-				used = int(v.words[1] >> usedShift)
-			}
+		w := chunkWalk{slabs: c.mu.arena.slabs, layouts: c.mu.layouts, before: st.link(), newest: int(st.used)}
+		for w.next() {
 			hidden := uint64(0)
-			for i := range used {
-				if r.Contains(int64(v.row(i)[0])) {
+			for i := range w.used {
+				if r.Contains(int64(w.row(i)[0])) {
 					hidden |= 1 << i
 				}
 			}
 			if hidden != 0 {
-				c.keep(link, v.words[1])
-				orWord(&v.words[1], hidden)
+				c.keep(w.at, w.head)
+				orWord(&w.words[1], hidden)
 			}
-			link = v.link
 		}
 	}
 	if set.GetCardinality() < uint64(c.mu.count) {

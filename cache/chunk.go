@@ -2,6 +2,7 @@ package cache
 
 import (
 	"math/bits"
+	"sync/atomic"
 
 	"tsdbd/model/point"
 )
@@ -43,6 +44,37 @@ func viewAt(slabs [][]uint64, layouts []*point.Layout, ref uint64) chunkView {
 	words := at(slabs, ref)
 	layout := uint32(words[0] >> linkBits)
 	return chunkView{words: words, layout: layout, stride: 1 + len(layouts[layout].Fields), link: words[0] & linkMask}
+}
+
+// chunkWalk walks the chunks of a series, newest first. Before next it is at none.
+type chunkWalk struct {
+	slabs   [][]uint64
+	layouts []*point.Layout
+	picture *Picture // nil: of the cache as it is
+	before  uint64   // link to the next chunk
+	newest  int      // rows of the newest chunk, which does not have their number; -1 behind it
+
+	chunkView
+	at   uint64 // link to the chunk
+	head uint64 // word 1
+	used int    // rows
+}
+
+func (w *chunkWalk) next() bool {
+	if w.before == 0 {
+		return false
+	}
+	w.at = w.before
+	w.chunkView = viewAt(w.slabs, w.layouts, w.at-1)
+	w.head = atomic.LoadUint64(&w.words[1])
+	if w.picture != nil {
+		w.head = w.picture.head(w.at, w.head)
+	}
+	if w.used = w.newest; w.used < 0 {
+		w.used = int(w.head >> usedShift)
+	}
+	w.before, w.newest = w.link, -1
+	return true
 }
 
 // row returns the words of row i: time and values.

@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"tsdbd/model"
@@ -79,13 +78,9 @@ func (g *Gatherer) capture(id model.SeriesID) (state, bool) {
 	return *st, true
 }
 
-// head returns word 1 of a chunk.
-func (g *Gatherer) head(link uint64, v *chunkView) uint64 {
-	w := atomic.LoadUint64(&v.words[1])
-	if g.picture != nil {
-		return g.picture.head(link, w)
-	}
-	return w
+// chunks begins a walk over the chunks of a captured series.
+func (g *Gatherer) chunks(st *state) chunkWalk {
+	return chunkWalk{slabs: g.slabs, layouts: g.layouts, picture: g.picture, before: st.link(), newest: int(st.used)}
 }
 
 // Range returns a range that holds the times of a series' rows and their
@@ -105,21 +100,15 @@ func (g *Gatherer) Newest(id model.SeriesID, counts []int, dst []int64) []int64 
 	if !ok || st.flags&unsorted != 0 {
 		return dst
 	}
-	seen, used := 0, int(st.used)
-	for link := st.link(); link != 0 && len(counts) > 0; {
-		v := viewAt(g.slabs, g.layouts, link-1)
-		if link != st.link() {
-			used = int(g.head(link, &v) >> usedShift)
-		}
-		for len(counts) > 0 && counts[0] <= seen+used {
+	seen := 0
+	for w := g.chunks(&st); len(counts) > 0 && w.next(); seen += w.used {
+		for len(counts) > 0 && counts[0] <= seen+w.used {
 			if counts[0] >= int(st.rows) {
 				return dst
 			}
-			dst = append(dst, int64(v.row(used + seen - counts[0])[0]))
+			dst = append(dst, int64(w.row(w.used + seen - counts[0])[0]))
 			counts = counts[1:]
 		}
-		seen += used
-		link = v.link
 	}
 	return dst
 }
@@ -168,29 +157,22 @@ func (g *Gatherer) collect(id model.SeriesID, r model.TimeRange) (st state, ok b
 			g.refs = (*kept)[:0]
 		}
 	}
-	used := int(st.used)
-	for link := st.link(); link != 0; {
-		v := viewAt(g.slabs, g.layouts, link-1)
-		head := g.head(link, &v)
-		if link != st.link() {
-			used = int(head >> usedShift)
-		}
-		n := used
-		if st.flags&unsorted == 0 && used > 0 && int64(v.row(0)[0]) > r.Max {
+	for w := g.chunks(&st); w.next(); {
+		n := w.used
+		if st.flags&unsorted == 0 && n > 0 && int64(w.row(0)[0]) > r.Max {
 			n = 0 // all rows are newer
 		}
 		for i := n - 1; i >= 0; i-- {
-			row := v.row(i)
+			row := w.row(i)
 			t := int64(row[0])
-			if t >= r.Min && t <= r.Max && head>>i&1 == 0 {
+			if t >= r.Min && t <= r.Max && w.head>>i&1 == 0 {
 				// A row has at least one value, so row[1] exists.
-				g.refs = append(g.refs, rowRef{t, &row[1], v.layout})
+				g.refs = append(g.refs, rowRef{t, &row[1], w.layout})
 			}
 		}
-		if st.flags&unsorted == 0 && used > 0 && int64(v.row(0)[0]) < r.Min {
+		if st.flags&unsorted == 0 && w.used > 0 && int64(w.row(0)[0]) < r.Min {
 			break // older rows are older still
 		}
-		link = v.link
 	}
 	slices.Reverse(g.refs)
 	return st, len(g.refs) > 0
@@ -346,8 +328,8 @@ func (g *Gatherer) sort(st state) {
 	}
 }
 
-// transpose turns rows, sorted by time and then by age, into columns.
-func (g *Gatherer) transpose(dst *column.Rows, fields []column.Field, refs []rowRef) {
+// reset gives dst no rows and a column for each of the fields.
+func (g *Gatherer) reset(dst *column.Rows, fields []column.Field) {
 	dst.Times = dst.Times[:0]
 	for len(dst.Cols) < len(fields) {
 		dst.Cols = append(dst.Cols, column.Vector{})
@@ -357,6 +339,11 @@ func (g *Gatherer) transpose(dst *column.Rows, fields []column.Field, refs []row
 		dst.Cols[i].Reset(fields[i].Type)
 	}
 	clear(g.wide)
+}
+
+// transpose turns rows, sorted by time and then by age, into columns.
+func (g *Gatherer) transpose(dst *column.Rows, fields []column.Field, refs []rowRef) {
+	g.reset(dst, fields)
 	if uniform(refs) {
 		g.transposeUniform(dst, fields, refs)
 	} else {
@@ -446,18 +433,6 @@ func (g *Gatherer) transposeUniform(dst *column.Rows, fields []column.Field, ref
 		}
 		v.Resize(n)
 		switch v.Type {
-		case model.Float:
-			for i := range refs {
-				v.Floats[i] = math.Float64frombits(word(refs[i].words, p))
-			}
-		case model.Integer:
-			for i := range refs {
-				v.Ints[i] = int64(word(refs[i].words, p))
-			}
-		case model.Unsigned:
-			for i := range refs {
-				v.Uints[i] = word(refs[i].words, p)
-			}
 		case model.Boolean:
 			for i := range refs {
 				v.Bools[i] = word(refs[i].words, p) != 0
@@ -466,8 +441,24 @@ func (g *Gatherer) transposeUniform(dst *column.Rows, fields []column.Field, ref
 			for i := range refs {
 				v.Strings[i] = g.stringAt(word(refs[i].words, p))
 			}
+		default:
+			words := wordsOf(v)
+			for i := range refs {
+				words[i] = word(refs[i].words, p)
+			}
 		}
 	}
+}
+
+// wordsOf views a column of numbers as the words that the cache has of them.
+func wordsOf(v *column.Vector) []uint64 {
+	switch v.Type {
+	case model.Float:
+		return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(v.Floats))), len(v.Floats))
+	case model.Integer:
+		return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(v.Ints))), len(v.Ints))
+	}
+	return v.Uints
 }
 
 // transposeMixed handles rows of several layouts and equal times: the refs are
@@ -517,16 +508,12 @@ func (g *Gatherer) transposeMixed(dst *column.Rows, fields []column.Field, refs 
 func (g *Gatherer) set(v *column.Vector, row int, w uint64) {
 	v.Valid.Set(row)
 	switch v.Type {
-	case model.Float:
-		v.Floats[row] = math.Float64frombits(w)
-	case model.Integer:
-		v.Ints[row] = int64(w)
-	case model.Unsigned:
-		v.Uints[row] = w
 	case model.Boolean:
 		v.Bools[row] = w != 0
 	case model.String:
 		v.Strings[row] = g.stringAt(w)
+	default:
+		wordsOf(v)[row] = w
 	}
 }
 
@@ -536,17 +523,10 @@ func (g *Gatherer) HasRows(id model.SeriesID) bool {
 	if !ok {
 		return false
 	}
-	used := int(st.used)
-	for link := st.link(); link != 0; {
-		v := viewAt(g.slabs, g.layouts, link-1)
-		head := g.head(link, &v)
-		if link != st.link() {
-			used = int(head >> usedShift)
-		}
-		if bits.OnesCount32(uint32(head&deletedMask)) < used {
+	for w := g.chunks(&st); w.next(); {
+		if bits.OnesCount32(uint32(w.head&deletedMask)) < w.used {
 			return true
 		}
-		link = v.link
 	}
 	return false
 }

@@ -21,24 +21,18 @@ func (g *Gatherer) gatherRuns(dst *column.Rows, id model.SeriesID, fields []colu
 	}
 	g.runs = g.runs[:0]
 	rows, stride, layout := 0, 0, uint32(0)
-	used, newer := int(st.used), int64(math.MaxInt64) // newer is a time that all rows are below
-	for link := st.link(); link != 0; {
-		v := viewAt(g.slabs, g.layouts, link-1)
-		head := g.head(link, &v)
-		if link != st.link() {
-			used = int(head >> usedShift)
-		}
-		link = v.link
-		if used == 0 {
+	newer := int64(math.MaxInt64) // a time that all rows are below
+	for v := g.chunks(&st); v.next(); {
+		if v.used == 0 {
 			continue
 		}
 		if stride == 0 {
 			layout, stride = v.layout, v.stride
 		}
-		if v.layout != layout || head&(1<<used-1) != 0 {
+		if v.layout != layout || v.head&(1<<v.used-1) != 0 {
 			return false
 		}
-		lo, hi := 0, used
+		lo, hi := 0, v.used
 		first := int64(v.row(0)[0])
 		if newer > r.Max {
 			for hi > 0 && int64(v.row(hi - 1)[0]) > r.Max {
@@ -66,15 +60,7 @@ func (g *Gatherer) gatherRuns(dst *column.Rows, id model.SeriesID, fields []colu
 
 // copyRuns turns the runs, sorted by time, into columns.
 func (g *Gatherer) copyRuns(dst *column.Rows, fields []column.Field, layout uint32, stride, rows int) {
-	dst.Times = dst.Times[:0]
-	for len(dst.Cols) < len(fields) {
-		dst.Cols = append(dst.Cols, column.Vector{})
-	}
-	dst.Cols = dst.Cols[:len(fields)]
-	for i := range fields {
-		dst.Cols[i].Reset(fields[i].Type)
-	}
-	clear(g.wide)
+	g.reset(dst, fields)
 	if rows == 0 || !g.place(layout, fields) {
 		return
 	}
@@ -94,22 +80,18 @@ func (g *Gatherer) copyRuns(dst *column.Rows, fields []column.Field, layout uint
 		}
 		v.Resize(rows)
 		switch v.Type {
-		case model.Float:
-			i := 0
-			for _, r := range g.runs {
-				for o := 1 + p; o < len(r); o += stride {
-					v.Floats[i] = math.Float64frombits(r[o])
-					i++
-				}
-			}
-		case model.Integer:
-			eachWord(g.runs, stride, 1+p, func(i int, w uint64) { v.Ints[i] = int64(w) })
-		case model.Unsigned:
-			eachWord(g.runs, stride, 1+p, func(i int, w uint64) { v.Uints[i] = w })
 		case model.Boolean:
 			eachWord(g.runs, stride, 1+p, func(i int, w uint64) { v.Bools[i] = w != 0 })
 		case model.String:
 			eachWord(g.runs, stride, 1+p, func(i int, w uint64) { v.Strings[i] = g.stringAt(w) })
+		default:
+			words, i := wordsOf(v), 0
+			for _, r := range g.runs {
+				for o := 1 + p; o < len(r); o += stride {
+					words[i] = r[o]
+					i++
+				}
+			}
 		}
 	}
 }
