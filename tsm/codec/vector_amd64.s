@@ -20,6 +20,23 @@
 	VPANDQ Z3, Z0, Z0; \
 	ADDQ DX, SI
 
+// OFFSETS sets Z0 to the next 8 offsets, unpacked, times the factor that Z6 and R8 are.
+// Without a src it goes to load_, where LOADED takes them from dst.
+#define OFFSETS(load_, factor_, sum_) \
+	TESTQ SI, SI; \
+	JZ load_; \
+	UNPACK; \
+factor_: \
+	CMPQ R8, $1; \
+	JEQ sum_; \
+	VPMULLQ Z6, Z0, Z0; \
+sum_:
+
+#define LOADED(load_, factor_) \
+load_: \
+	VMOVDQU64 (DI), Z0; \
+	JMP factor_
+
 // QUOTIENT sets z to the doubles nearest to its integers, as doubles, divided
 // by a power of ten; see decimalScale. Z7 and Z8 are the inverse.
 #define QUOTIENT(z) \
@@ -101,16 +118,7 @@ linearFrameStart:
 	JNZ linearFrameFloats
 
 linearFrameLoop:
-	TESTQ SI, SI
-	JZ linearFrameLoad
-	UNPACK
-
-linearFrameFactor:
-	CMPQ R8, $1
-	JEQ linearFrameSum
-	VPMULLQ Z6, Z0, Z0
-
-linearFrameSum:
+	OFFSETS(linearFrameLoad, linearFrameFactor, linearFrameSum)
 	VPADDQ Z4, Z0, Z0
 	VPADDQ Z5, Z4, Z4
 	VMOVDQU64 Z0, (DI)
@@ -120,25 +128,14 @@ linearFrameSum:
 	VZEROUPPER
 	RET
 
-linearFrameLoad:
-	VMOVDQU64 (DI), Z0
-	JMP linearFrameFactor
+	LOADED(linearFrameLoad, linearFrameFactor)
 
 linearFrameFloats:
 	VBROADCASTSD 8(BX), Z7
 	VBROADCASTSD 16(BX), Z8
 
 linearFrameFloatLoop:
-	TESTQ SI, SI
-	JZ linearFrameFloatLoad
-	UNPACK
-
-linearFrameFloatFactor:
-	CMPQ R8, $1
-	JEQ linearFrameFloatSum
-	VPMULLQ Z6, Z0, Z0
-
-linearFrameFloatSum:
+	OFFSETS(linearFrameFloatLoad, linearFrameFloatFactor, linearFrameFloatSum)
 	VPADDQ Z4, Z0, Z0
 	VPADDQ Z5, Z4, Z4
 	QUOTIENT(Z0)
@@ -149,9 +146,7 @@ linearFrameFloatSum:
 	VZEROUPPER
 	RET
 
-linearFrameFloatLoad:
-	VMOVDQU64 (DI), Z0
-	JMP linearFrameFloatFactor
+	LOADED(linearFrameFloatLoad, linearFrameFloatFactor)
 
 // PREFIX turns the offsets in Z0 into sums of base and them and those before,
 // and Z4 into the last one in all lanes. Z6 is the factor and R8 too, Z11 base*(lane+1), Z10 base*8,
@@ -199,16 +194,7 @@ deltaFrameStart:
 	JNZ deltaFrameFloats
 
 deltaFrameLoop:
-	TESTQ SI, SI
-	JZ deltaFrameLoad
-	UNPACK
-
-deltaFrameFactor:
-	CMPQ R8, $1
-	JEQ deltaFrameSum
-	VPMULLQ Z6, Z0, Z0
-
-deltaFrameSum:
+	OFFSETS(deltaFrameLoad, deltaFrameFactor, deltaFrameSum)
 	PREFIX
 	VMOVDQU64 Z0, (DI)
 	ADDQ $64, DI
@@ -219,25 +205,14 @@ deltaFrameSum:
 	VZEROUPPER
 	RET
 
-deltaFrameLoad:
-	VMOVDQU64 (DI), Z0
-	JMP deltaFrameFactor
+	LOADED(deltaFrameLoad, deltaFrameFactor)
 
 deltaFrameFloats:
 	VBROADCASTSD 8(BX), Z7
 	VBROADCASTSD 16(BX), Z8
 
 deltaFrameFloatLoop:
-	TESTQ SI, SI
-	JZ deltaFrameFloatLoad
-	UNPACK
-
-deltaFrameFloatFactor:
-	CMPQ R8, $1
-	JEQ deltaFrameFloatSum
-	VPMULLQ Z6, Z0, Z0
-
-deltaFrameFloatSum:
+	OFFSETS(deltaFrameFloatLoad, deltaFrameFloatFactor, deltaFrameFloatSum)
 	PREFIX
 	QUOTIENT(Z0)
 	VMOVUPD Z0, (DI)
@@ -249,9 +224,7 @@ deltaFrameFloatSum:
 	VZEROUPPER
 	RET
 
-deltaFrameFloatLoad:
-	VMOVDQU64 (DI), Z0
-	JMP deltaFrameFloatFactor
+	LOADED(deltaFrameFloatLoad, deltaFrameFloatFactor)
 
 // NARROW sets Z0 and Z16 to the next 16 values of a delta frame of which the offsets
 // and the sums of 16 fit 32 bits: Z2 and Z3 are those of 32-bit lanes. Z4 is the last
