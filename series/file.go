@@ -71,7 +71,7 @@ type File struct {
 	opt     Options
 	log     vfs.File
 	cache   blockCache
-	counted atomic.Int64  // bytes of mu.pending and mu.flushing; changes with them
+	counted atomic.Int64  // bytes of mu.claims, mu.pending and mu.flushing; changes with them
 	claimed atomic.Uint32 // see FirstClaim
 	dropped atomic.Uint64 // see Dropped
 
@@ -87,7 +87,8 @@ type File struct {
 		tail     *slots.Table // series that the index lacks
 		fresh    []uint64     // slots inserted since Sync took its picture
 		inSync   bool         // fresh is being recorded
-		pending  keyPages     // not on disk
+		claims   keyPages     // see Claim
+		pending  keyPages     // confirmed, not on disk
 		flushing keyPages     // being written by Sync
 		repaired keyPages     // on disk in a later block, over a damaged one
 		blocks   []*blockEntry
@@ -139,12 +140,15 @@ func (f *File) Bytes() int64 {
 func (f *File) PendingBytes() int64 {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.counted.Load() - f.mu.pending.claimedBytes()
+	if f.mu.closed {
+		return 0
+	}
+	return f.mu.pending.bytes() + f.mu.flushing.bytes()
 }
 
 // countLocked brings the count of pending keys up to date after a change of them.
 func (f *File) countLocked() {
-	now := f.mu.pending.bytes() + f.mu.flushing.bytes()
+	now := f.mu.claims.bytes() + f.mu.pending.bytes() + f.mu.flushing.bytes()
 	if f.mu.closed {
 		now = 0
 	}
@@ -180,10 +184,19 @@ func (f *File) find(key string) (uint32, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.dropIndexLocked(err); err != nil {
-		return 0, err
+	return f.findAnywayLocked(key, fingerprint(key))
+}
+
+// findAnywayLocked is findLocked that gives up a damaged index. The lock is that of a
+// writer.
+func (f *File) findAnywayLocked(key string, fp uint32) (uint32, error) {
+	id, err := f.findLocked(key, fp)
+	if f.indexDamageLocked(err) {
+		if err = f.dropIndexLocked(err); err == nil {
+			return f.findLocked(key, fp)
+		}
 	}
-	return f.findLocked(key, fingerprint(key))
+	return id, err
 }
 
 func fingerprint(key string) uint32 { return uint32(xxhash.Sum64String(key) >> 32) }
@@ -235,18 +248,8 @@ func (f *File) sameKeyLocked(id uint32, key string) (bool, error) {
 
 // keyLocked returns the key of id, sharing memory with its block.
 func (f *File) keyLocked(id uint32) (string, error) {
-	if k, ok := f.mu.pending.get(id); ok {
+	if k, ok := f.loadedLocked(id); ok {
 		return k, nil
-	}
-	if f.mu.flushing.n > 0 {
-		if k, ok := f.mu.flushing.get(id); ok {
-			return k, nil
-		}
-	}
-	if f.mu.repaired.n > 0 {
-		if k, ok := f.mu.repaired.get(id); ok {
-			return k, nil
-		}
 	}
 	e := f.blockOfLocked(id)
 	if e == nil {
@@ -262,6 +265,19 @@ func (f *File) keyLocked(id uint32) (string, error) {
 		e.used.Store(true)
 	}
 	return b.key(id), nil
+}
+
+// loadedLocked returns the key of an id that is in memory, because the block that has
+// it is not written yet, or is damaged.
+func (f *File) loadedLocked(id uint32) (string, bool) {
+	for _, p := range [...]*keyPages{&f.mu.pending, &f.mu.claims, &f.mu.flushing, &f.mu.repaired} {
+		if p.n > 0 {
+			if k, ok := p.get(id); ok {
+				return k, true
+			}
+		}
+	}
+	return "", false
 }
 
 // missingLocked is the error for an id without a block.
@@ -391,16 +407,10 @@ func (f *File) Claim(keys []string, ids []model.SeriesID) error {
 	defer f.mu.Unlock()
 	if f.mu.generation != generation {
 		for i, m := range missing {
-			id, err := f.findLocked(keys[m.index], m.fingerprint)
-			if f.indexDamageLocked(err) {
-				if err = f.dropIndexLocked(err); err == nil {
-					id, err = f.findLocked(keys[m.index], m.fingerprint)
-				}
-			}
-			if err != nil {
+			var err error
+			if missing[i].id, err = f.findAnywayLocked(keys[m.index], m.fingerprint); err != nil {
 				return err
 			}
-			missing[i].id = id
 		}
 	}
 	need, previous := uint64(0), ""
@@ -505,10 +515,10 @@ func (f *File) lookupAllOnce(keys []string, ids []model.SeriesID) (_ uint64, mis
 
 // claimLocked makes id the id of key until DropClaims, or for good by Confirm.
 func (f *File) claimLocked(id uint32, key string, fp uint32) {
-	if f.mu.pending.claims == 0 {
+	if f.mu.claims.n == 0 {
 		f.claimed.Store(id)
 	}
-	f.mu.pending.claim(id, key)
+	f.mu.claims.set(id, key)
 	f.indexLocked(fp, id)
 }
 
@@ -523,12 +533,8 @@ func (f *File) Claimed(id model.SeriesID) bool {
 	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	page := f.mu.pending.pages[uint32(id)>>keyPageBits]
-	if page == nil {
-		return false
-	}
-	word, bit := page.claim(uint32(id) & (1<<keyPageBits - 1))
-	return *word&bit != 0
+	_, claimed := f.mu.claims.get(uint32(id))
+	return claimed
 }
 
 // Confirm makes claims final. Ids that are none are left out.
@@ -540,12 +546,13 @@ func (f *File) Confirm(ids []model.SeriesID) {
 
 func (f *File) confirmLocked(ids []model.SeriesID) {
 	for _, id := range ids {
-		if f.mu.pending.confirm(uint32(id)) {
+		if key, ok := f.mu.claims.take(uint32(id)); ok {
+			f.mu.pending.set(uint32(id), key)
 			f.mu.n++
 			f.mu.floor = max(f.mu.floor, uint64(id)+1)
 		}
 	}
-	if f.mu.pending.claims == 0 {
+	if f.mu.claims.n == 0 {
 		f.claimed.Store(0)
 	}
 }
@@ -559,22 +566,20 @@ func (f *File) Dropped() uint64 { return f.dropped.Load() }
 func (f *File) DropClaims() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mu.pending.claims == 0 {
+	if f.mu.claims.n == 0 {
 		return
 	}
-	claims := keyPages{}
-	f.mu.pending, claims = f.mu.pending.split()
+	gone := func(slot uint64) bool {
+		_, claim := f.mu.claims.get(uint32(slot))
+		return claim
+	}
 	tail := f.mu.tail.All()
 	f.mu.tail = nil
-	for _, s := range tail {
-		if _, gone := claims.get(uint32(s)); !gone {
-			f.addSlotLocked(s)
-		}
+	for _, s := range slices.DeleteFunc(tail, gone) {
+		f.addSlotLocked(s)
 	}
-	f.mu.fresh = slices.DeleteFunc(f.mu.fresh, func(s uint64) bool {
-		_, gone := claims.get(uint32(s))
-		return gone
-	})
+	f.mu.fresh = slices.DeleteFunc(f.mu.fresh, gone)
+	f.mu.claims = keyPages{}
 	f.mu.next = f.mu.floor
 	f.mu.generation++
 	f.claimed.Store(0)
@@ -686,12 +691,8 @@ func (f *File) restoreFresh(ids []model.SeriesID, keys []string) int {
 
 // hasKeyLocked reports whether an id has a key, or a block that should have it.
 func (f *File) hasKeyLocked(id uint32) bool {
-	for _, p := range []*keyPages{&f.mu.pending, &f.mu.flushing, &f.mu.repaired} {
-		if _, ok := p.get(id); ok {
-			return true
-		}
-	}
-	return f.blockOfLocked(id) != nil
+	_, loaded := f.loadedLocked(id)
+	return loaded || f.blockOfLocked(id) != nil
 }
 
 // Given returns the id behind the highest one that was given for good, claims aside.

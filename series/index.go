@@ -84,31 +84,10 @@ func readIndex(f *mapped.File) (_ *indexFile, err error) {
 		return nil, binio.Corruptf(path, 0, "series index: %d bytes", size)
 	}
 	x := &indexFile{path: path, file: f, data: data}
-	if string(data[:8]) != indexMagic {
-		return nil, binio.Corruptf(path, 0, "series index: bad magic")
+	dirCRC, err := x.parseHeader(data, int64(size))
+	if err != nil {
+		return nil, err
 	}
-	if binio.Checksum(data[:indexHeaderBytes-4]) != binary.LittleEndian.Uint32(data[indexHeaderBytes-4:]) {
-		return nil, binio.Corruptf(path, 0, "series index: header checksum mismatch")
-	}
-	if v := binary.LittleEndian.Uint32(data[8:]); v != indexVersion {
-		return nil, binio.Corruptf(path, 8, "series index: version %d", v)
-	}
-	x.pages = int(binary.LittleEndian.Uint32(data[12:]))
-	homes := binary.LittleEndian.Uint64(data[16:])
-	entries := binary.LittleEndian.Uint64(data[24:])
-	x.logBytes = int64(binary.LittleEndian.Uint64(data[32:]))
-	x.lastCRC = binary.LittleEndian.Uint32(data[40:])
-	x.maxID = binary.LittleEndian.Uint32(data[44:])
-	dirBytes := binary.LittleEndian.Uint64(data[48:])
-	dirCRC := binary.LittleEndian.Uint32(data[56:])
-	x.owner.ID = binary.LittleEndian.Uint32(data[60:])
-	copy(x.owner.Lineage[:], data[64:])
-	slots := uint64(x.pages) * indexPageSlots
-	if homes > slots || entries > slots || dirBytes > uint64(size) ||
-		uint64(size) != uint64(x.pages+1)*indexPageBytes+dirBytes || x.logBytes < logHeaderBytes {
-		return nil, binio.Corruptf(path, 0, "series index: header contradicts the file's size")
-	}
-	x.homes, x.entries = int(homes), int(entries)
 	x.verified = mapped.NewVerified(x.pages)
 	dirStart := int64(x.pages+1) * indexPageBytes
 	dir := data[dirStart:]
@@ -136,6 +115,36 @@ func readIndex(f *mapped.File) (_ *indexFile, err error) {
 		return nil, binio.Corruptf(path, dirStart, "series index: directory: %v", d.Err())
 	}
 	return x, nil
+}
+
+// parseHeader reads the header page of a file of size bytes, and returns the checksum
+// of the directory.
+func (x *indexFile) parseHeader(b []byte, size int64) (dirCRC uint32, err error) {
+	if string(b[:8]) != indexMagic {
+		return 0, binio.Corruptf(x.path, 0, "series index: bad magic")
+	}
+	if binio.Checksum(b[:indexHeaderBytes-4]) != binary.LittleEndian.Uint32(b[indexHeaderBytes-4:]) {
+		return 0, binio.Corruptf(x.path, 0, "series index: header checksum mismatch")
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != indexVersion {
+		return 0, binio.Corruptf(x.path, 8, "series index: version %d", v)
+	}
+	x.pages = int(binary.LittleEndian.Uint32(b[12:]))
+	homes := binary.LittleEndian.Uint64(b[16:])
+	entries := binary.LittleEndian.Uint64(b[24:])
+	x.logBytes = int64(binary.LittleEndian.Uint64(b[32:]))
+	x.lastCRC = binary.LittleEndian.Uint32(b[40:])
+	x.maxID = binary.LittleEndian.Uint32(b[44:])
+	dirBytes := binary.LittleEndian.Uint64(b[48:])
+	x.owner.ID = binary.LittleEndian.Uint32(b[60:])
+	copy(x.owner.Lineage[:], b[64:])
+	slots := uint64(x.pages) * indexPageSlots
+	if homes > slots || entries > slots || dirBytes > uint64(size) ||
+		uint64(size) != uint64(x.pages+1)*indexPageBytes+dirBytes || x.logBytes < logHeaderBytes {
+		return 0, binio.Corruptf(x.path, 0, "series index: header contradicts the file's size")
+	}
+	x.homes, x.entries = int(homes), int(entries)
+	return binary.LittleEndian.Uint32(b[56:]), nil
 }
 
 // page returns the slots of page n (from 0), verified at its first use.
@@ -184,14 +193,12 @@ func verifyPages(fsys vfs.FS, path string) error {
 	if err := read(page, 0); err != nil {
 		return err
 	}
-	if binio.Checksum(page[:indexHeaderBytes-4]) != binary.LittleEndian.Uint32(page[indexHeaderBytes-4:]) {
-		return binio.Corruptf(path, 0, "series index: header checksum mismatch")
+	x := indexFile{path: path}
+	dirCRC, err := x.parseHeader(page, size)
+	if err != nil {
+		return err
 	}
-	slotsEnd := (int64(binary.LittleEndian.Uint32(page[12:])) + 1) * indexPageBytes
-	dirCRC := binary.LittleEndian.Uint32(page[56:])
-	if want := slotsEnd + int64(binary.LittleEndian.Uint64(page[48:])); size != want {
-		return binio.Corruptf(path, min(size, want), "series index: %d bytes, the header says %d", size, want)
-	}
+	slotsEnd := int64(x.pages+1) * indexPageBytes
 	for at := int64(indexPageBytes); at < slotsEnd; at += indexPageBytes {
 		if err := read(page, at); err != nil {
 			return err

@@ -97,17 +97,17 @@ func (f *File) sync(closing bool) error {
 	// An index over a damaged log would hide the damage, and the repairs.
 	sound := len(f.mu.damage) == 0 && f.mu.repaired.n == 0
 	reindex := sound && (f.mu.stale || f.mu.tail.Len() > f.opt.IndexTail+indexed/4 || closing && f.mu.tail.Len() > 1024)
-	if f.mu.pending.n == f.mu.pending.claims && !reindex {
+	if f.mu.pending.n == 0 && !reindex {
 		f.mu.Unlock()
 		return nil
 	}
-	f.mu.flushing, f.mu.pending = f.mu.pending.split()
+	f.mu.flushing, f.mu.pending = f.mu.pending, keyPages{}
 	f.mu.inSync = true
 	start := f.mu.logEnd
 	var added []uint64
 	if reindex {
 		added = slices.DeleteFunc(f.mu.tail.All(), func(s uint64) bool {
-			_, claim := f.mu.pending.get(uint32(s))
+			_, claim := f.mu.claims.get(uint32(s))
 			if claim {
 				f.mu.fresh = append(f.mu.fresh, s)
 			}
@@ -344,9 +344,8 @@ func (f *File) rewriteLocked(whole bool) error {
 	f.cache.drop()
 	f.mu.blocks, f.mu.n = nil, 0
 	f.mu.tail = nil
-	_, claims := f.mu.pending.split()
-	f.mu.pending, f.mu.repaired = claims, keyPages{}
-	claims.all(func(id uint32, key string, _ bool) { f.addSlotLocked(slots.Slot(fingerprint(key), id)) })
+	f.mu.pending, f.mu.repaired = keyPages{}, keyPages{}
+	f.mu.claims.each(func(id uint32, key string) { f.addSlotLocked(slots.Slot(fingerprint(key), id)) })
 	f.countLocked()
 	f.mu.damage, f.mu.failed = nil, nil
 	f.mu.generation++
