@@ -30,7 +30,11 @@ func (v Charged) FirstTagValues(measurement, key string, set *roaring.Bitmap, li
 	if err != nil {
 		return nil, err
 	}
-	var out []string
+	return v.texts(w, limit)
+}
+
+// texts returns the values of a walk, up to limit of them.
+func (v Charged) texts(w *tagValueWalk, limit int) (out []string, err error) {
 	var refused error
 	texts := textArena{charge: v.charge}
 	err = w.each(func(value []byte) bool {
@@ -64,16 +68,8 @@ func (v Charged) LastTagValues(measurement, key string, set *roaring.Bitmap, lim
 	for reach := limit; ; reach *= 8 {
 		from := w.before(reach)
 		w.seek(from)
-		var out []string
-		var refused error
-		texts := textArena{charge: v.charge}
-		err := w.each(func(value []byte) bool {
-			var text string
-			text, refused = texts.add(value)
-			out = append(out, text)
-			return refused == nil
-		})
-		if err = errors.Join(err, refused, texts.settle()); err != nil {
+		out, err := v.texts(w, math.MaxInt)
+		if err != nil {
 			return nil, err
 		}
 		if from == "" || len(out) >= limit {

@@ -131,6 +131,23 @@ func (c *Chunk) raw(i int) ([]byte, error) {
 	return b, nil
 }
 
+// presence returns how many rows have a value in the column at place i, whose bytes
+// are b, and the offset of the values in b. If some rows have none it sets valid.
+func (c *Chunk) presence(i int, b []byte, valid *column.Bitmap) (count, off int, err error) {
+	rows := c.e.Rows
+	if len(b) == 0 || !c.places[i].sparse {
+		if len(b) > 0 {
+			count = rows
+		}
+		return count, 0, nil
+	}
+	*valid = grow(*valid, (rows+63)/64)
+	if count, off = decodePresence(*valid, b, rows); off < 0 {
+		return 0, 0, binio.Corruptf(c.r.Path(), c.off+int64(c.places[i].off), "tsm: bad presence of column %d", i-c.timeColumns())
+	}
+	return count, off, nil
+}
+
 // Times returns the times of the rows, strictly ascending.
 func (c *Chunk) Times() ([]int64, error) {
 	t := &c.times
@@ -192,12 +209,9 @@ func (c *Chunk) Column(field int) (*column.Vector, error) {
 		c.ready[field] = true
 		return v, nil
 	}
-	count, off := rows, 0
-	if c.places[i].sparse {
-		d.valid = grow(d.valid, (rows+63)/64)
-		if count, off = decodePresence(d.valid, b, rows); off < 0 {
-			return nil, binio.Corruptf(c.r.Path(), c.off+int64(c.places[i].off), "tsm: bad presence of column %d", field)
-		}
+	count, off, err := c.presence(i, b, &d.valid)
+	if err != nil {
+		return nil, err
 	}
 	if !decodeValues(v, b[off:], count) {
 		return nil, binio.Corruptf(c.r.Path(), c.off+int64(c.places[i].off), "tsm: bad values of column %d", field)
@@ -220,13 +234,9 @@ func (c *Chunk) TextBytes(field int) (int, error) {
 	if err != nil || len(b) == 0 {
 		return 0, err
 	}
-	count, off := c.e.Rows, 0
-	if c.places[i].sparse {
-		d := &c.cols[field]
-		d.valid = grow(d.valid, (c.e.Rows+63)/64)
-		if count, off = decodePresence(d.valid, b, c.e.Rows); off < 0 {
-			return 0, binio.Corruptf(c.r.Path(), c.off+int64(c.places[i].off), "tsm: bad presence of column %d", field)
-		}
+	count, off, err := c.presence(i, b, &c.cols[field].valid)
+	if err != nil {
+		return 0, err
 	}
 	if count == 1 {
 		return len(b) - off, nil // the value itself

@@ -39,13 +39,10 @@ func (c *Chunk) Encodings(dst []ColumnEncoding) ([]ColumnEncoding, error) {
 		if len(b) == 0 {
 			continue
 		}
-		count, off := c.e.Rows, 0
-		if c.places[at+i].sparse {
-			d := &c.cols[i]
-			d.valid, c.ready[i] = grow(d.valid, (count+63)/64), false
-			if count, off = decodePresence(d.valid, b, count); off < 0 {
-				return dst, c.corrupt(int(c.places[at+i].off), "bad presence")
-			}
+		c.ready[i] = false // valid is not that of the vector any more
+		count, off, err := c.presence(at+i, b, &c.cols[i].valid)
+		if err != nil {
+			return dst, err
 		}
 		e := ColumnEncoding{Field: i, Name: LoneValue, Values: count, Bytes: len(b) - off}
 		if count > 1 {

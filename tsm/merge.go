@@ -58,15 +58,9 @@ func (w *Writer) AppendEncoded(r *Reader, s *Series, k int) error {
 		}
 		col := &cols[at+m.places[i]]
 		col.bytes, col.sparse = b, c.places[at+i].sparse
-		count, off := rows, 0
-		switch {
-		case len(b) == 0:
-			count = 0
-		case col.sparse:
-			m.valid = grow(m.valid, (rows+63)/64)
-			if count, off = decodePresence(m.valid, b, rows); off < 0 {
-				return w.fail(c.corrupt(int(c.places[at+i].off), "bad presence"))
-			}
+		count, off, err := c.presence(at+i, b, &m.valid)
+		if err != nil {
+			return w.fail(err)
 		}
 		col.block, col.values, col.kind = off, count, kindOf(s.Fields[i].Type)
 		w.info.Values += int64(count)

@@ -224,10 +224,8 @@ func (c *Encoder) write(w *Write) error {
 
 		values := sharedValues[row.First : uint64(row.First)+uint64(n)]
 		switch pl.only {
-		case model.Integer:
-			b = appendIntegers(b, values)
-		case model.Float:
-			b = appendFloats(b, values)
+		case model.Integer, model.Float:
+			b = appendWords(b, values, pl.only == model.Float)
 		default:
 			var err error
 			if b, err = appendMixed(b, pl.types, values, text); err != nil {
@@ -311,17 +309,21 @@ func grow(b []byte, n int) []byte {
 // byteLength returns how many bytes v takes without its high zero bytes.
 func byteLength(v uint64) int { return (bits.Len64(v) + 7) >> 3 }
 
-// appendIntegers appends lengths and values of a row of integers. There must be
-// room for (n+1)/2 + 8n + 8 bytes.
-func appendIntegers(b []byte, values []uint64) []byte {
+// appendWords appends lengths and values of a row of integers, or of floats. There must
+// be room for (n+1)/2 + 8n + 8 bytes.
+func appendWords(b []byte, values []uint64, float bool) []byte {
 	n := len(values)
 	lengths := b[len(b) : len(b)+(n+1)/2]
 	p := len(b) + len(lengths)
 	out := b[:cap(b)]
 	for len(values) >= 2 {
 		u, v := values[0], values[1]
-		u = u<<1 ^ uint64(int64(u)>>63)
-		v = v<<1 ^ uint64(int64(v)>>63)
+		if float {
+			u, v = bits.ReverseBytes64(u), bits.ReverseBytes64(v)
+		} else {
+			u = u<<1 ^ uint64(int64(u)>>63)
+			v = v<<1 ^ uint64(int64(v)>>63)
+		}
 		lu, lv := byteLength(u), byteLength(v)
 		binary.LittleEndian.PutUint64(out[p:], u)
 		p += lu
@@ -331,7 +333,12 @@ func appendIntegers(b []byte, values []uint64) []byte {
 		lengths, values = lengths[1:], values[2:]
 	}
 	if len(values) > 0 {
-		u := binio.ZigZag(int64(values[0]))
+		u := values[0]
+		if float {
+			u = bits.ReverseBytes64(u)
+		} else {
+			u = binio.ZigZag(int64(u))
+		}
 		binary.LittleEndian.PutUint64(out[p:], u)
 		l := byteLength(u)
 		p += l
@@ -340,35 +347,7 @@ func appendIntegers(b []byte, values []uint64) []byte {
 	return b[:p]
 }
 
-// appendFloats is appendIntegers for floats.
-func appendFloats(b []byte, values []uint64) []byte {
-	n := len(values)
-	lengths := b[len(b) : len(b)+(n+1)/2]
-	p := len(b) + len(lengths)
-	out := b[:cap(b)]
-	for len(values) >= 2 {
-		u, v := values[0], values[1]
-		// The significant bytes are the leading ones: without the trailing
-		// zero bytes of u, the reversed word has no high ones.
-		lu, lv := 8-bits.TrailingZeros64(u)>>3, 8-bits.TrailingZeros64(v)>>3
-		binary.BigEndian.PutUint64(out[p:], u)
-		p += lu
-		binary.BigEndian.PutUint64(out[p:], v)
-		p += lv
-		lengths[0] = byte(lu | lv<<4)
-		lengths, values = lengths[1:], values[2:]
-	}
-	if len(values) > 0 {
-		u := values[0]
-		binary.BigEndian.PutUint64(out[p:], u)
-		l := 8 - bits.TrailingZeros64(u)>>3
-		p += l
-		lengths[0] = byte(l)
-	}
-	return b[:p]
-}
-
-// appendMixed is appendIntegers for fields of any types; the room does not
+// appendMixed is appendWords for fields of any types; the room does not
 // include the strings' text.
 func appendMixed(b []byte, types []model.FieldType, values []uint64, text []byte) ([]byte, error) {
 	at := len(b)
