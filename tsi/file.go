@@ -46,11 +46,7 @@ type fileMeasurement struct {
 	name   string
 	fields []column.Field
 	series int
-	offset int64
-	size   int64
-
-	mu   sync.Mutex // held while loading
-	body atomic.Pointer[fileBody]
+	body   lazy[fileBody]
 }
 
 type fileBody struct {
@@ -59,12 +55,40 @@ type fileBody struct {
 }
 
 type fileTagRef struct {
-	key    string
-	offset int64
-	size   int64
+	key string
+	tag lazy[dictionary.Tag]
+}
 
-	mu  sync.Mutex
-	tag atomic.Pointer[dictionary.Tag]
+// lazy is what a section holds, which is read at first use.
+type lazy[T any] struct {
+	section
+	mu    sync.Mutex // held while reading
+	value atomic.Pointer[T]
+}
+
+// read returns what the section holds. decode reads it from the bytes, and fails the
+// decoder if they make no sense.
+func (l *lazy[T]) read(f *File, what string, decode func(d *binio.Decoder) *T) (_ *T, err error) {
+	if v := l.value.Load(); v != nil {
+		return v, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer vfs.CatchFault(&err)()
+	if v := l.value.Load(); v != nil {
+		return v, nil
+	}
+	raw, err := f.Checked(l.offset, l.size)
+	if err != nil {
+		return nil, err
+	}
+	d := binio.NewDecoder(raw)
+	v := decode(&d)
+	if d.Err() != nil || d.Len() > 0 {
+		return nil, f.bad(l.offset, &d, what)
+	}
+	l.value.Store(v)
+	return v, nil
 }
 
 // OpenFile maps a TSI file and reads its footer and its directory; the rest is
@@ -142,7 +166,8 @@ func (f *File) loadDirectory(b []byte, offset int64) error {
 		} else if len(fields) > 0 {
 			m.fields = slices.Clone(fields)
 		}
-		m.series, m.offset, m.size = int(d.Uvarint()), int64(d.Uvarint()), int64(d.Uvarint())
+		m.series = int(d.Uvarint())
+		m.body.offset, m.body.size = int64(d.Uvarint()), int64(d.Uvarint())
 		if len(f.measured) > 0 && m.name <= f.measured[len(f.measured)-1].name {
 			d.Fail("measurements out of order")
 		}
@@ -208,36 +233,26 @@ func (f *File) measurement(name string) *fileMeasurement {
 	return nil
 }
 
-// body reads the measurement's section.
-func (f *File) body(m *fileMeasurement) (_ *fileBody, err error) {
-	if b := m.body.Load(); b != nil {
-		return b, nil
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	defer vfs.CatchFault(&err)()
-	if b := m.body.Load(); b != nil {
-		return b, nil
-	}
-	raw, err := f.Checked(m.offset, m.size)
-	if err != nil {
-		return nil, err
-	}
-	d := binio.NewDecoder(raw)
-	b := &fileBody{set: dictionary.ReadSet(&d, nil)}
-	for range d.Count(3) {
-		t := &fileTagRef{key: d.String(), offset: int64(d.Uvarint()), size: int64(d.Uvarint())}
-		if n := len(b.tags); n > 0 && t.key <= b.tags[n-1].key {
-			d.Fail("tag keys out of order")
+// bodyOf reads the measurement's section.
+func (f *File) bodyOf(m *fileMeasurement) (*fileBody, error) {
+	return m.body.read(f, "measurement", func(d *binio.Decoder) *fileBody {
+		b := &fileBody{set: dictionary.ReadSet(d, nil)}
+		for range d.Count(3) {
+			t := &fileTagRef{key: d.String()}
+			t.tag.offset, t.tag.size = int64(d.Uvarint()), int64(d.Uvarint())
+			if n := len(b.tags); n > 0 && t.key <= b.tags[n-1].key {
+				d.Fail("tag keys out of order")
+			}
+			b.tags = append(b.tags, t)
 		}
-		b.tags = append(b.tags, t)
-	}
-	if d.Err() != nil || d.Len() > 0 || int(b.set.GetCardinality()) != m.series {
-		return nil, f.bad(m.offset, &d, "measurement")
-	}
-	m.body.Store(b)
-	f.keep(m)
-	return b, nil
+		if d.Err() == nil {
+			if int(b.set.GetCardinality()) != m.series {
+				d.Fail("another number of series than in the directory")
+			}
+			f.keep(m)
+		}
+		return b
+	})
 }
 
 // keep lets go of the body that was read first if there are more than keptBodies
@@ -250,14 +265,14 @@ func (f *File) keep(m *fileMeasurement) {
 		k.bodies = append(k.bodies, m)
 		return
 	}
-	k.bodies[k.oldest].body.Store(nil)
+	k.bodies[k.oldest].body.value.Store(nil)
 	k.bodies[k.oldest] = m
 	k.oldest = (k.oldest + 1) % keptBodies
 }
 
 // tag reads the section of a tag key; nil if the measurement lacks the key.
 func (f *File) tag(m *fileMeasurement, key string) (*dictionary.Tag, error) {
-	b, err := f.body(m)
+	b, err := f.bodyOf(m)
 	if err != nil {
 		return nil, err
 	}
@@ -268,27 +283,8 @@ func (f *File) tag(m *fileMeasurement, key string) (*dictionary.Tag, error) {
 	return f.loadTag(b, b.tags[i])
 }
 
-func (f *File) loadTag(b *fileBody, r *fileTagRef) (_ *dictionary.Tag, err error) {
-	if t := r.tag.Load(); t != nil {
-		return t, nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	defer vfs.CatchFault(&err)()
-	if t := r.tag.Load(); t != nil {
-		return t, nil
-	}
-	raw, err := f.Checked(r.offset, r.size)
-	if err != nil {
-		return nil, err
-	}
-	d := binio.NewDecoder(raw)
-	t := dictionary.ReadTag(&d, b.set, len(f.Data()))
-	if d.Err() != nil {
-		return nil, f.bad(r.offset, &d, "tag")
-	}
-	r.tag.Store(t)
-	return t, nil
+func (f *File) loadTag(b *fileBody, r *fileTagRef) (*dictionary.Tag, error) {
+	return r.tag.read(f, "tag", func(d *binio.Decoder) *dictionary.Tag { return dictionary.ReadTag(d, b.set, len(f.Data())) })
 }
 
 // Verify reads the whole file and returns the first damage.
@@ -298,7 +294,7 @@ func (f *File) Verify() error {
 	}
 	var ids []uint32
 	for _, m := range f.measured {
-		b, err := f.body(m)
+		b, err := f.bodyOf(m)
 		if err != nil {
 			return err
 		}
@@ -311,7 +307,7 @@ func (f *File) Verify() error {
 			var last []byte
 			for n := 0; c.Next(); n++ {
 				if n > 0 && string(c.Value) <= string(last) {
-					return binio.Corruptf(f.Path(), r.offset, "values out of order")
+					return binio.Corruptf(f.Path(), r.tag.offset, "values out of order")
 				}
 				last = append(last[:0], c.Value...)
 				if ids, err = c.Posting.IDs(ids[:0]); err != nil {

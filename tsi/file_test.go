@@ -41,7 +41,7 @@ func testFile(t testing.TB, fs *vfstest.FS, path string, n int) *File {
 // answers reads everything a file says.
 func answers(f *File) (out []any, err error) {
 	for _, m := range f.measured {
-		b, err := f.body(m)
+		b, err := f.bodyOf(m)
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func TestFileLetsGo(t *testing.T) {
 		want = got
 		open := 0
 		for _, m := range f.measured {
-			if m.body.Load() != nil {
+			if m.body.value.Load() != nil {
 				open++
 			}
 		}
@@ -113,7 +113,7 @@ func TestFileLetsGo(t *testing.T) {
 		wg.Go(func() {
 			for i := range 2 * n {
 				m := f.measured[(i*7+g*n/4)%n]
-				if b, err := f.body(m); err != nil || b.set.GetCardinality() != 1 || len(b.tags) != 1 {
+				if b, err := f.bodyOf(m); err != nil || b.set.GetCardinality() != 1 || len(b.tags) != 1 {
 					t.Errorf("%s: %v", m.name, err)
 					return
 				}

@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/mapped"
+	"tsdbd/tsi/dictionary"
 )
 
 func wantCorrupt(t *testing.T, err error) {
@@ -23,14 +24,14 @@ func wantCorrupt(t *testing.T, err error) {
 func FuzzFileSection(f *testing.F) {
 	file := testFile(f, newFS(), "x.tsi", 100)
 	for _, m := range file.measured {
-		b, err := file.Checked(m.offset, m.size)
+		b, err := file.Checked(m.body.offset, m.body.size)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(byte(0), b)
-		body, _ := file.body(m)
+		body, _ := file.bodyOf(m)
 		for _, r := range body.tags {
-			b, _ := file.Checked(r.offset, r.size)
+			b, _ := file.Checked(r.tag.offset, r.tag.size)
 			f.Add(byte(1), b)
 		}
 	}
@@ -41,10 +42,10 @@ func FuzzFileSection(f *testing.F) {
 		x := &File{File: mapped.InMemory("x.tsi", data), info: FileInfo{Measurements: 1}}
 		switch kind % 3 {
 		case 0:
-			_, err := x.body(&fileMeasurement{size: size, series: 1})
+			_, err := x.bodyOf(&fileMeasurement{series: 1, body: lazy[fileBody]{section: section{0, size}}})
 			wantCorrupt(t, err)
 		case 1:
-			tag, err := x.loadTag(&fileBody{set: roaring.BitmapOf(1)}, &fileTagRef{size: size})
+			tag, err := x.loadTag(&fileBody{set: roaring.BitmapOf(1)}, &fileTagRef{tag: lazy[dictionary.Tag]{section: section{0, size}}})
 			wantCorrupt(t, err)
 			if err == nil {
 				c := tag.Cursor(x)

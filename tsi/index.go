@@ -189,7 +189,7 @@ func (x *Index) livesLocked(name string, intact map[*File]bool) (bool, error) {
 		if intact[f] {
 			return true, nil
 		}
-		b, err := f.body(m)
+		b, err := f.bodyOf(m)
 		if err != nil {
 			return true, err
 		}

@@ -85,7 +85,7 @@ func (w *fileWriter) mergeMeasurement(name string, parts []mergePart) error {
 	for i := range parts {
 		p := &parts[i]
 		var err error
-		if p.body, err = p.file.body(p.m); err != nil {
+		if p.body, err = p.file.bodyOf(p.m); err != nil {
 			return err
 		}
 		set.Or(p.body.set)

@@ -124,7 +124,7 @@ func (v *View) Series(measurement string) (*roaring.Bitmap, error) {
 		if m == nil {
 			continue
 		}
-		b, err := f.body(m)
+		b, err := f.bodyOf(m)
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func (v *View) TagKeys(measurement string) ([]string, error) {
 		if m == nil {
 			continue
 		}
-		b, err := f.body(m)
+		b, err := f.bodyOf(m)
 		if err != nil {
 			return nil, err
 		}
