@@ -67,13 +67,7 @@ func (v *Vector) Resize(n int) {
 // Truncate drops the rows from n on. v must own its memory.
 func (v *Vector) Truncate(n int) {
 	v.Resize(n)
-	if v.Valid == nil {
-		return
-	}
-	v.Valid = v.Valid[:(n+63)>>6]
-	if r := uint(n) & 63; r != 0 {
-		v.Valid[n>>6] &= 1<<r - 1
-	}
+	v.trimValid(n)
 }
 
 func resize[T any](s []T, n int) []T {
