@@ -280,7 +280,7 @@ func (f *File) Verify(fsys vfs.FS) []error {
 		if err == nil && (h.first != e.first || len(b.ends) != e.count) {
 			err = binio.Corruptf(f.logPath, e.offset, "series block: not the block the index names")
 		}
-		// Or the log was written anew since the block was known.
+		// It is no damage if the log was rewritten since the block was looked up.
 		if err != nil && inUse(func() bool { return f.blockOfLocked(e.first) == e }) {
 			found = append(found, err)
 		}

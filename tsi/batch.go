@@ -13,7 +13,7 @@ type Batch struct{ memtable *memtable }
 // NewBatch returns an empty batch.
 func NewBatch() *Batch { return &Batch{newMemtable()} }
 
-// Add adds a series by its canonical key, of which it keeps no part.
+// Add adds a series by its canonical key. It keeps no part of the key.
 func (b *Batch) Add(id model.SeriesID, key string) { b.memtable.add(uint32(id), key) }
 
 // Bytes estimates the memory of the batch, which becomes that of the index.

@@ -255,8 +255,8 @@ func (f *File) bodyOf(m *fileMeasurement) (*fileBody, error) {
 	})
 }
 
-// keep lets go of the body that was read first if there are more than keptBodies
-// with that of m. Who uses it goes on with it.
+// keep drops the body that was read first if there are more than keptBodies with that
+// of m. Its present users keep it.
 func (f *File) keep(m *fileMeasurement) {
 	k := &f.kept
 	k.Lock()

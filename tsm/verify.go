@@ -17,8 +17,8 @@ const maxDamages = 64
 
 // Verify reads the whole file: it recomputes the content checksum, checks all
 // others, decodes every key, index entry, time and value, and compares counts,
-// order, ranges, ids and statistics with what the file says of them. It goes on
-// after damage and returns up to maxDamages of them joined.
+// order, ranges, ids and statistics with what the file says of them. It continues
+// after damage and returns up to maxDamages damages, joined.
 func (r *Reader) Verify(ctx context.Context) (err error) {
 	defer vfs.CatchFault(&err)()
 	sum, err := r.contentSum(ctx)

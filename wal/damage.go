@@ -7,7 +7,7 @@ type Damage struct {
 	Bytes   int64  // length of the span; 0 when only the absence of entries was noticed
 	// Torn is true when the span lies in the last write of the log and looks
 	// as a crash during that write leaves it: nothing acknowledged was in it,
-	// as far as can be told. False means loss of data that was once whole.
+	// as far as the log shows. False means that data which was once whole is lost.
 	Torn bool
 	// First and Last are the sequences of the entries that may be lost. A Last
 	// below First says that none is, maxSequence that the end is not known.

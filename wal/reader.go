@@ -27,7 +27,7 @@ type reader struct {
 
 	decoder *entry.Decoder
 	deliver func(*entry.Entry) error
-	// damaged is told each span that was skipped; an error ends the walk.
+	// damaged is called with each span that was skipped; its error ends the walk.
 	damaged func(d Damage) error
 	// held are spans behind which nothing shows yet that they were ever synced:
 	// sectors of the last write may have landed in any order. They are damage
@@ -138,8 +138,8 @@ func (r *reader) run() (end int64, sealed bool, torn int64, err error) {
 			continue
 		}
 		r.bound(h.sequence, h.kind)
-		// First what this record tells of the past: an entry that it breaks
-		// off, entries that are missing before it, and that it was synced.
+		// First what this record says of earlier ones: whether it breaks off an
+		// entry, whether entries before it are missing, and whether they were synced.
 		if r.pending >= 0 && r.breaksOff(h) {
 			r.skip(off, off, "entry without its last record")
 		}

@@ -104,8 +104,8 @@ func (l *Log) missingEnd(last uint64) error {
 	return l.damaged(d)
 }
 
-// LostEnd reports whether Replay found that the end of the log is missing, of
-// which Options.Known told.
+// LostEnd reports whether Replay found that the end of the log is missing, as
+// Options.Known describes it.
 func (l *Log) LostEnd() bool { return l.lostEnd }
 
 // damaged records a damage and copies its bytes to quarantine.

@@ -14,17 +14,17 @@ import (
 type walk struct {
 	fs      vfs.FS
 	deliver func(*SegmentInfo, *entry.Entry) error
-	damaged func(Damage) error // is told what cannot be delivered; an error ends the walk
-	// vanishing says that segments may be trimmed meanwhile: those are left out.
+	damaged func(Damage) error // called with what cannot be delivered; an error ends the walk
+	// vanishing says that segments may be trimmed during the walk, which leaves them out.
 	vanishing bool
 	closed    bool // the newest segment is not read
 
-	// lost has the segments for which damage was told, true if it was not all torn.
+	// lost has the segments with damage; true: not all of it was torn.
 	lost map[string]bool
 }
 
-// tell tells of a damage.
-func (w *walk) tell(d Damage) error {
+// report passes a damage on.
+func (w *walk) report(d Damage) error {
 	w.lost[d.Segment] = w.lost[d.Segment] || !d.Torn
 	return w.damaged(d)
 }
@@ -45,7 +45,7 @@ func (w *walk) run(segments []SegmentInfo) error {
 		decoder.Forget()
 		r := &reader{
 			path: s.Path, number: s.Number, size: s.Bytes, last: last, bounded: known, window: window[:0],
-			decoder: decoder, deliver: func(e *entry.Entry) error { return w.deliver(s, e) }, damaged: w.tell,
+			decoder: decoder, deliver: func(e *entry.Entry) error { return w.deliver(s, e) }, damaged: w.report,
 		}
 		switch {
 		case s.headerErr != nil:
@@ -56,7 +56,7 @@ func (w *walk) run(segments []SegmentInfo) error {
 				Segment: before.Path, Offset: before.Bytes, First: last + 1, Last: s.Previous,
 				Reason: fmt.Sprintf("entries %d to %d are missing", last+1, s.Previous),
 			}
-			if err := w.tell(d); err != nil {
+			if err := w.report(d); err != nil {
 				return err
 			}
 			fallthrough
@@ -97,8 +97,8 @@ func (w *walk) read(s *SegmentInfo, r *reader) (err error) {
 	return err
 }
 
-// judge tells what the end of a segment, and the beginning of the next, say of it.
-// last is the sequence of the last entry before it.
+// judge completes the description of a segment from its end and from the header of
+// the next one, and reports damage there. last is the sequence of the last entry before it.
 func (w *walk) judge(s *SegmentInfo, r *reader, next *SegmentInfo, newest bool, last uint64) error {
 	s.Last = max(last, r.last)
 	limit := uint64(maxSequence) // the last entry that may have been in it
@@ -127,23 +127,23 @@ func (w *walk) judge(s *SegmentInfo, r *reader, next *SegmentInfo, newest bool, 
 		// Its size was durable before its first entry: no crash does that.
 		d.Reason = fmt.Sprintf("segment is cut from %d to %d bytes", s.Size, s.Bytes)
 	case s.Torn == 0:
-		_, told := w.lost[s.Path]
-		s.clean = !told
+		_, damaged := w.lost[s.Path]
+		s.clean = !damaged
 		return nil
 	case !newest && (next == nil || next.Previous > s.Last):
 		// An older segment may end torn where a crash hit the log before; whether
 		// it lost anything, its successor's header tells.
 		d.Reason, s.cutOff = "end of segment damaged", true
 	default:
-		_, told := w.lost[s.Path]
-		s.clean = !told
+		_, damaged := w.lost[s.Path]
+		s.clean = !damaged
 		d.Torn, d.Reason = true, "torn tail"
 	}
-	return w.tell(d)
+	return w.report(d)
 }
 
-// headerDamaged tells of a header that cannot be read. An empty last segment is
-// what a crash while it was made can leave on a disk that reorders. The entries
+// headerDamaged reports a header that cannot be read. A crash while a segment was made
+// can leave an empty last segment on a disk that reorders. The entries
 // from first to last may have stood before those that were read.
 func (w *walk) headerDamaged(s *SegmentInfo, newest bool, first, last uint64) error {
 	b := make([]byte, min(s.Bytes, segmentHeaderSize+recordHeaderSize))
@@ -155,7 +155,7 @@ func (w *walk) headerDamaged(s *SegmentInfo, newest bool, first, last uint64) er
 	if n, err := f.ReadAt(b, 0); n < len(b) {
 		return fmt.Errorf("read wal segment %s: %w", s.Path, err)
 	}
-	return w.tell(Damage{
+	return w.report(Damage{
 		Segment: s.Path, Bytes: min(s.Bytes, segmentHeaderSize),
 		Torn: newest && allZero(b), First: first, Last: last, Reason: s.headerErr.Error(),
 	})

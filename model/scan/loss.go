@@ -66,7 +66,7 @@ func (e *DamageError) Error() string {
 		text, l.Shard, from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano))
 }
 
-// Unreadable returns the error of a read that has met a damaged part of a file of a shard.
+// Unreadable returns the error of a read that found a damaged part of a file of a shard.
 func Unreadable(shard uint64, r model.TimeRange, err error) error {
 	return fmt.Errorf("points of shard %d, %s to %s, cannot be read: %w", shard, formatTime(r.Min), formatTime(r.Max), err)
 }

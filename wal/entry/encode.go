@@ -31,7 +31,7 @@ import (
 //	row:  control u8, [layout], [series zv], [time zv], lengths, values
 //	      control: bits 0-1 series, 2-3 time, 4 layout; 5-7 zero
 //
-// Series, time and layout are told relative to the row before: the state
+// Series, time and layout are relative to the row before: the state
 // starts at series 0 with step 1, time 0 with step 0, no layout, in every write.
 //
 //   - series 0: same series; 1: plus the last step; 2: a step follows
