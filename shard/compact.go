@@ -95,7 +95,7 @@ func (s *fileSet) planFiles(flushed uint64) []plan.File {
 		files[i] = plan.File{
 			Size: f.Size, Level: f.Level, Rows: f.reader.Info().Rows,
 			Part:       i > 0 && f.splits(s.files[i-1]),
-			Tombstones: len(s.masks(f)), Damaged: f.damage.Load() != nil,
+			Tombstones: len(s.tombstones[i]), Damaged: f.damage.Load() != nil,
 			Moves:  max(due-s.Moves.After(f.MaxSequence), 0),
 			AtMove: s.Moves.After(f.MinSequence-1) < s.Moves.After(f.MaxSequence),
 		}
@@ -112,14 +112,14 @@ func (s *fileSet) planFiles(flushed uint64) []plan.File {
 // that cannot be read is left alone from now on.
 func (s *Shard) countHidden(ctx context.Context, v *View) error {
 	for i, f := range v.set.files {
-		masks, newest := v.masks[i], uint64(0)
-		if len(masks) > 0 {
-			newest = masks[len(masks)-1].Sequence
+		newest := uint64(0)
+		for _, t := range v.set.tombstones[i] {
+			newest = t.Sequence
 		}
-		if len(masks) == 0 && f.Gone == nil || f.damage.Load() != nil || f.counted == newest+1 {
+		if newest == 0 && f.Gone == nil || f.damage.Load() != nil || f.counted == newest+1 {
 			continue
 		}
-		n, err := hiddenRows(ctx, f, masks, v.set.Moves)
+		n, err := v.set.hiddenRows(ctx, i)
 		if err != nil {
 			if ctx.Err() != nil {
 				return err
@@ -133,14 +133,13 @@ func (s *Shard) countHidden(ctx context.Context, v *View) error {
 	return nil
 }
 
-// hiddenRows counts the rows of a file that do not count.
-func hiddenRows(ctx context.Context, f *file, masks []*manifest.Tombstone, l *moves.List) (n int64, err error) {
+// hiddenRows counts the rows of the i-th file that do not count.
+func (s *fileSet) hiddenRows(ctx context.Context, i int) (n int64, err error) {
 	defer vfs.CatchFault(&err)()
-	src, door := newSource(f, masks), l.Door(f.MaxSequence)
+	f, src := s.files[i], s.source(i)
 	named := roaring.New() // all that some tombstone may hide
-	for _, t := range masks {
-		named.Or(t.Series)
-		named.Or(door.Original(0, t.Series, t.Sequence))
+	for _, t := range src.tombstones {
+		named.Or(src.door.Original(0, t.Series, t.Sequence))
 	}
 	if f.Gone != nil {
 		named.Or(f.Gone)
@@ -155,7 +154,6 @@ func hiddenRows(ctx context.Context, f *file, masks []*manifest.Tombstone, l *mo
 			}
 			return nil
 		}
-		src.mask(door)
 		k, err := src.countHidden()
 		n += k
 		return err
@@ -187,7 +185,7 @@ func (s *Shard) markTombstonesApplied(ctx context.Context, cold bool) error {
 	}
 	marked := map[*file]*file{}
 	for i, f := range v.set.files {
-		masks := v.masks[i]
+		masks := v.set.tombstones[i]
 		if n := len(masks); n == 0 || f.damage.Load() != nil || f.hidden.Load() > 0 || n < warmTombstones && !cold {
 			continue
 		}

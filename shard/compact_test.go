@@ -441,8 +441,8 @@ func TestLongText(t *testing.T) {
 		t.Helper()
 		v := b.s.View()
 		defer v.Release()
-		for _, f := range v.set.files {
-			src := newSource(f, nil)
+		for i := range v.set.files {
+			src := v.set.source(i)
 			if err := src.load(0); err != nil {
 				t.Fatal(err)
 			}

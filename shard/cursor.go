@@ -34,7 +34,7 @@ type cursor struct {
 func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
 	c := &cursor{ctx: ctx, view: v}
 	c.pieces = v.pieces(req.Range)
-	c.measurement = req.Measurement
+	c.of(req.Measurement)
 	c.texts.Charge, c.charge, c.descending = req.Charge, req.Hold, req.Descending
 	c.asked = func(int) error { return ctx.Err() }
 	have := v.index.Fields(req.Measurement)

@@ -37,7 +37,6 @@ func (v *View) LeaveDamagedOut() {
 	}
 	whole := v.set
 	v.set = newFileSet(sound, whole.Events)
-	v.masks = v.set.allMasks()
 	whole.release()
 }
 

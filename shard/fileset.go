@@ -31,17 +31,23 @@ func (f *file) splits(g *file) bool {
 // fileSet is an immutable picture of a shard's TSM files and tombstones. It
 // owns a reference to each file. Its users hold references to the set (W6).
 type fileSet struct {
-	refs  atomic.Int64
-	files []*file // in the order of their sequences; see splits
+	refs       atomic.Int64
+	files      []*file                 // in the order of their sequences; see splits
+	tombstones [][]*manifest.Tombstone // by file: those that hide rows of it
 	manifest.Events
 }
 
 // newFileSet returns a set with one reference, sharing the readers.
 func newFileSet(files []*file, ev manifest.Events) *fileSet {
-	s := &fileSet{files: files, Events: ev}
+	s := &fileSet{files: files, tombstones: make([][]*manifest.Tombstone, len(files)), Events: ev}
 	s.refs.Store(1)
-	for _, f := range files {
+	for i, f := range files {
 		f.reader.Acquire()
+		for _, t := range ev.Tombstones {
+			if t.Hides(&f.File) && t.Range.Overlaps(f.reader.Info().Range) {
+				s.tombstones[i] = append(s.tombstones[i], t)
+			}
+		}
 	}
 	return s
 }
@@ -62,26 +68,6 @@ func (s *fileSet) newestTombstone() uint64 {
 		return s.Tombstones[n-1].Sequence
 	}
 	return 0
-}
-
-// masks returns the tombstones that hide rows of f.
-func (s *fileSet) masks(f *file) []*manifest.Tombstone {
-	var out []*manifest.Tombstone
-	for _, t := range s.Tombstones {
-		if t.Hides(&f.File) && t.Range.Overlaps(f.reader.Info().Range) {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// allMasks returns the masks of each file.
-func (s *fileSet) allMasks() [][]*manifest.Tombstone {
-	out := make([][]*manifest.Tombstone, len(s.files))
-	for i, f := range s.files {
-		out[i] = s.masks(f)
-	}
-	return out
 }
 
 // with returns a set with one more tombstone, or the moves of an entry.

@@ -75,7 +75,7 @@ func (s *Shard) choosePortion(ctx context.Context, v *View, n int, last uint64) 
 		ends = append(ends, f.MaxSequence)
 		x := portion.File{Reader: f.reader, Gone: f.Gone}
 		if f.damage.Load() != nil {
-			x.Sound = v.sound(i)
+			x.Sound = v.set.sound(i)
 		}
 		r.Files = append(r.Files, x)
 	}
@@ -105,14 +105,12 @@ func (s *fileSet) upTo(sequence uint64) int {
 
 // sound returns a function that reads the rows of a series of the i-th file, as a merge does:
 // what tombstones hide wholly it does not read.
-func (v *View) sound(i int) func(id model.SeriesID) error {
-	f := v.set.files[i]
-	src, door := newSource(f, v.masks[i]), v.set.Moves.Door(f.MaxSequence)
+func (s *fileSet) sound(i int) func(id model.SeriesID) error {
+	src := s.source(i)
 	return func(id model.SeriesID) error {
 		if found, err := src.find(id); !found {
 			return err
 		}
-		src.mask(door)
 		src.unmap()
 		src.project(src.series.Fields)
 		var kinds []model.FieldType

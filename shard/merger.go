@@ -53,7 +53,7 @@ const paceBytes = 128 << 10
 // newMerger returns a merger of the view's files [lo, hi), which makes the moves up to the
 // end of rec of their rows.
 func newMerger(ctx context.Context, s *Shard, v *View, lo, hi int, rec manifest.File) *merger {
-	files := View{shard: s, set: &fileSet{files: v.set.files[lo:hi], Events: v.set.Events}, masks: v.masks[lo:hi]}
+	files := View{shard: s, set: &fileSet{files: v.set.files[lo:hi], tombstones: v.set.tombstones[lo:hi], Events: v.set.Events}}
 	m := &merger{ctx: ctx, s: s, c: merging{pieces: files.pieces(model.AllTime)}, rec: rec}
 	m.c.door = m.c.door.Until(rec.MaxSequence)
 	m.c.asked = func(bytes int) error {
@@ -144,7 +144,10 @@ func (m *merger) step() (more bool, err error) {
 		if m.next, err = m.taken.Next(m.next[:0], 1); err != nil || len(m.next) == 0 {
 			return false, err
 		}
-		m.setKey(m.next[0].Key)
+		m.key = m.next[0].Key
+		if name := model.SeriesMeasurement(m.key); name != m.c.measurement {
+			m.c.of(name)
+		}
 		return true, m.c.find(m.next[0].ID)
 	}
 	first := -1
@@ -161,7 +164,7 @@ func (m *merger) step() (more bool, err error) {
 
 // find makes the series of a key the present one, in the files whose next it is.
 func (m *merger) find(key string) error {
-	m.setKey(key)
+	m.key = key
 	m.c.unload()
 	for i := range m.heads {
 		if m.heads[i].done || m.heads[i].key != m.key {
@@ -170,25 +173,12 @@ func (m *merger) find(key string) error {
 		if err := m.c.load(i, m.heads[i].next); err != nil {
 			return err
 		}
-		m.c.parts[i].mask(m.c.door)
 		m.heads[i].next++
 		if err := m.advance(i); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// setKey sets the key of the present series.
-func (m *merger) setKey(key string) {
-	m.key = key
-	if m.c.door == nil {
-		return
-	}
-	if name := model.SeriesMeasurement(key); name != m.c.measurement {
-		m.c.measurement = name
-		m.c.name()
-	}
 }
 
 // finish ends the present file.

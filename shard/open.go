@@ -195,7 +195,7 @@ func (s *Shard) openIndex(m *manifest.Manifest, files []*file, lost bool) (_ *ts
 	m.TSI, m.Removed = nil, roaring.New()
 	set := newFileSet(files, m.Events())
 	defer set.release()
-	rec, err := s.rebuildIndex(&View{shard: s, set: set, masks: set.allMasks()}, name)
+	rec, err := s.rebuildIndex(&View{shard: s, set: set}, name)
 	if err != nil {
 		return nil, false, err
 	}

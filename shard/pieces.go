@@ -87,15 +87,15 @@ func (v *View) pieces(times model.TimeRange) pieces {
 	p.parts = make([]source, 0, len(v.set.files)+len(v.caches))
 	read := make([]reading, len(v.set.files))
 	var ends []uint64
-	add := func(s source, end uint64) {
-		if s.part = len(p.parts); v.set.Moves != nil {
+	add := func(x part, end uint64, r *reading) {
+		if x.number = len(p.parts); v.set.Moves != nil {
 			ends = append(ends, end)
 		}
-		p.parts = append(p.parts, s)
+		p.parts = append(p.parts, source{part: x, reading: r})
 	}
 	for i, f := range v.set.files {
 		if f.reader.Info().Range.Overlaps(times) {
-			add(source{file: f, all: v.masks[i], masks: v.masks[i], reading: &read[i]}, f.MaxSequence)
+			add(part{file: f, tombstones: v.set.tombstones[i]}, f.MaxSequence, &read[i])
 		}
 	}
 	for i, ch := range v.caches {
@@ -103,12 +103,15 @@ func (v *View) pieces(times model.TimeRange) pieces {
 			continue
 		}
 		if v.pictures != nil {
-			add(source{gather: v.pictures[i].NewGatherer()}, v.cuts[i])
+			add(part{gather: v.pictures[i].NewGatherer()}, v.cuts[i], nil)
 		} else {
-			add(source{gather: cache.NewGatherer(ch)}, v.cuts[i])
+			add(part{gather: cache.NewGatherer(ch)}, v.cuts[i], nil)
 		}
 	}
 	p.sources, p.door = p.parts, v.set.Moves.Door(ends...)
+	for i := range p.parts {
+		p.parts[i].door = p.door
+	}
 	return p
 }
 
@@ -118,22 +121,22 @@ func (p *pieces) want(fields []column.Field) {
 	for _, f := range fields {
 		p.types = append(p.types, f.Type)
 	}
-	for _, list := range [][]source{p.parts, p.sources} {
-		for i := range list {
-			list[i].unmap()
-		}
+	for i := range p.parts {
+		p.parts[i].unmap()
 	}
-	p.name()
+	for i := range p.sources {
+		p.sources[i].unmap()
+	}
 }
 
-// name sets the names that fields of the measurement have in files and caches.
-func (p *pieces) name() {
-	if p.door == nil {
+// of says of which measurement the series are that come next.
+func (p *pieces) of(measurement string) {
+	if p.measurement = measurement; p.door == nil {
 		return
 	}
 	for i := range p.parts {
 		s := &p.parts[i]
-		s.renames = p.door.Renames(i, p.measurement)
+		s.renames = p.door.Renames(i, measurement)
 		s.unmap()
 	}
 }
@@ -169,9 +172,8 @@ func (p *pieces) place(id model.SeriesID) (err error) {
 
 // at makes s the source of a place, and returns false if there are no rows of the series.
 func (p *pieces) at(s *source, at moves.Place) (bool, error) {
-	of := &p.parts[at.Part]
-	s.file, s.gather, s.part, s.all = of.file, of.gather, of.part, of.all
-	if s.renames = at.Renames; s.gather != nil {
+	s.part, s.renames = p.parts[at.Part].part, at.Renames
+	if s.gather != nil {
 		_, _, ok := s.gather.Range(at.ID)
 		s.loaded, s.id = ok, at.ID
 		return ok, nil
@@ -179,11 +181,7 @@ func (p *pieces) at(s *source, at moves.Place) (bool, error) {
 	if s.reading == nil {
 		s.reading = new(reading)
 	}
-	found, err := s.find(at.ID)
-	if found {
-		s.mask(p.door)
-	}
-	return found, err
+	return s.find(at.ID)
 }
 
 // find makes a series the present one, and loads what the files have of it.
@@ -247,11 +245,7 @@ func (p *pieces) collect() bool {
 			if e.Max < p.times.Min || e.Min > p.times.Max {
 				continue
 			}
-			var partly, wholly bool
-			if len(s.masks) > 0 {
-				partly, wholly = s.masked(e.Min, e.Max)
-			}
-			if !wholly {
+			if partly, wholly := s.masked(e.Min, e.Max); !wholly {
 				p.list = append(p.list, piece{e.Min, e.Max, i, k, partly, e.Bytes, e.Rows})
 			}
 		}

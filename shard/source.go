@@ -10,18 +10,13 @@ import (
 	"tsdbd/tsm"
 )
 
-// source is a file or a cache as seen by a cursor, or, of a moved series, a place of its
-// rows: one of the series under which a file or a cache has them.
+// source is a file or a cache as a cursor sees it. Rows of a moved series are in files and
+// caches as those of other series: then there is a source for each of these (moves.Place).
 type source struct {
-	part    int                   // of the view, and of the door to its rows
-	file    *file                 // nil: a cache
-	gather  *cache.Gatherer       // of a cache
-	all     []*manifest.Tombstone // that concern the file
-	masks   []*manifest.Tombstone // that concern the present series, or may
-	named   bool                  // they do concern it: their sets have other names of the series
-	renames moves.Renames         // of fields since the rows were written
-	id      model.SeriesID        // as which the present series has rows here
-	loaded  bool                  // it may have some
+	part
+	renames moves.Renames  // of fields since the rows were written
+	id      model.SeriesID // as which the present series has rows here
+	loaded  bool           // it may have some
 
 	// Of a cache: rows of the present series. The walk may leave some empty.
 	cached []cachePart
@@ -30,9 +25,19 @@ type source struct {
 	*reading // of a file
 }
 
+// part is a file or a cache of a view.
+type part struct {
+	file       *file                 // nil: a cache
+	gather     *cache.Gatherer       // of a cache
+	tombstones []*manifest.Tombstone // that hide rows of the file
+	door       *moves.Door           // to all parts of the view, see moves.List.Door
+	number     int                   // behind the door
+}
+
 // reading is what a source has read of its file.
 type reading struct {
-	series tsm.Series // the present one
+	series tsm.Series            // the present one
+	masks  []*manifest.Tombstone // that hide rows of it
 	chunk  tsm.Chunk
 
 	mapped *column.Field // identity of the field list that fields was made for
@@ -42,13 +47,14 @@ type reading struct {
 	whole  bool          // all fields of the file's series are wanted
 }
 
-// newSource returns the source of a file with the tombstones that concern it.
-func newSource(f *file, masks []*manifest.Tombstone) source {
-	return source{file: f, all: masks, masks: masks, reading: new(reading)}
+// source returns the i-th file of a set alone.
+func (s *fileSet) source(i int) source {
+	f := s.files[i]
+	return source{part: part{file: f, tombstones: s.tombstones[i], door: s.Moves.Door(f.MaxSequence)}, reading: new(reading)}
 }
 
-// find loads the entry of a series and reports whether the file has it. Of a cache this
-// shows later.
+// find makes a series the present one, and reports whether the source may have rows of it:
+// a cache may, as long as nobody has looked.
 func (s *source) find(id model.SeriesID) (bool, error) {
 	s.loaded, s.id = s.gather != nil, id
 	if s.gather != nil {
@@ -64,11 +70,22 @@ func (s *source) find(id model.SeriesID) (bool, error) {
 	return true, s.load(i)
 }
 
+// load makes the i-th series of the file the present one, with the tombstones that name the
+// series which had its rows at their time.
 func (s *source) load(i int) error {
 	if err := s.file.reader.Load(i, &s.series); err != nil {
 		return err
 	}
-	s.loaded, s.id = true, s.series.ID
+	s.loaded, s.id, s.masks = true, s.series.ID, s.masks[:0]
+	if len(s.tombstones) == 0 {
+		return nil
+	}
+	name := s.door.Name(s.number, s.id)
+	for _, t := range s.tombstones {
+		if t.Series.Contains(uint32(name.At(t.Sequence))) {
+			s.masks = append(s.masks, t)
+		}
+	}
 	return nil
 }
 
@@ -103,29 +120,10 @@ func (s *source) project(wanted []column.Field) bool {
 	return s.any
 }
 
-// mask sets the tombstones that hide rows of the present series: those that name the
-// series which had the rows at their time.
-func (s *source) mask(d *moves.Door) {
-	s.masks, s.named = s.all, false
-	if len(s.all) == 0 {
-		return
-	}
-	name := d.Names(s.part, s.id)
-	if name == nil {
-		return
-	}
-	s.masks, s.named = nil, true
-	for _, t := range s.all {
-		if t.Series.Contains(uint32(name(t.Sequence))) {
-			s.masks = append(s.masks, t)
-		}
-	}
-}
-
 // masked reports how far tombstones hide rows of the series in [lo, hi].
 func (s *source) masked(lo, hi int64) (partly, wholly bool) {
 	for _, t := range s.masks {
-		if t.Range.Min <= hi && t.Range.Max >= lo && (s.named || t.Series.Contains(uint32(s.id))) {
+		if t.Range.Min <= hi && t.Range.Max >= lo {
 			partly = true
 			if t.Range.Min <= lo && t.Range.Max >= hi {
 				return true, true
@@ -138,7 +136,7 @@ func (s *source) masked(lo, hi int64) (partly, wholly bool) {
 // hidden reports whether a row of the series is hidden.
 func (s *source) hidden(time int64) bool {
 	for _, t := range s.masks {
-		if t.Range.Contains(time) && (s.named || t.Series.Contains(uint32(s.id))) {
+		if t.Range.Contains(time) {
 			return true
 		}
 	}

@@ -83,18 +83,18 @@ func TestTombstoneOrder(t *testing.T) {
 	}
 }
 
-// TestMasks has tombstones that a file must be read with, and those that do not
+// TestTombstonesOfFile has tombstones that a file must be read with, and those that do not
 // concern it: its rows are at 0 to 9, of entry 5, with tombstones up to 7 applied.
-func TestMasks(t *testing.T) {
+func TestTombstonesOfFile(t *testing.T) {
 	b := fixed(t)
 	b.put(0, 10, 0, 1)
 	b.flush()
-	f := file{File: manifest.File{MaxSequence: 5, TombstonesSequence: 7}, reader: b.s.mu.set.files[0].reader}
+	f := &file{File: manifest.File{MaxSequence: 5, TombstonesSequence: 7}, reader: b.s.mu.set.files[0].reader}
 	for _, c := range []struct {
-		what     string
-		sequence uint64
-		times    model.TimeRange
-		masks    int
+		what       string
+		sequence   uint64
+		times      model.TimeRange
+		tombstones int
 	}{
 		{"a newer delete", 8, model.TimeRange{Min: 3, Max: 4}, 1},
 		{"one of the last row", 8, model.TimeRange{Min: 9, Max: 99}, 1},
@@ -103,10 +103,11 @@ func TestMasks(t *testing.T) {
 		{"one that a merge has applied", 7, model.AllTime, 0},
 		{"one older than a row", 4, model.AllTime, 0},
 	} {
-		set := fileSet{Events: manifest.Events{Tombstones: []*manifest.Tombstone{{Sequence: c.sequence, Range: c.times}}}}
-		if got := set.masks(&f); len(got) != c.masks {
-			t.Errorf("%s: %d masks, want %d", c.what, len(got), c.masks)
+		set := newFileSet([]*file{f}, manifest.Events{Tombstones: []*manifest.Tombstone{{Sequence: c.sequence, Range: c.times}}})
+		if got := set.tombstones[0]; len(got) != c.tombstones {
+			t.Errorf("%s: %d tombstones, want %d", c.what, len(got), c.tombstones)
 		}
+		set.release()
 	}
 	if err := b.s.Close(); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"tsdbd/cache"
 	"tsdbd/model"
 	"tsdbd/model/scan"
-	"tsdbd/shard/manifest"
 	"tsdbd/tsi"
 )
 
@@ -18,9 +17,8 @@ import (
 type View struct {
 	shard  *Shard
 	set    *fileSet
-	masks  [][]*manifest.Tombstone // per file of set
-	caches []*cache.Cache          // oldest first
-	cuts   []uint64                // per cache: the sequence up to which it has rows
+	caches []*cache.Cache // oldest first
+	cuts   []uint64       // per cache: the sequence up to which it has rows
 	// flushed is the sequence up to which no cache has rows.
 	flushed uint64
 	left    []scan.Loss // see LeaveDamagedOut
@@ -55,7 +53,6 @@ func (s *Shard) View() *View {
 		add(c.cache, c.sequence)
 	}
 	add(s.mu.active, math.MaxUint64)
-	v.masks = v.set.allMasks()
 	return v
 }
 

@@ -43,8 +43,8 @@ func (d *Door) Until(sequence uint64) *Door {
 // open reports whether there is a move to make.
 func (d *Door) open() bool { return d != nil && d.next[0] < d.until }
 
-// Moved reports whether rows of a series may be, or have been, in parts as those of
-// another one.
+// Moved reports whether parts may have rows of a series as those of another one, or rows of
+// another one as those of the series: Places says where its rows are.
 func (d *Door) Moved(id model.SeriesID) bool {
 	return d.open() && d.list.involved.Contains(uint32(id))
 }
@@ -165,7 +165,7 @@ func (d *Door) Renames(part int, measurement string) Renames {
 	return d.renames(measurement, d.next[part], d.until)
 }
 
-// renames returns those of [lo, hi).
+// renames returns those of the moves [lo, hi).
 func (d *Door) renames(measurement string, lo, hi int) (out Renames) {
 	for _, i := range slices.Backward(d.list.renames[measurement]) {
 		if i >= lo && i < hi {
@@ -175,22 +175,31 @@ func (d *Door) renames(measurement string, lo, hi int) (out Renames) {
 	return out
 }
 
-// Names returns a function that gives, for ascending sequences, the series that has the
-// rows of id then that a part has. It is nil if that is always id.
-func (d *Door) Names(part int, id model.SeriesID) func(sequence uint64) model.SeriesID {
+// Name is which series has the rows that a part has as those of one series.
+type Name struct {
+	list *List // nil: always the same one
+	next int   // the first move that may give them to another one
+	id   model.SeriesID
+}
+
+// Name returns which series has the rows that a part has as those of id.
+func (d *Door) Name(part int, id model.SeriesID) Name {
 	if d == nil || !d.list.involved.Contains(uint32(id)) {
-		return nil
+		return Name{id: id}
 	}
-	next := d.next[part]
-	return func(sequence uint64) model.SeriesID {
-		for until := d.list.After(sequence - 1); next < until; next++ {
-			if next = d.list.blocks.after(id, next, until); next == until {
-				break
-			}
-			id = d.list.moves[next].to(id)
-		}
-		return id
+	return Name{d.list, d.next[part], id}
+}
+
+// At returns the series as of a sequence. No later call asks for a lower one.
+func (n *Name) At(sequence uint64) model.SeriesID {
+	if n.list == nil {
+		return n.id
 	}
+	until := n.list.After(sequence - 1)
+	for n.next = n.list.blocks.after(n.id, n.next, until); n.next < until; n.next = n.list.blocks.after(n.id, n.next+1, until) {
+		n.id = n.list.moves[n.next].to(n.id)
+	}
+	return n.id
 }
 
 // Original returns the series of a part whose rows belong to series of set as of a sequence.

@@ -245,11 +245,8 @@ func TestPlaces(t *testing.T) {
 				if set := d.Original(at.Part, roaring.BitmapOf(uint32(id)), math.MaxUint64); !set.Contains(uint32(at.ID)) {
 					t.Fatalf("%d of %v is not %d", at.ID, set, id)
 				}
-				now := at.ID
-				if names := d.Names(at.Part, at.ID); names != nil {
-					now = names(math.MaxUint64)
-				}
-				if now != id {
+				series := d.Name(at.Part, at.ID)
+				if now := series.At(math.MaxUint64); now != id {
 					t.Fatalf("%d is %d, not %d", at.ID, now, id)
 				}
 				last := model.SeriesID(0)
@@ -326,16 +323,16 @@ func checkWithout(t *testing.T, r *rand.Rand, l *List, n int, ends []uint64) {
 	}
 }
 
-// TestNames follows a series through moves, and finds out which tombstones name it.
-func TestNames(t *testing.T) {
+// TestName follows a series through moves, and finds out which tombstones name it.
+func TestName(t *testing.T) {
 	l := NewList([]*Move{
 		{Sequence: 30, Pairs: pairsOf(t, map[model.SeriesID]model.SeriesID{2: 3})},
 		{Sequence: 20, Pairs: pairsOf(t, map[model.SeriesID]model.SeriesID{1: 2})},
 	})
 	d := l.Door(5)
-	name := d.Names(0, 1)
+	name := d.Name(0, 1)
 	for _, c := range [][2]uint64{{10, 1}, {20, 1}, {21, 2}, {30, 2}, {31, 3}} {
-		if got := name(c[0]); uint64(got) != c[1] {
+		if got := name.At(c[0]); uint64(got) != c[1] {
 			t.Errorf("at %d it is %d, want %d", c[0], got, c[1])
 		}
 	}
@@ -367,7 +364,7 @@ func TestClosedDoor(t *testing.T) {
 			t.Errorf("%s: the door is open", what)
 		}
 		set, fields := roaring.BitmapOf(1), []column.Field{{Key: "f"}}
-		if d.Moved(1) || d.MovedAny(set) || d.Renames(0, "m") != nil || d.Names(0, 1) != nil || !d.Original(0, set, 50).Equals(set) {
+		if d.Moved(1) || d.MovedAny(set) || d.Renames(0, "m") != nil || d.Name(0, 1) != (Name{id: 1}) || !d.Original(0, set, 50).Equals(set) {
 			t.Errorf("%s: a closed door has moved series", what)
 		}
 		var keys []string
