@@ -7,7 +7,6 @@ import (
 
 	"tsdbd/shard/build"
 	"tsdbd/shard/manifest"
-	"tsdbd/shard/plan"
 )
 
 // ErrNotEmpty refuses files from a builder to a shard that has points.
@@ -33,7 +32,7 @@ func (s *Shard) Build(sequence uint64) (*build.Builder, error) {
 	s.mu.manifest = m
 	s.mu.Unlock()
 	return build.New(build.Options{
-		FS: s.fs, Dir: s.dir, Number: s.takeNumber, Sequence: m.Flushed, Level: plan.FullLevel, MaxFile: s.maxFile,
+		FS: s.fs, Dir: s.dir, Number: s.takeNumber, Sequence: m.Flushed, MaxFile: s.maxFile,
 		Series: s.series,
 	})
 }

@@ -8,8 +8,10 @@
 //
 // A Builder works on several cores. Append copies the rows to a batch. One goroutine gives
 // the series of a batch their ids and indexes them (indexer), and a second one encodes the
-// rows and writes them (tables). Both take the batches in order, so that the same calls
+// rows and writes them (Run). Both take the batches in order, so that the same calls
 // give the same files.
+//
+// Flushes and merges of a shard write their rows with a Run, too.
 //
 // A Builder takes bounded memory, however many series there are: the index of the series
 // goes to a file whenever it has grown, and these files are merged at the end.
@@ -33,6 +35,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/series"
 	"tsdbd/shard/manifest"
+	"tsdbd/shard/plan"
 	"tsdbd/tsi"
 )
 
@@ -41,10 +44,8 @@ type Options struct {
 	FS  vfs.FS
 	Dir string // of the shard
 	// Number returns the numbers of new files.
-	Number func() uint64
-	// Sequence is that of all rows. Level is noted in the files; their blocks are dense.
-	Sequence uint64
-	Level    int
+	Number   func() uint64
+	Sequence uint64       // of all rows
 	MaxFile  int64        // size at which another TSM file is begun
 	Series   *series.File // of the database
 	// IndexBytes is the memory of the index above which it goes to a file; default 32 MiB.
@@ -87,7 +88,8 @@ func (f *Files) Bytes() (n int64) {
 type Builder struct {
 	opt    Options
 	index  indexer
-	tables tables
+	tables Run
+	files  Files
 
 	// The batches go from the caller to the index, to the tables, and back.
 	batch            *batch // that is filled; nil: none
@@ -116,9 +118,10 @@ func New(opt Options) (*Builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Builder{opt: opt}
+	b := &Builder{opt: opt, files: Files{Sequence: opt.Sequence}}
 	b.index = indexer{opt: &b.opt, number: opt.Number(), index: index, sets: map[string]*roaring.Bitmap{}}
-	b.tables = tables{opt: &b.opt, files: Files{Sequence: opt.Sequence}}
+	rec := manifest.File{MinSequence: opt.Sequence, MaxSequence: opt.Sequence, Level: plan.FullLevel}
+	b.tables = Run{FS: opt.FS, Dir: opt.Dir, Number: opt.Number, File: rec, MaxFile: opt.MaxFile}
 	return b, nil
 }
 
@@ -134,7 +137,7 @@ func (b *Builder) start() {
 	})
 	b.working.Go(func() {
 		for p := range b.indexed {
-			b.try(p, b.tables.take)
+			b.try(p, b.write)
 			p.reset()
 			b.free <- p
 		}
@@ -153,6 +156,34 @@ func (b *Builder) try(p *batch, take func(p *batch) error) {
 	if err != nil {
 		_ = b.fail(err)
 	}
+}
+
+// write writes the rows of a batch.
+func (b *Builder) write(p *batch) error {
+	run := 0
+	for i := range p.series {
+		s := &p.series[i]
+		runs := p.runs[run : run+s.runs]
+		run += s.runs
+		if s.begins {
+			if err := b.tables.End(); err != nil {
+				return err
+			}
+			b.tables.Series(s.id, s.key, s.fields, s.types)
+		}
+		if s.begins && s.ends && len(runs) == 1 {
+			if err := b.tables.Write(&runs[0]); err != nil {
+				return err
+			}
+			continue
+		}
+		for k := range runs {
+			if err := b.tables.Append(&runs[k]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // flush hands the batch over.
@@ -286,9 +317,14 @@ func (b *Builder) Finish() (*Files, error) {
 	if err := b.failed(); err != nil {
 		return nil, err
 	}
-	files := &b.tables.files
+	files := &b.files
 	var work errgroup.Group
-	work.Go(b.tables.finish)
+	work.Go(func() (err error) {
+		if err = b.tables.End(); err == nil {
+			files.TSM, err = b.tables.Finish()
+		}
+		return err
+	})
 	work.Go(func() (err error) {
 		files.TSI, err = b.index.finish()
 		return errors.Join(err, b.opt.Series.Sync())
@@ -309,18 +345,14 @@ func (b *Builder) Abort() error {
 	_ = b.fail(errors.New("aborted"))
 	b.stop()
 	b.index.index.Close()
-	t, x := &b.tables, &b.index
-	var errs []error
-	if t.w != nil {
-		errs = append(errs, t.w.Abort())
-		t.w = nil
+	if b.files.taken {
+		return nil
 	}
-	if !t.files.taken {
-		for _, rec := range slices.Concat(t.files.TSM, x.parts) {
-			errs = append(errs, b.opt.FS.Remove(b.opt.Dir+"/"+rec.Name))
-		}
+	errs := b.tables.Abort()
+	for _, rec := range b.index.parts {
+		errs = append(errs, b.opt.FS.Remove(b.opt.Dir+"/"+rec.Name))
 	}
-	t.files, x.parts = Files{}, nil
+	b.index.parts = nil
 	return errors.Join(errs...)
 }
 

@@ -36,7 +36,7 @@ func builder(t testing.TB, fs *vfstest.FS, opt build.Options) *build.Builder {
 	}
 	t.Cleanup(func() { _ = opt.Series.Close() })
 	number := uint64(0)
-	opt.FS, opt.Dir, opt.Sequence, opt.Level = fs, dir, 7, 9
+	opt.FS, opt.Dir, opt.Sequence = fs, dir, 7
 	opt.Number = func() uint64 { number++; return number }
 	if opt.MaxFile == 0 {
 		opt.MaxFile = 1 << 30
