@@ -16,35 +16,26 @@ var ErrNotEmpty = errors.New("the shard has points already")
 // entries of the log that are applied. Adopt takes what the builder has finished; until
 // then a crash leaves the shard empty.
 func (s *Shard) Build(sequence uint64) (*build.Builder, error) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	m := s.emptyManifest()
-	if m == nil {
-		return nil, ErrNotEmpty
-	}
-	// Files that a crash leaves are no newer than this manifest: Open removes them.
-	m.Flushed = max(m.Flushed, sequence)
-	if err := s.commit(m); err != nil {
+	err := s.change(func(m *manifest.Manifest) error {
+		// Files that a crash leaves are no newer than this manifest: Open removes them.
+		m.Flushed = max(m.Flushed, sequence)
+		sequence = m.Flushed
+		return s.checkEmpty()
+	}, func() {})
+	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	m.Next = max(m.Next, s.mu.manifest.Next)
-	s.mu.manifest = m
-	s.mu.Unlock()
-	return build.New(build.Options{
-		FS: s.fs, Dir: s.dir, Number: s.takeNumber, Sequence: m.Flushed, MaxFile: s.maxFile,
-		Series: s.series,
-	})
+	return build.New(build.Options{FS: s.fs, Dir: s.dir, Number: s.takeNumber, Sequence: sequence, MaxFile: s.maxFile, Series: s.series})
 }
 
-// emptyManifest returns a copy of the manifest, nil if the shard has rows or is closed.
-func (s *Shard) emptyManifest() *manifest.Manifest {
+// checkEmpty returns ErrNotEmpty if the shard has rows or is closed.
+func (s *Shard) checkEmpty() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.mu.closed || s.mu.dirty != 0 || s.mu.frozen != nil || len(s.mu.manifest.TSM) > 0 || s.index.SeriesCount() > 0 {
-		return nil
+		return ErrNotEmpty
 	}
-	return s.mu.manifest.Clone()
+	return nil
 }
 
 // Adopt makes the files of a builder those of the shard, durably. It closes the shard,
@@ -52,20 +43,16 @@ func (s *Shard) emptyManifest() *manifest.Manifest {
 // ErrNotEmpty, and the files are the builder's. After any other error they are the
 // shard's, which keeps or removes them.
 func (s *Shard) Adopt(f *build.Files) error {
-	if err := s.adopt(f); err != nil {
+	err := s.change(func(m *manifest.Manifest) error {
+		if err := s.checkEmpty(); err != nil || m.Flushed != f.Sequence {
+			return ErrNotEmpty
+		}
+		f.Take()
+		m.TSM, m.TSI, m.Tombstones, m.Moves, m.Removed = f.TSM, f.TSI, nil, nil, roaring.New()
+		return nil
+	}, func() {}, f.Names()...)
+	if err != nil {
 		return err
 	}
 	return s.Close()
-}
-
-func (s *Shard) adopt(f *build.Files) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	m := s.emptyManifest()
-	if m == nil || m.Flushed != f.Sequence {
-		return ErrNotEmpty
-	}
-	f.Take()
-	m.TSM, m.TSI, m.Tombstones, m.Moves, m.Removed = f.TSM, f.TSI, nil, nil, roaring.New()
-	return s.commit(m, f.Names()...)
 }

@@ -8,12 +8,22 @@ import (
 	"tsdbd/shard/manifest"
 )
 
-// commit makes m the manifest on disk; s.writing is held. fresh are the names
-// of files that m is the first to name. After a failure they are removed, but
-// if a manifest on disk may be m already, its rename being done and not yet
-// durable, only once another manifest that does not name them is durable: no
+// change commits a change of the shard. edit makes it in a copy of the manifest. Once the
+// copy is on disk, publish makes it in memory, with s.mu held. An error of edit changes nothing.
+//
+// fresh are the names of files that the copy is the first to name. If it cannot be saved they
+// are removed, but if a manifest on disk may be the copy already, its rename being done and not
+// yet durable, only once another manifest that does not name them is durable: no
 // crash finds a manifest without its files, and no retry fills the disk.
-func (s *Shard) commit(m *manifest.Manifest, fresh ...string) error {
+func (s *Shard) change(edit func(m *manifest.Manifest) error, publish func(), fresh ...string) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.RLock()
+	m := s.mu.manifest.Clone()
+	s.mu.RUnlock()
+	if err := edit(m); err != nil {
+		return err
+	}
 	if err := s.save(m); err != nil {
 		if s.mayBeNamed(fresh) {
 			s.maybeNamed = append(s.maybeNamed, fresh...)
@@ -25,20 +35,22 @@ func (s *Shard) commit(m *manifest.Manifest, fresh ...string) error {
 	s.remove(slices.DeleteFunc(s.maybeNamed, m.Has))
 	s.maybeNamed = nil
 	s.mu.Lock()
-	s.mu.saved = true
+	old := s.mu.set
+	m.Next = max(m.Next, s.mu.manifest.Next)
+	s.mu.manifest, s.mu.saved = m, true
+	publish()
+	replaced := s.mu.set != old
 	s.mu.Unlock()
+	if replaced {
+		old.release()
+	}
 	return nil
 }
 
-// saveFirst puts the shard's first manifest on disk, before its first file:
-// from then on files without a manifest are damage, not a flush cut off.
-func (s *Shard) saveFirst() error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	s.mu.RLock()
-	m := s.mu.manifest.Clone()
-	s.mu.RUnlock()
-	return s.commit(m)
+// saveAgain puts the manifest on disk as it is. The first one is there before the first
+// file: from then on files without a manifest are damage, not a flush cut off.
+func (s *Shard) saveAgain() error {
+	return s.change(func(*manifest.Manifest) error { return nil }, func() {})
 }
 
 // SaveAgain writes both copies of the manifest again, because one on disk is damaged.
@@ -48,7 +60,7 @@ func (s *Shard) SaveAgain() error {
 	if s.closing.Err() != nil || !s.Saved() {
 		return nil
 	}
-	return s.saveFirst()
+	return s.saveAgain()
 }
 
 // remove removes files that nothing names.

@@ -3,7 +3,6 @@ package shard
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,6 +10,7 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/shard/build"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/moves"
 	"tsdbd/shard/plan"
@@ -233,33 +233,32 @@ func (s *Shard) merge(ctx context.Context, v *View, lo, hi, level int) (err erro
 	return s.swap(level, in, out, func(files []*file) []*file { return replace(files, in, out) }, nil)
 }
 
-// files writes the files of a merge and opens them, all or none.
-func (m *merger) files() (out []*file, err error) {
-	if err = m.run(); err == nil {
-		if err = m.s.fs.SyncDir(m.s.dir); err == nil {
-			out, err = m.s.openMerged(m.done)
-		}
-	}
-	if err != nil {
-		m.abort()
-	}
-	return out, err
+// newRun returns a writer of files.
+func (s *Shard) newRun(rec manifest.File) build.Run {
+	return build.Run{FS: s.fs, Dir: s.dir, Number: s.takeNumber, File: rec, MaxFile: s.maxFile}
 }
 
-// openMerged opens the files of a merge, all or none.
-func (s *Shard) openMerged(records []manifest.File) ([]*file, error) {
-	var out []*file
+// openWritten makes the names of new files durable and opens the files, all or none.
+func (s *Shard) openWritten(records []manifest.File) (out []*file, err error) {
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return nil, err
+	}
 	for _, rec := range records {
 		r, err := tsm.Open(s.fs, s.path(rec.Name))
 		if err != nil {
-			for _, f := range out {
-				err = errors.Join(err, f.reader.Release())
-			}
+			release(out)
 			return nil, err
 		}
 		out = append(out, &file{File: rec, reader: r})
 	}
 	return out, nil
+}
+
+// release gives the references to files back that Open made.
+func release(files []*file) {
+	for _, f := range files {
+		_ = f.reader.Release()
+	}
 }
 
 // swap puts the results of a merge to a level in their place. in are files that it makes
@@ -270,15 +269,13 @@ func (s *Shard) swap(level int, in, out []*file, change func([]*file) []*file, m
 		fresh = append(fresh, f.Name)
 	}
 	if err := s.exchange(change, made, fresh...); err != nil {
-		for _, f := range out {
-			_ = f.reader.Release()
-		}
+		release(out)
 		return err
 	}
 	for _, f := range in {
 		f.reader.Obsolete(true) // removed from disk after the last reader (W6)
-		f.reader.Release()
 	}
+	release(in)
 	s.counters.merged(level)
 	return nil
 }
@@ -286,33 +283,28 @@ func (s *Shard) swap(level int, in, out []*file, change func([]*file) []*file, m
 // exchange commits other files, and the moves that made leaves to make (nil: all): the
 // manifest, then the set in memory. fresh are the names of files that are new.
 func (s *Shard) exchange(change func([]*file) []*file, made func(*moves.List) *moves.List, fresh ...string) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	s.mu.RLock()
-	m := s.mu.manifest.Clone()
-	files := change(s.mu.set.files)
-	ev, pending := s.mu.set.Events, s.pendingLocked()
-	s.mu.RUnlock()
-	m.TSM = m.TSM[:0:0]
+	var files []*file
+	events := func() manifest.Events { // deletes and moves may come meanwhile
+		ev := s.mu.set.Events
+		if made != nil {
+			ev.Moves = made(ev.Moves)
+		}
+		return ev.Live(records(files), s.pendingLocked())
+	}
+	return s.change(func(m *manifest.Manifest) error {
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		files = change(s.mu.set.files)
+		m.TSM = records(files)
+		events().Name(m)
+		return nil
+	}, func() { s.mu.set = newFileSet(files, events()) }, fresh...)
+}
+
+// records returns what a manifest says of files.
+func records(files []*file) (out []manifest.File) {
 	for _, f := range files {
-		m.TSM = append(m.TSM, f.File)
+		out = append(out, f.File)
 	}
-	if made != nil {
-		ev.Moves = made(ev.Moves)
-	}
-	ev.Live(m.TSM, pending).Name(m)
-	if err := s.commit(m, fresh...); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	old := s.mu.set
-	if ev = old.Events; made != nil { // deletes and moves that came meanwhile are in it too
-		ev.Moves = made(ev.Moves)
-	}
-	s.mu.set = newFileSet(files, ev.Live(m.TSM, s.pendingLocked()))
-	m.Next = max(m.Next, s.mu.manifest.Next)
-	s.mu.manifest = m
-	s.mu.Unlock()
-	old.release()
-	return nil
+	return out
 }

@@ -44,39 +44,34 @@ func (s *Shard) replaceIndex(old []*tsi.File, name string, info tsi.FileInfo) er
 		_ = s.fs.Remove(path)
 		return err
 	}
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	s.mu.RLock()
-	m := s.mu.manifest.Clone()
-	now := s.index.Files()
-	s.mu.RUnlock()
-	// A flush may have added files behind the old ones.
-	var named *roaring.Bitmap
-	if len(m.TSI) < len(old) || len(now) != len(m.TSI) {
-		err = fmt.Errorf("%d index files in the manifest, %d in use, %d merged", len(m.TSI), len(now), len(old))
-	} else {
-		named, err = tsi.SeriesOf(append([]*tsi.File{merged}, now[len(old):]...))
-	}
+	err = s.change(func(m *manifest.Manifest) (err error) {
+		defer func() {
+			if err != nil {
+				_ = s.fs.Remove(path)
+			}
+		}()
+		// A flush may have added files behind the old ones.
+		now := s.index.Files()
+		if len(m.TSI) < len(old) || len(now) != len(m.TSI) {
+			return fmt.Errorf("%d index files in the manifest, %d in use, %d merged", len(m.TSI), len(now), len(old))
+		}
+		named, err := tsi.SeriesOf(append([]*tsi.File{merged}, now[len(old):]...))
+		if err != nil {
+			return err
+		}
+		m.TSI = slices.Concat([]manifest.File{{Name: name, Size: info.Bytes, Checksum: info.Hash}}, m.TSI[len(old):])
+		m.Removed = roaring.And(m.Removed, named)
+		return nil
+	}, func() {
+		for _, f := range old {
+			if f.Damage() == nil {
+				f.Obsolete(true)
+			}
+		}
+		s.index.ReplaceFiles(old, merged)
+	}, name)
 	if err != nil {
 		_ = merged.Release()
-		_ = s.fs.Remove(path)
-		return err
 	}
-	m.TSI = slices.Concat([]manifest.File{{Name: name, Size: info.Bytes, Checksum: info.Hash}}, m.TSI[len(old):])
-	m.Removed = roaring.And(m.Removed, named)
-	if err := s.commit(m, name); err != nil {
-		_ = merged.Release()
-		return err
-	}
-	s.mu.Lock()
-	m.Next = max(m.Next, s.mu.manifest.Next)
-	s.mu.manifest = m
-	for _, f := range old {
-		if f.Damage() == nil {
-			f.Obsolete(true)
-		}
-	}
-	s.index.ReplaceFiles(old, merged)
-	s.mu.Unlock()
-	return nil
+	return err
 }

@@ -191,10 +191,11 @@ func TestManifestLostInMerge(t *testing.T) {
 		v := b.s.View()
 		rec := manifest.File{Level: 1, MinSequence: v.set.files[0].MinSequence, MaxSequence: v.set.files[2].MaxSequence}
 		m := newMerger(context.Background(), b.s, v, 0, 3, rec)
-		if err := m.run(); err != nil {
+		records, err := m.run()
+		if err != nil {
 			t.Fatal(err)
 		}
-		for _, rec := range m.done[keep:] {
+		for _, rec := range records[keep:] {
 			if err := b.fs.Remove("/db/shard-1/" + rec.Name); err != nil {
 				t.Fatal(err)
 			}

@@ -6,10 +6,8 @@ import (
 	"slices"
 
 	"tsdbd/cache"
-	"tsdbd/shard/dump"
 	"tsdbd/shard/manifest"
 	"tsdbd/tsi"
-	"tsdbd/tsm"
 )
 
 // Snapshot is a cut of a shard's caches and index on its way to files. It is one cache,
@@ -65,7 +63,7 @@ func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
 	first := !s.mu.saved
 	s.mu.Unlock()
 	if first {
-		if err := s.saveFirst(); err != nil {
+		if err := s.saveAgain(); err != nil {
 			return fmt.Errorf("flush shard %d: %w", s.id, err)
 		}
 	}
@@ -83,58 +81,50 @@ func (s *Shard) Flush(ctx context.Context, snap *Snapshot) (err error) {
 // writeFiles makes the snapshot's files durable and opens them; nil for what
 // would be empty. On error it leaves none behind.
 func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot) (out []*file, index *indexFile, err error) {
-	var written []string
+	var records []manifest.File
 	defer func() {
 		if err == nil {
 			return
 		}
-		for _, f := range out {
-			_ = f.reader.Release()
-		}
+		release(out)
 		if index != nil {
-			_ = index.Release()
+			records = append(records, index.record)
 		}
-		for _, name := range written {
-			_ = s.fs.Remove(s.path(name))
+		for _, rec := range records {
+			_ = s.fs.Remove(s.path(rec.Name))
 		}
 	}()
 	for _, c := range snap.caches {
 		if c.first == 0 {
 			continue
 		}
-		name := manifest.TSMName(s.takeNumber())
-		written = append(written, name)
-		info, err := dump.Cache(ctx, c.cache, s.series.Keys, s.fs, s.path(name), tsm.WriterOptions{MinSequence: c.first, MaxSequence: c.sequence})
+		written, err := s.dump(ctx, c)
 		if err != nil {
-			return out, nil, err
+			return nil, index, err
 		}
-		if info.Rows == 0 {
-			continue
-		}
-		r, err := tsm.Open(s.fs, s.path(name))
-		if err != nil {
-			return out, nil, err
-		}
-		s.counters.FlushBytes.Add(info.Size)
-		out = append(out, &file{File: manifest.File{Name: name, Size: info.Size, Checksum: info.Checksum, MinSequence: c.first, MaxSequence: c.sequence}, reader: r})
+		records = append(records, written...)
 	}
-	name := manifest.TSIName(s.takeNumber())
 	if !snap.index.Empty() {
-		written = append(written, name)
-		info, err := snap.index.WriteFile(s.fs, s.path(name))
+		index = &indexFile{record: manifest.File{Name: manifest.TSIName(s.takeNumber())}}
+		info, err := snap.index.WriteFile(s.fs, s.path(index.record.Name))
 		if err != nil {
-			return out, nil, err
+			return nil, index, err
 		}
-		f, err := tsi.OpenFile(s.fs, s.path(name))
-		if err != nil {
-			return out, nil, err
-		}
-		index = &indexFile{f, manifest.File{Name: name, Size: info.Bytes, Checksum: info.Hash}}
+		index.record.Size, index.record.Checksum = info.Bytes, info.Hash
 	}
 	if err := s.series.Sync(); err != nil {
-		return out, index, err
+		return nil, index, err
 	}
-	return out, index, s.fs.SyncDir(s.dir)
+	if out, err = s.openWritten(records); err != nil {
+		return nil, index, err
+	}
+	for _, f := range out {
+		s.counters.FlushBytes.Add(f.Size)
+	}
+	if index != nil {
+		index.File, err = tsi.OpenFile(s.fs, s.path(index.record.Name))
+	}
+	return out, index, err
 }
 
 // indexFile is an open TSI file with its record.
@@ -145,45 +135,37 @@ type indexFile struct {
 
 // publish commits a flush.
 func (s *Shard) publish(snap *Snapshot, out []*file, index *indexFile) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	s.mu.RLock()
-	m := s.mu.manifest.Clone()
-	files := slices.Concat(s.mu.set.files, out)
-	ev := s.mu.set.Events
-	s.mu.RUnlock()
-	m.Flushed = snap.sequence
 	var fresh []string
 	for _, f := range out {
-		m.TSM = append(m.TSM, f.File)
 		fresh = append(fresh, f.Name)
 	}
 	var opened *tsi.File
 	if index != nil {
 		opened = index.File
-		m.TSI = append(m.TSI, index.record)
 		fresh = append(fresh, index.record.Name)
 	}
-	ev.Live(m.TSM, 0).Name(m)
-	m.Removed = snap.index.Removed()
-	if err := s.commit(m, fresh...); err != nil {
-		for _, f := range out {
-			_ = f.reader.Release()
+	var files []*file
+	err := s.change(func(m *manifest.Manifest) error {
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		files = slices.Concat(s.mu.set.files, out)
+		m.Flushed, m.TSM, m.Removed = snap.sequence, records(files), snap.index.Removed()
+		if index != nil {
+			m.TSI = append(m.TSI, index.record)
 		}
+		s.mu.set.Live(m.TSM, 0).Name(m)
+		return nil
+	}, func() {
+		s.mu.frozen = nil
+		// Deletes and moves that came meanwhile are in the set too.
+		s.mu.set = newFileSet(files, s.mu.set.Live(records(files), s.pendingLocked()))
+		s.index.Publish(snap.index, opened)
+	}, fresh...)
+	if err != nil {
+		release(out)
 		if opened != nil {
 			_ = opened.Release()
 		}
-		return err
 	}
-	s.mu.Lock()
-	old := s.mu.set
-	m.Next = max(m.Next, s.mu.manifest.Next)
-	s.mu.frozen = nil
-	// Deletes and moves that came meanwhile are in old too.
-	s.mu.set = newFileSet(files, old.Live(m.TSM, s.pendingLocked()))
-	s.mu.manifest = m
-	s.index.Publish(snap.index, opened)
-	s.mu.Unlock()
-	old.release()
-	return nil
+	return err
 }
