@@ -24,7 +24,6 @@ import (
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/moves"
 	"tsdbd/shard/repair"
-	"tsdbd/shard/strays"
 	"tsdbd/store"
 	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
@@ -511,7 +510,7 @@ func (v *verifier) shard(dir string, id uint64, g *meta.ShardGroup, series *seri
 		}
 		for _, n := range left {
 			what := "not in the manifest, a server leaves it alone"
-			if strays.Leftover(n) {
+			if repair.Leftover(n) {
 				what = "not in the manifest, a server will remove it or set it aside"
 			}
 			v.notice(path.Join(dir, n), "%s", what)

@@ -32,7 +32,7 @@ func (s *Shard) Build(sequence uint64) (*build.Builder, error) {
 func (s *Shard) checkEmpty() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.mu.closed || s.mu.dirty != 0 || s.mu.frozen != nil || len(s.mu.manifest.TSM) > 0 || s.index.SeriesCount() > 0 {
+	if s.mu.closed || s.mu.dirty != 0 || s.mu.frozen > 0 || len(s.mu.manifest.TSM) > 0 || s.index.SeriesCount() > 0 {
 		return ErrNotEmpty
 	}
 	return nil

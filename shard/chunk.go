@@ -4,7 +4,6 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
-	"tsdbd/shard/rows"
 )
 
 // fileChunk is a chunk of a file, whole or cut to rows [lo, hi), decoded when
@@ -20,7 +19,7 @@ type fileChunk struct {
 	types  []model.FieldType
 	absent []bool
 	shard  *Shard
-	texts  *rows.Texts
+	texts  *texts
 }
 
 // set positions c on the source's chunk, cut to times. It returns false when
@@ -97,7 +96,7 @@ func (c *fileChunk) Column(i int) (*column.Vector, error) {
 		return &c.nulls[i], nil
 	}
 	if c.types[i] == model.String {
-		if err := c.texts.Take(&c.src.chunk, p); err != nil {
+		if err := c.texts.take(&c.src.chunk, p); err != nil {
 			return nil, c.damaged(err)
 		}
 	}

@@ -35,7 +35,7 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 	defer v.Release()
 	files := v.set.planFiles(v.flushed)
 	if plan.MovesDue(files, cold) && !s.isStuck(v) {
-		did, err = s.makeMoves(ctx, v, cold)
+		did, err = s.applyMoves(ctx, v, cold)
 	}
 	if lo, hi, level := plan.Next(files, cold, s.maxMerge); lo < hi && !did && err == nil {
 		err = s.merge(ctx, v, lo, hi, level)
@@ -64,7 +64,7 @@ func (s *Shard) CompactionQueue(cold bool) int {
 }
 
 // NextMerge returns the bytes of the files that the next merge would read, and whether it
-// would make moves.
+// would apply moves.
 func (s *Shard) NextMerge(cold bool) (bytes int64, moves bool) {
 	in, moves := s.nextMerge(cold)
 	for _, f := range in {
@@ -263,12 +263,12 @@ func release(files []*file) {
 
 // swap puts the results of a merge to a level in their place. in are files that it makes
 // superfluous.
-func (s *Shard) swap(level int, in, out []*file, change func([]*file) []*file, made func(*moves.List) *moves.List) error {
+func (s *Shard) swap(level int, in, out []*file, change func([]*file) []*file, waiting func(*moves.List) *moves.List) error {
 	var fresh []string
 	for _, f := range out {
 		fresh = append(fresh, f.Name)
 	}
-	if err := s.exchange(change, made, fresh...); err != nil {
+	if err := s.exchange(change, waiting, fresh...); err != nil {
 		release(out)
 		return err
 	}
@@ -280,14 +280,14 @@ func (s *Shard) swap(level int, in, out []*file, change func([]*file) []*file, m
 	return nil
 }
 
-// exchange commits other files, and the moves that made leaves to make (nil: all): the
+// exchange commits other files, and the moves that still wait then (waiting nil: all): the
 // manifest, then the set in memory. fresh are the names of files that are new.
-func (s *Shard) exchange(change func([]*file) []*file, made func(*moves.List) *moves.List, fresh ...string) error {
+func (s *Shard) exchange(change func([]*file) []*file, waiting func(*moves.List) *moves.List, fresh ...string) error {
 	var files []*file
 	events := func() manifest.Events { // deletes and moves may come meanwhile
 		ev := s.mu.set.Events
-		if made != nil {
-			ev.Moves = made(ev.Moves)
+		if waiting != nil {
+			ev.Moves = waiting(ev.Moves)
 		}
 		return ev.Live(records(files), s.pendingLocked())
 	}

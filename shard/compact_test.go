@@ -138,7 +138,7 @@ func TestMergeSplits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cur.(*cursor).walk.next != nil {
+	if cur.(*cursor).walk.byID != nil {
 		t.Error("files that split the series are not walked in their order")
 	}
 	found := 0

@@ -19,7 +19,7 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 	}
 	c := cur.(*cursor)
 	defer c.Close()
-	touched := map[*file]bool{}
+	read := map[*file]bool{}
 	add := func(s *source) (bool, error) {
 		if s.gather != nil {
 			out.CachedValues += c.countCached(s)
@@ -36,7 +36,7 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 		}
 		for k := range s.series.Chunks {
 			if e := &s.series.Chunks[k]; e.Max >= c.times.Min && e.Min <= c.times.Max {
-				touched[s.file] = true
+				read[s.file] = true
 				out.Blocks += columns
 				out.Bytes += int64(e.Bytes)
 			}
@@ -47,19 +47,11 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 		if err := c.find(model.SeriesID(it.Next())); err != nil {
 			return out, err
 		}
-		if c.crowded {
-			if err := c.visit(add); err != nil {
-				return out, err
-			}
-			continue
-		}
-		for i := range c.sources {
-			if s := &c.sources[i]; s.loaded {
-				_, _ = add(s)
-			}
+		if err := c.each(add); err != nil {
+			return out, err
 		}
 	}
-	out.Files = int64(len(touched))
+	out.Files = int64(len(read))
 	return out, nil
 }
 

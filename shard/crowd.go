@@ -137,19 +137,19 @@ func (m *merging) foldCache(s *source) error {
 // hold charges the reader for the memory that the fold takes with some more rows (W9).
 func (m *merging) hold(rows int) error {
 	n := m.fold.Bytes(rows)
-	if m.charge == nil || n <= m.held {
+	if m.charge == nil || n <= m.charged {
 		return nil
 	}
-	more := n - m.held
-	m.held = n
+	more := n - m.charged
+	m.charged = n
 	return m.charge(more)
 }
 
 // letGo gives back what hold has taken.
 func (m *merging) letGo() {
-	if m.held > 0 {
-		_ = m.charge(-m.held) // giving back does not fail
-		m.held = 0
+	if m.charged > 0 {
+		_ = m.charge(-m.charged) // giving back does not fail
+		m.charged = 0
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
-	"tsdbd/shard/rows"
 )
 
 // cursor hands out what files and caches hold of each series. A piece that
@@ -27,7 +26,7 @@ type cursor struct {
 	ahead scan.Chunk // the series' first, found by NextSeries
 
 	direct fileChunk
-	mem    rows.Chunk
+	mem    rowsChunk
 }
 
 // Scan opens a cursor over the series of req.
@@ -35,7 +34,7 @@ func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) 
 	c := &cursor{ctx: ctx, view: v}
 	c.pieces = v.pieces(req.Range)
 	c.of(req.Measurement)
-	c.texts.Charge, c.charge, c.descending = req.Charge, req.Hold, req.Descending
+	c.texts.charge, c.charge, c.descending = req.Charge, req.Hold, req.Descending
 	c.asked = func(int) error { return ctx.Err() }
 	have := v.index.Fields(req.Measurement)
 	var fields []column.Field
@@ -97,7 +96,7 @@ func (c *cursor) NextChunk() scan.Chunk {
 }
 
 func (c *cursor) nextChunk() (out scan.Chunk) {
-	c.texts.GiveBack()
+	c.texts.giveBack()
 	for c.err == nil && out == nil && c.crowded && !c.rest.Empty() {
 		var rows *column.Rows
 		if rows, c.err = c.pass(); c.err == nil {
@@ -127,7 +126,7 @@ func (c *cursor) memory(merged *column.Rows) scan.Chunk {
 	if merged.Len() == 0 {
 		return nil
 	}
-	c.mem = rows.Of(merged, c.absent)
+	c.mem = rowsChunk{rows: merged, absent: c.absent}
 	return &c.mem
 }
 
@@ -166,7 +165,7 @@ func (c *cursor) Err() error {
 
 // Close ends the cursor; the view stays.
 func (c *cursor) Close() {
-	c.texts.GiveBack()
+	c.texts.giveBack()
 	for i := range c.parts {
 		if g := c.parts[i].gather; g != nil {
 			g.Release()

@@ -22,7 +22,7 @@
 // Moves give the rows that series have to other series, or a field another name
 // (ALTER MEASUREMENT, UPDATE). Move notes one in the manifest and changes the index; no
 // row is written. A file or cache that is older than the move keeps its rows under
-// the old series, until a merge takes them out of it (making.go). Until then a
+// the old series, until a merge takes them out of it (apply_moves.go). Until then a
 // moves.Door, the one way to such rows, says in which parts, under which series and
 // field names a series has them. Reads, merges, deletes, and repairs ask it, and so does
 // the check of a backup. It is nil while no move waits, and then all of them go straight

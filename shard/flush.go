@@ -24,12 +24,12 @@ type Snapshot struct {
 func (s *Shard) Freeze(sequence uint64) *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.closed || s.mu.frozen != nil || s.mu.dirty == 0 {
+	if s.mu.closed || s.mu.frozen > 0 || s.mu.dirty == 0 {
 		return nil
 	}
-	s.mu.frozen = append(s.mu.sealed, cut{s.mu.active, s.mu.first, sequence})
-	s.mu.sealed = nil
-	snap := &Snapshot{sequence: sequence, caches: s.mu.frozen}
+	s.mu.cuts = append(s.mu.cuts, cut{s.mu.active, s.mu.first, sequence})
+	s.mu.frozen = len(s.mu.cuts)
+	snap := &Snapshot{sequence: sequence, caches: slices.Clone(s.mu.cuts)}
 	s.mu.active = cache.New(observer{s})
 	s.mu.first, s.mu.dirty = 0, 0
 	snap.index = s.index.Freeze()
@@ -39,7 +39,6 @@ func (s *Shard) Freeze(sequence uint64) *Snapshot {
 // Above says that the rows of a snapshot that came up to sequence are the same as those of
 // files that the shard is to get: in its sequences, the snapshot has only what came later.
 func (s *Snapshot) Above(sequence uint64) {
-	s.caches = slices.Clone(s.caches)
 	for i, c := range s.caches {
 		if c.first != 0 {
 			s.caches[i].first = max(c.first, sequence+1)
@@ -156,7 +155,7 @@ func (s *Shard) publish(snap *Snapshot, out []*file, index *indexFile) error {
 		s.mu.set.Live(m.TSM, 0).Name(m)
 		return nil
 	}, func() {
-		s.mu.frozen = nil
+		s.mu.cuts, s.mu.frozen = s.mu.cuts[s.mu.frozen:], 0
 		// Deletes and moves that came meanwhile are in the set too.
 		s.mu.set = newFileSet(files, s.mu.set.Live(records(files), s.pendingLocked()))
 		s.index.Publish(snap.index, opened)

@@ -5,13 +5,12 @@ import (
 
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/shard/rows"
 )
 
 // merging reads pieces and merges those that overlap, newer source over older.
 type merging struct {
 	pieces
-	texts  rows.Texts
+	texts  texts
 	merged column.Rows
 	inputs []*column.Rows // of files
 	ptrs   []*column.Rows
@@ -22,7 +21,7 @@ type merging struct {
 	fold     column.Fold
 	gathered column.Rows
 	charge   func(bytes int64) error // for the memory of fold; nil: nobody is charged
-	held     int64                   // and not given back
+	charged  int64                   // and not given back
 }
 
 // gather returns the rows of a piece of a cache. The walk is at times: what was

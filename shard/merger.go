@@ -28,14 +28,14 @@ type merger struct {
 
 	heads []head
 	taken *keyorder.Order   // the series to merge; nil: all that the files have
-	next  []keyorder.Series // the next of taken
+	page  []keyorder.Series // memory of the next of taken
 }
 
 // head is the next series of a source.
 type head struct {
-	next int
-	key  string
-	done bool
+	ordinal int
+	key     string
+	done    bool
 }
 
 // paceBytes is how much a merge reads and writes between two pauses.
@@ -58,18 +58,18 @@ func newMerger(ctx context.Context, s *Shard, v *View, lo, hi int, rec manifest.
 func (m *merger) advance(i int) error {
 	h, f := &m.heads[i], m.c.parts[i].file
 	r := f.reader
-	for ; f.Gone != nil && h.next < r.Len(); h.next++ {
-		if id, err := r.ID(h.next); err != nil {
+	for ; f.Gone != nil && h.ordinal < r.Len(); h.ordinal++ {
+		if id, err := r.ID(h.ordinal); err != nil {
 			return err
 		} else if !f.Lacks(id) {
 			break
 		}
 	}
-	if h.next >= r.Len() {
+	if h.ordinal >= r.Len() {
 		h.done = true
 		return nil
 	}
-	key, err := r.Key(h.next)
+	key, err := r.Key(h.ordinal)
 	if err != nil {
 		return err
 	}
@@ -135,14 +135,14 @@ func (m *merger) run() (_ []manifest.File, err error) {
 // step makes the next series the present one, and returns its key, "" if there is none.
 func (m *merger) step() (key string, err error) {
 	if m.taken != nil {
-		if m.next, err = m.taken.Next(m.next[:0], 1); err != nil || len(m.next) == 0 {
+		if m.page, err = m.taken.Next(m.page[:0], 1); err != nil || len(m.page) == 0 {
 			return "", err
 		}
-		key = m.next[0].Key
+		key = m.page[0].Key
 		if name := model.SeriesMeasurement(key); name != m.c.measurement {
 			m.c.of(name)
 		}
-		return key, m.c.find(m.next[0].ID)
+		return key, m.c.find(m.page[0].ID)
 	}
 	first := -1
 	for i := range m.heads {
@@ -164,10 +164,10 @@ func (m *merger) find(key string) error {
 		if m.heads[i].done || m.heads[i].key != key {
 			continue
 		}
-		if err := m.c.load(i, m.heads[i].next); err != nil {
+		if err := m.c.load(i, m.heads[i].ordinal); err != nil {
 			return err
 		}
-		m.heads[i].next++
+		m.heads[i].ordinal++
 		if err := m.advance(i); err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func (m *merger) cluster(cl cluster) error {
 		}
 		return m.out.Append(rows)
 	}
-	if s := &c.sources[p.source]; s.whole {
+	if s := &c.sources[p.source]; s.everyField {
 		if copied, err := m.out.Copy(s.file.reader, &s.series, p.chunk); copied || err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func (s *Shard) Move(entry []*moves.Move, targets *tsi.Batch) {
 		return
 	}
 	if s.mu.first != 0 {
-		s.mu.sealed = append(s.mu.sealed, cut{s.mu.active, s.mu.first, sequence - 1})
+		s.mu.cuts = append(s.mu.cuts, cut{s.mu.active, s.mu.first, sequence - 1})
 		s.mu.active, s.mu.first = cache.New(observer{s}), 0
 	}
 	if s.mu.dirty == 0 {
@@ -80,7 +80,7 @@ func (s *Shard) Move(entry []*moves.Move, targets *tsi.Batch) {
 	}
 }
 
-// Moves returns the moves that files or caches have not made of their rows, and how many
+// Moves returns the moves that wait in files or caches, and how many
 // of them wait for a flush.
 func (s *Shard) Moves() (l *moves.List, unflushed int) {
 	s.mu.RLock()
@@ -89,8 +89,8 @@ func (s *Shard) Moves() (l *moves.List, unflushed int) {
 	return l, l.Len() - l.After(s.mu.manifest.Flushed)
 }
 
-// repairable returns the TSM files of the view, the newest first, with what moves have
-// made of their series since.
+// repairable returns the TSM files of the view, the newest first, each with the door to its
+// rows.
 func (v *View) repairable() (out []repair.File) {
 	for _, f := range slices.Backward(v.set.files) {
 		out = append(out, repair.File{Reader: f.reader, Gone: f.Gone, Door: v.set.Moves.Door(f.MaxSequence)})

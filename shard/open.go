@@ -20,7 +20,6 @@ import (
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/plan"
 	"tsdbd/shard/repair"
-	"tsdbd/shard/strays"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
 )
@@ -81,7 +80,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 		}
 		s.mu.saved = true
 	}
-	left := strays.Dir{FS: s.fs, Path: dir, LogAfter: opt.LogAfter, Quarantine: s.quarantine, Logger: s.logger}
+	left := repair.Strays{FS: s.fs, Dir: dir, LogAfter: opt.LogAfter, Quarantine: s.quarantine, Logger: s.logger}
 	if err := left.Remove(m, changed); err != nil && opt.Renew == nil {
 		return nil, err
 	} else if err != nil { // the manifest is the new one: the next start removes them

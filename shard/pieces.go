@@ -388,20 +388,26 @@ func (p *pieces) hasRows(id model.SeriesID) (bool, error) {
 	if err := p.find(id); err != nil {
 		return false, err
 	}
+	has := false
+	err := p.each(func(s *source) (more bool, err error) {
+		has, err = s.hasRows()
+		return !has, err
+	})
+	return has, err
+}
+
+// each calls fn with what may have rows of the present series, until fn returns false or an
+// error. Caches come first, unless the series is crowded: they answer soonest.
+func (p *pieces) each(fn func(*source) (more bool, err error)) error {
 	if p.crowded {
-		has := false
-		err := p.visit(func(s *source) (more bool, err error) {
-			has, err = s.hasRows()
-			return !has, err
-		})
-		return has, err
+		return p.visit(fn)
 	}
-	for i := len(p.sources) - 1; i >= 0; i-- { // caches answer soonest
+	for i := len(p.sources) - 1; i >= 0; i-- {
 		if s := &p.sources[i]; s.loaded {
-			if has, err := s.hasRows(); has || err != nil {
-				return has, err
+			if more, err := fn(s); !more || err != nil {
+				return err
 			}
 		}
 	}
-	return false, nil
+	return nil
 }

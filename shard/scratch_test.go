@@ -9,7 +9,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/shard/manifest"
-	"tsdbd/shard/strays"
+	"tsdbd/shard/repair"
 	"tsdbd/tsm"
 )
 
@@ -88,8 +88,8 @@ func TestLeftovers(t *testing.T) {
 		}
 		b.open()
 		b.check()
-		if got := b.fs.Content(testShard+name) == nil; got != removed || strays.Leftover(name) != removed {
-			t.Errorf("%s: removed %v, a leftover %v; want %v", name, got, strays.Leftover(name), removed)
+		if got := b.fs.Content(testShard+name) == nil; got != removed || repair.Leftover(name) != removed {
+			t.Errorf("%s: removed %v, a leftover %v; want %v", name, got, repair.Leftover(name), removed)
 		}
 		if q := b.s.Quarantine().List(); len(q) != 0 {
 			t.Errorf("%s: quarantine %v", name, q)

@@ -79,8 +79,8 @@ type Shard struct {
 		ordered.RWMutex
 		set      *fileSet
 		active   *cache.Cache
-		frozen   []cut              // snapshot being flushed, or nil
-		sealed   []cut              // by moves, to be in the next snapshot; newer than frozen
+		cuts     []cut              // caches that are not in a file yet, older ones first
+		frozen   int                // so many of cuts are the snapshot that is being flushed
 		manifest *manifest.Manifest // as on disk
 		saved    bool               // it is on disk
 		closed   bool
@@ -99,15 +99,16 @@ type Shard struct {
 	close   context.CancelFunc
 }
 
-// stuck is moves of which none can be made, for the rows that they concern cannot be read:
-// the first ones of a list. A tombstone newer than that one may hide the rows.
+// stuck identifies pending moves that no merge can apply, because the rows of their series
+// are damaged: the first ones of a list. A newer tombstone than the one noted here may
+// delete these rows. Then the next merge tries again.
 type stuck struct {
 	list      *moves.List
 	moves     int
 	tombstone uint64
 }
 
-// cut is a cache that takes no more rows.
+// cut is a cache that takes no more rows, because of a flush or a move.
 type cut struct {
 	cache           *cache.Cache
 	first, sequence uint64 // of the first entry with rows in it, and up to which it has them
@@ -124,10 +125,7 @@ func bytesOf(cuts []cut) (n int64) {
 // pendingLocked returns the sequence at which the oldest cache was cut that is not in a
 // file yet, 0 if none was. s.mu is held.
 func (s *Shard) pendingLocked() uint64 {
-	for _, c := range s.mu.frozen {
-		return c.sequence
-	}
-	for _, c := range s.mu.sealed {
+	for _, c := range s.mu.cuts {
 		return c.sequence
 	}
 	return 0
@@ -201,7 +199,7 @@ func (s *Shard) Delete(sequence uint64, set *roaring.Bitmap, times model.TimeRan
 		s.mu.dirty = sequence
 	}
 	s.mu.active.Delete(set, times)
-	for _, c := range slices.Concat(s.mu.frozen, s.mu.sealed) {
+	for _, c := range s.mu.cuts {
 		c.cache.Delete(s.mu.set.Moves.Door(c.sequence).Original(0, set, sequence), times)
 	}
 	if !slices.ContainsFunc(s.mu.set.Tombstones, func(t *manifest.Tombstone) bool {
@@ -260,7 +258,7 @@ func (s *Shard) withoutRows(set *roaring.Bitmap) (_ *roaring.Bitmap, err error) 
 func (s *Shard) Bytes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.mu.active.Bytes() + s.index.Bytes() + bytesOf(s.mu.frozen) + bytesOf(s.mu.sealed)
+	return s.mu.active.Bytes() + s.index.Bytes() + bytesOf(s.mu.cuts)
 }
 
 // ActiveBytes returns the memory of the cache and of the index that a flush
@@ -268,7 +266,7 @@ func (s *Shard) Bytes() int64 {
 func (s *Shard) ActiveBytes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.mu.active.Bytes() + s.index.MutableBytes() + bytesOf(s.mu.sealed)
+	return s.mu.active.Bytes() + s.index.MutableBytes() + bytesOf(s.mu.cuts[s.mu.frozen:])
 }
 
 // Saved reports whether the shard has a manifest on disk.
@@ -312,7 +310,7 @@ func (s *Shard) LastSequence() uint64 {
 func (s *Shard) FirstUnflushed() (uint64, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.mu.frozen != nil {
+	if s.mu.frozen > 0 {
 		return s.mu.manifest.Flushed + 1, true
 	}
 	return s.mu.dirty, s.mu.dirty != 0

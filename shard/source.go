@@ -6,7 +6,6 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/moves"
-	"tsdbd/shard/rows"
 	"tsdbd/tsm"
 )
 
@@ -40,11 +39,11 @@ type reading struct {
 	masks  []*manifest.Tombstone // that hide rows of it
 	chunk  tsm.Chunk
 
-	mapped *column.Field // identity of the field list that fields was made for
-	fields []int         // wanted column -> field of the file's series, -1: none
-	any    bool          // at least one wanted column is there
-	kept   column.Rows   // scratch of read
-	whole  bool          // all fields of the file's series are wanted
+	mapped     *column.Field // identity of the field list that fields was made for
+	fields     []int         // wanted column -> field of the file's series, -1: none
+	any        bool          // at least one wanted column is there
+	kept       column.Rows   // scratch of read
+	everyField bool          // all fields of the file's series are wanted
 }
 
 // source returns the i-th file of a set alone.
@@ -97,7 +96,7 @@ func (s *source) unmap() {
 }
 
 // project maps the wanted columns to the series' fields. Field lists are
-// shared between the series of a file, so most calls find the map made.
+// shared between the series of a file, so most calls find the map.
 func (s *source) project(wanted []column.Field) bool {
 	have := s.series.Fields
 	if len(have) == 0 {
@@ -116,7 +115,7 @@ func (s *source) project(wanted []column.Field) bool {
 		}
 		s.fields = append(s.fields, p)
 	}
-	s.whole = found == len(have) && len(s.renames) == 0
+	s.everyField = found == len(have) && len(s.renames) == 0
 	return s.any
 }
 
@@ -199,7 +198,7 @@ func (s *source) countHidden() (n int64, err error) {
 
 // read appends the living rows of chunk k of the present series within times to
 // dst.
-func (s *source) read(k int, times model.TimeRange, dst *column.Rows, texts *rows.Texts) error {
+func (s *source) read(k int, times model.TimeRange, dst *column.Rows, texts *texts) error {
 	if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
 		return err
 	}
@@ -226,7 +225,7 @@ func (s *source) read(k int, times model.TimeRange, dst *column.Rows, texts *row
 			continue
 		}
 		if into.Cols[c].Type == model.String {
-			if err := texts.Take(&s.chunk, p); err != nil {
+			if err := texts.take(&s.chunk, p); err != nil {
 				return err
 			}
 		}

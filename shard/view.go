@@ -44,13 +44,10 @@ func (s *Shard) View() *View {
 	add := func(c *cache.Cache, sequence uint64) {
 		v.caches, v.cuts = append(v.caches, c), append(v.cuts, sequence)
 	}
-	for _, c := range s.mu.frozen {
+	for _, c := range s.mu.cuts {
 		if c.cache.Rows() > 0 {
 			add(c.cache, c.sequence)
 		}
-	}
-	for _, c := range s.mu.sealed {
-		add(c.cache, c.sequence)
 	}
 	add(s.mu.active, math.MaxUint64)
 	return v

@@ -11,7 +11,7 @@ import (
 // walk visits the series of a set: by id, or in file order if one file, or files
 // that split a run by series, hold all of them and the set is a good part of it.
 type walk struct {
-	next roaring.IntPeekable // nil: in file order
+	byID roaring.IntPeekable // nil: in file order
 
 	source  int              // in use
 	ordinal int              // of ids[0] in the source
@@ -36,7 +36,7 @@ func newWalk(set *roaring.Bitmap, p *pieces) walk {
 			return w
 		}
 	}
-	return walk{next: set.Iterator()}
+	return walk{byID: set.Iterator()}
 }
 
 // fileSeries returns the number of series of the parts if they are files, no series is in
@@ -55,11 +55,11 @@ func fileSeries(parts []source) uint64 {
 
 // step moves the pieces to the next series, which may have no rows.
 func (w *walk) step(p *pieces) (ok bool, err error) {
-	if w.next != nil {
-		if !w.next.HasNext() {
+	if w.byID != nil {
+		if !w.byID.HasNext() {
 			return false, nil
 		}
-		err := p.find(model.SeriesID(w.next.Next()))
+		err := p.find(model.SeriesID(w.byID.Next()))
 		return err == nil, err
 	}
 	for w.source < len(p.parts) {

@@ -1,4 +1,4 @@
-// Package moves knows what moves have made of series: which series hold the rows of
+// Package moves keeps the moves that wait in a shard. It says which series have the rows of
 // which others, and under which names fields are read.
 //
 // A move at sequence Q gives the rows that its sources have below Q to their targets,

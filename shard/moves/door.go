@@ -15,8 +15,8 @@ import (
 // parts say.
 type Door struct {
 	list  *List
-	until int   // the moves before it are made of what comes through the door
-	next  []int // by part: the first move that its rows have yet to make
+	end   int   // rows that come through the door have the names of the moves before it
+	first []int // by part: the first move that its rows have not had yet
 }
 
 // Door returns the door to parts that end at sequences, ascending ones.
@@ -24,24 +24,24 @@ func (l *List) Door(ends ...uint64) *Door {
 	if len(ends) == 0 || l.After(ends[0]) == l.Len() {
 		return nil
 	}
-	d := &Door{list: l, until: l.Len(), next: make([]int, len(ends))}
+	d := &Door{list: l, end: l.Len(), first: make([]int, len(ends))}
 	for i, end := range ends {
-		d.next[i] = l.After(end)
+		d.first[i] = l.After(end)
 	}
 	return d
 }
 
-// Until returns the door of a merge that makes only the moves up to a sequence. Tombstones
+// Until returns the door of a merge that applies only the moves up to a sequence. Tombstones
 // name series as of all moves, also behind it.
 func (d *Door) Until(sequence uint64) *Door {
 	if d == nil {
 		return nil
 	}
-	return &Door{d.list, d.list.After(sequence), d.next}
+	return &Door{d.list, d.list.After(sequence), d.first}
 }
 
-// open reports whether there is a move to make.
-func (d *Door) open() bool { return d != nil && d.next[0] < d.until }
+// open reports whether there is a move to apply.
+func (d *Door) open() bool { return d != nil && d.first[0] < d.end }
 
 // Moved reports whether parts may have rows of a series as those of another one, or rows of
 // another one as those of the series: Places says where its rows are.
@@ -54,10 +54,10 @@ func (d *Door) MovedAny(set *roaring.Bitmap) bool {
 	return d.open() && d.list.involved.Intersects(set)
 }
 
-// Involved returns the sources and targets of the moves to make. The caller owns the set.
+// Involved returns the sources and targets of the moves to apply. The caller owns the set.
 func (d *Door) Involved() *roaring.Bitmap {
 	set := roaring.New()
-	for _, m := range d.list.moves[:d.until] {
+	for _, m := range d.list.moves[:d.end] {
 		set.Or(m.Pairs.involved)
 	}
 	return set
@@ -66,7 +66,7 @@ func (d *Door) Involved() *roaring.Bitmap {
 // Renamed returns the measurements of which a field is renamed.
 func (d *Door) Renamed() (out []string) {
 	for name, at := range d.list.renames {
-		if at[0] < d.until {
+		if at[0] < d.end {
 			out = append(out, name)
 		}
 	}
@@ -84,9 +84,9 @@ func (d *Door) Connected(dst []model.SeriesID, id model.SeriesID, seen *roaring.
 		}
 		return true
 	}
-	for add(id); at < len(dst) && d.until > 0; at++ {
+	for add(id); at < len(dst) && d.end > 0; at++ {
 		id := dst[at]
-		for i := d.list.blocks.after(id, 0, d.until); i < d.until; i = d.list.blocks.after(id, i+1, d.until) {
+		for i := d.list.blocks.after(id, 0, d.end); i < d.end; i = d.list.blocks.after(id, i+1, d.end) {
 			m := d.list.moves[i]
 			if to, ok := m.Pairs.To(id); ok {
 				add(to)
@@ -108,13 +108,13 @@ type Place struct {
 // Places calls fn with the places of the rows of a series of a measurement, older rows
 // first, until fn returns false.
 func (d *Door) Places(id model.SeriesID, measurement string, fn func(Place) bool) {
-	d.before(d.until, id, measurement, nil, fn)
+	d.before(d.end, id, measurement, nil, fn)
 }
 
 // before calls fn with the places of the rows that id has before the i-th move, and returns
 // false after fn has.
 func (d *Door) before(i int, id model.SeriesID, measurement string, renames Renames, fn func(Place) bool) bool {
-	oldest := d.next[0]
+	oldest := d.first[0]
 	if i < oldest {
 		return true // no part is as old
 	}
@@ -135,8 +135,8 @@ func (d *Door) before(i int, id model.SeriesID, measurement string, renames Rena
 			}
 		}
 	}
-	part, _ := slices.BinarySearch(d.next, k)
-	for ; part < len(d.next) && d.next[part] <= i; part++ {
+	part, _ := slices.BinarySearch(d.first, k)
+	for ; part < len(d.first) && d.first[part] <= i; part++ {
 		if !fn(Place{part, id, renames}) {
 			return false
 		}
@@ -162,7 +162,7 @@ func (d *Door) Renames(part int, measurement string) Renames {
 	if d == nil {
 		return nil
 	}
-	return d.renames(measurement, d.next[part], d.until)
+	return d.renames(measurement, d.first[part], d.end)
 }
 
 // renames returns those of the moves [lo, hi).
@@ -178,7 +178,7 @@ func (d *Door) renames(measurement string, lo, hi int) (out Renames) {
 // Name is which series has the rows that a part has as those of one series.
 type Name struct {
 	list *List // nil: always the same one
-	next int   // the first move that may give them to another one
+	next int   // move of list that may give them to another one
 	id   model.SeriesID
 }
 
@@ -187,7 +187,7 @@ func (d *Door) Name(part int, id model.SeriesID) Name {
 	if d == nil || !d.list.involved.Contains(uint32(id)) {
 		return Name{id: id}
 	}
-	return Name{d.list, d.next[part], id}
+	return Name{d.list, d.first[part], id}
 }
 
 // At returns the series as of a sequence. No later call asks for a lower one.
@@ -207,7 +207,7 @@ func (d *Door) Original(part int, set *roaring.Bitmap, sequence uint64) *roaring
 	if d == nil {
 		return set
 	}
-	next := d.next[part]
+	next := d.first[part]
 	for _, m := range slices.Backward(d.list.moves[next:max(next, d.list.After(sequence-1))]) {
 		if !m.Pairs.involved.Intersects(set) {
 			continue
@@ -231,9 +231,9 @@ func (d *Door) Present(part int, id model.SeriesID, key string, fields []column.
 	if err := fn(id, key); d == nil || err != nil {
 		return fields, err
 	}
-	for at := d.next[part]; ; at++ {
-		k := d.list.blocks.after(id, at, d.until)
-		if fields = d.renames(model.SeriesMeasurement(key), at, k).Fields(fields); k == d.until {
+	for at := d.first[part]; ; at++ {
+		k := d.list.blocks.after(id, at, d.end)
+		if fields = d.renames(model.SeriesMeasurement(key), at, k).Fields(fields); k == d.end {
 			return fields, nil
 		}
 		at = k

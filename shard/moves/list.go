@@ -7,9 +7,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// List is the moves that files or caches of a shard have not yet made of their rows,
-// in the order of their sequences, those of one entry in the order in which it has them. A
-// nil List is empty.
+// List is the moves that wait: rows in files or caches of a shard have the names of before.
+// Moves are in the order of their sequences, those of one entry in the order in which it has
+// them. A nil List is empty.
 type List struct {
 	moves    []*Move
 	blocks   blocks
@@ -87,9 +87,9 @@ func (l *List) From(i int) *List {
 	return newList(l.All()[i:], nil)
 }
 
-// Without returns the list as it is once the moves up to a sequence are made of all rows
-// that the series of a set have or get, and of all other rows too if nothing is left. The
-// set is as Connected makes it.
+// Without returns the list behind a merge that has applied the moves up to a sequence to the
+// rows of the series in set, which is closed under Connected. These moves lose the series of
+// the set. If nothingLeft, no other rows wait for them, and the list loses them.
 func (l *List) Without(set *roaring.Bitmap, sequence uint64, nothingLeft bool) *List {
 	n := l.After(sequence)
 	var left []*Move
@@ -111,8 +111,8 @@ func (l *List) Without(set *roaring.Bitmap, sequence uint64, nothingLeft bool) *
 	return newList(append(left, l.All()[n:]...), l)
 }
 
-// After returns the place of the first move above a sequence. Rows of a part that ends
-// at the sequence are concerned by it and all that follow.
+// After returns the place of the first move above a sequence. It and all that follow change
+// the names of rows in a part that ends at the sequence.
 func (l *List) After(sequence uint64) int {
 	n, _ := slices.BinarySearchFunc(l.All(), sequence, func(m *Move, sequence uint64) int {
 		if m.Sequence > sequence {

@@ -124,7 +124,7 @@ func Next(files []File, cold bool, mergeBytes int64) (lo, hi, level int) {
 	return 0, 0, 0
 }
 
-// MovesDue reports whether moves wait that a merge is to make, before what Next chooses: all
+// MovesDue reports whether moves wait that a merge is to apply, before what Next chooses: all
 // of a cold shard, many of a warm one. What a merge has left of files that it took most rows
 // from is to be written again before the next one takes more: else moves would need the
 // space of a shard twice.

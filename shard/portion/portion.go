@@ -27,7 +27,7 @@ type File struct {
 // Request says of what to choose.
 type Request struct {
 	Files []File      // the oldest of a shard, in their order
-	Door  *moves.Door // to the files; its moves are to be made, and concern no other file
+	Door  *moves.Door // to the files; its moves are to be applied, and concern no other file
 	Keys  keyorder.Keys
 	Bytes int64 // that a portion has at most, if it is more than one series and those connected with it
 }
@@ -35,9 +35,9 @@ type Request struct {
 // Portion is what one merge takes.
 type Portion struct {
 	Series *roaring.Bitmap
-	Held   []*roaring.Bitmap // of Series, those that each file has
-	// Whole says that the files have no series left that the moves concern.
-	Whole bool
+	InFile []*roaring.Bitmap // by file: those of Series that it has
+	// All says that Series are all series of the files that the moves concern.
+	All bool
 	// Unsound is how many series are left out because rows of them, or of series connected
 	// with them, cannot be read. Damage is why, the first time.
 	Unsound int
@@ -55,7 +55,7 @@ type chooser struct {
 // be read is left.
 func Choose(ctx context.Context, r *Request) (_ *Portion, err error) {
 	defer vfs.CatchFault(&err)()
-	c := chooser{Request: r, out: &Portion{Series: roaring.New(), Whole: true}}
+	c := chooser{Request: r, out: &Portion{Series: roaring.New(), All: true}}
 	all, err := c.concerned()
 	if err != nil {
 		return nil, err
@@ -71,11 +71,11 @@ func Choose(ctx context.Context, r *Request) (_ *Portion, err error) {
 		return nil, err
 	}
 	for _, f := range r.Files {
-		held, err := f.held(ctx, c.out.Series)
+		found, err := f.those(ctx, c.out.Series)
 		if err != nil {
 			return nil, err
 		}
-		c.out.Held = append(c.out.Held, held)
+		c.out.InFile = append(c.out.InFile, found)
 	}
 	return c.out, nil
 }
@@ -99,7 +99,7 @@ func (c *chooser) concerned() (*roaring.Bitmap, error) {
 
 // left notes that rows of so many series cannot be read.
 func (c *chooser) left(err error, series int) {
-	c.out.Whole = false
+	c.out.All = false
 	if c.out.Unsound += series; c.out.Damage == nil {
 		c.out.Damage = err
 	}
@@ -137,7 +137,7 @@ func (c *chooser) some(ctx context.Context, all *roaring.Bitmap) error {
 			c.left(damage, len(together))
 			continue
 		case size > 0 && size+bytes > c.Bytes:
-			c.out.Whole = false
+			c.out.All = false
 			return nil
 		}
 		size += bytes
@@ -224,8 +224,8 @@ func (f *File) named(measurement string, set *roaring.Bitmap) (err error) {
 	return nil
 }
 
-// held returns those series of a portion that the file has.
-func (f *File) held(ctx context.Context, set *roaring.Bitmap) (*roaring.Bitmap, error) {
+// those returns those series of a portion that the file has.
+func (f *File) those(ctx context.Context, set *roaring.Bitmap) (*roaring.Bitmap, error) {
 	out := roaring.New()
 	each := Each
 	if f.Sound != nil {

@@ -138,7 +138,7 @@ func TestChoose(t *testing.T) {
 				t.Fatalf("%s: %v", c.what, err)
 			}
 			text := p.Series.String()
-			if p.Whole {
+			if p.All {
 				text += " whole"
 			}
 			if p.Unsound > 0 {
@@ -148,7 +148,7 @@ func TestChoose(t *testing.T) {
 				t.Errorf("%s: %d series are lost by %v", c.what, p.Unsound, p.Damage)
 			}
 			got = append(got, text)
-			for i, held := range p.Held {
+			for i, held := range p.InFile {
 				if !held.Equals(p.Series) { // each file has all series
 					t.Errorf("%s: file %d has %v of %v", c.what, i, held, p.Series)
 				}
@@ -157,7 +157,7 @@ func TestChoose(t *testing.T) {
 				}
 				r.Files[i].Gone.Or(held)
 			}
-			if p.Whole || p.Series.IsEmpty() {
+			if p.All || p.Series.IsEmpty() {
 				break
 			}
 			list = list.Without(p.Series, 9, false)
@@ -179,7 +179,7 @@ func TestChooseOfDamagedFile(t *testing.T) {
 		Door: moves.NewList([]*moves.Move{pairs(t, 8, [2]model.SeriesID{4, 5}, [2]model.SeriesID{9, 10})}).Door(1, 2),
 	}
 	p, err := Choose(t.Context(), &r)
-	if err != nil || !p.Held[0].Equals(roaring.BitmapOf(4, 5)) || !p.Held[1].Equals(roaring.BitmapOf(4)) {
+	if err != nil || !p.InFile[0].Equals(roaring.BitmapOf(4, 5)) || !p.InFile[1].Equals(roaring.BitmapOf(4)) {
 		t.Errorf("%v: %v", p, err)
 	}
 }
@@ -215,7 +215,7 @@ func TestHeld(t *testing.T) {
 		{roaring.BitmapOf(99, 101, 104, 106, 198, 200), roaring.BitmapOf(106, 198)},
 		{many, even},
 	} {
-		if got, err := f.held(t.Context(), c.set); err != nil || !got.Equals(c.want) {
+		if got, err := f.those(t.Context(), c.set); err != nil || !got.Equals(c.want) {
 			t.Errorf("%v of %v, want %v: %v", got, c.set, c.want, err)
 		}
 	}

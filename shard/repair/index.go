@@ -65,8 +65,7 @@ func (x *Index) AddKnown(ids *roaring.Bitmap, from *series.File, fields func(mea
 	})
 }
 
-// File is a TSM file with the series that it has no more, and the moves that it has not
-// made of its rows.
+// File is a TSM file with the series that it has no more, and the door to its rows.
 type File struct {
 	*tsm.Reader
 	Gone *roaring.Bitmap // nil: none

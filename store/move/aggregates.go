@@ -16,7 +16,7 @@ type Step struct {
 }
 
 // Steps returns a change, and what follows from it if it renames a field: the targets of
-// downsamples have the aggregates of the field under names made of its name. They keep
+// downsamples have the aggregates of the field under names that begin with a function. They keep
 // aggregates of rows that have expired, which nothing can compute again under other names.
 func Steps(c *model.Change, db *meta.Database) []Step {
 	out := []Step{{Change: *c}}

@@ -11,7 +11,7 @@ import (
 	"tsdbd/model/column"
 )
 
-// Check returns why a change cannot be made of any series, or nil.
+// Check returns why a change is impossible for every series, or nil.
 func Check(c *model.Change) error {
 	tags := slices.Clone(c.Set)
 	if c.RenameTag.To != "" {

@@ -1,6 +1,6 @@
-// Package move works out what a move makes of the series that it selects: which target
-// each of them gets, and whether names, types and limits allow it. It changes nothing:
-// the store logs the result and has it applied.
+// Package move works a move out before it is logged: which target each of the selected
+// series gets, and whether names, types and limits allow it. It changes nothing:
+// the store logs and applies the result.
 package move
 
 import (
@@ -41,10 +41,10 @@ const (
 type Shard struct {
 	View     *shard.View
 	Set      *roaring.Bitmap
-	selected *roaring.Bitmap // what Set was made of
+	selected *roaring.Bitmap // by the condition; Set are those of them that the shard has
 	moved    *roaring.Bitmap // of Set, what Make moves; nil: the shard is not concerned
 	before   *shard.View     // of Recheck: as Make has seen the shard
-	waiting  int             // moves that it has not made yet
+	waiting  int             // moves that wait for its merges
 }
 
 // Add adds a shard of the database. Of the series that were selected in it, if any, it
@@ -317,8 +317,8 @@ func (r *Request) staying() *roaring.Bitmap {
 	return set
 }
 
-// merged returns how many sources share their target with another source, or with the
-// rows that it has.
+// merged returns how many moved series end in a series that another one moves to or that
+// already has rows.
 func (r *Request) merged() int {
 	fresh := roaring.AndNot(r.pairs.Targets(), r.staying())
 	return r.pairs.Len() - int(fresh.GetCardinality())

@@ -1,4 +1,4 @@
-package strays
+package repair
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
 	"tsdbd/shard/manifest"
-	"tsdbd/shard/repair"
 	"tsdbd/tsm"
 )
 
@@ -27,20 +26,20 @@ func Leftover(name string) bool {
 	return ext == "tsm" || ext == "tsi" || strings.HasSuffix(ext, ".tmp") || slices.Contains(tsm.ScratchNames(base+".tsm"), name)
 }
 
-// Dir is the directory of a shard.
-type Dir struct {
+// Strays are the files in the directory of a shard that its manifest does not name.
+type Strays struct {
 	FS         vfs.FS
-	Path       string
+	Dir        string
 	LogAfter   uint64 // the log has all entries of the shard with a higher sequence
-	Quarantine *repair.Quarantine
+	Quarantine *Quarantine
 	Logger     *slog.Logger
 }
 
 // Remove removes what a crash left: files with our names that the manifest does not
 // list, and temporary files. TSM files that keep names go to quarantine. incomplete says
 // that files which m names are lost.
-func (d *Dir) Remove(m *manifest.Manifest, incomplete bool) error {
-	names, err := d.FS.List(d.Path)
+func (d *Strays) Remove(m *manifest.Manifest, incomplete bool) error {
+	names, err := d.FS.List(d.Dir)
 	if err != nil {
 		return err
 	}
@@ -48,12 +47,12 @@ func (d *Dir) Remove(m *manifest.Manifest, incomplete bool) error {
 	if len(names) > 0 {
 		// A server that was killed may have renamed the manifest and not synced
 		// its name: a power cut would bring the one back that lists the strays.
-		if err := d.FS.SyncDir(d.Path); err != nil {
+		if err := d.FS.SyncDir(d.Dir); err != nil {
 			return err
 		}
 	}
 	for _, name := range names {
-		path := d.Path + "/" + name
+		path := d.Dir + "/" + name
 		if strings.HasSuffix(name, ".tsm") {
 			kept, err := d.keep(name, m, incomplete)
 			if err != nil {
@@ -76,8 +75,8 @@ func (d *Dir) Remove(m *manifest.Manifest, incomplete bool) error {
 // that m has in other files. A flush that was cut off leaves a file of entries
 // that the log still has, or one that was not finished. Any other file was once
 // in a manifest, newer than m, that somebody has replaced.
-func (d *Dir) keep(name string, m *manifest.Manifest, incomplete bool) (kept bool, err error) {
-	path := d.Path + "/" + name
+func (d *Strays) keep(name string, m *manifest.Manifest, incomplete bool) (kept bool, err error) {
+	path := d.Dir + "/" + name
 	r, err := tsm.Open(d.FS, path)
 	if err != nil {
 		if binio.Damaged(err) {
@@ -96,5 +95,5 @@ func (d *Dir) keep(name string, m *manifest.Manifest, incomplete bool) (kept boo
 	}
 	why := fmt.Errorf("no manifest names %s, which has rows of the log's entries %d to %d", path, i.MinSequence, i.MaxSequence)
 	effect := fmt.Sprintf("The manifest of shard %d is older than this file. The rows of the file are missing from answers.", m.Shard)
-	return true, d.Quarantine.SetAside(name, why, repair.LossPoints, effect)
+	return true, d.Quarantine.SetAside(name, why, LossPoints, effect)
 }

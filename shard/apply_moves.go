@@ -12,11 +12,11 @@ import (
 	"tsdbd/shard/portion"
 )
 
-// makeMoves makes the moves that no cache needs, of as many series as one merge reads: it
-// writes their rows under their new names to files of their own, and notes that the files
-// which the moves concern have the series no more. The rows stand where the moves are in
-// the order of the log. makeMoves returns false if there is nothing that can be read.
-func (s *Shard) makeMoves(ctx context.Context, v *View, cold bool) (bool, error) {
+// applyMoves applies the moves that no cache needs, to as many series as one merge reads. It
+// writes their rows under their new names to files of their own, which have the sequence of
+// the last of the moves. The manifest notes that the files which the moves concern have the
+// series no more. applyMoves returns false if there is nothing that can be read.
+func (s *Shard) applyMoves(ctx context.Context, v *View, cold bool) (bool, error) {
 	due := v.set.Moves.After(v.flushed)
 	last := v.set.Moves.All()[due-1].Sequence
 	n := v.set.upTo(last)
@@ -24,29 +24,29 @@ func (s *Shard) makeMoves(ctx context.Context, v *View, cold bool) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	if p.Series.IsEmpty() && !p.Whole {
+	if p.Series.IsEmpty() && !p.All {
 		s.noteStuck(v, due, p)
 		return false, nil
 	}
 	rec := manifest.File{MinSequence: last, MaxSequence: last, TombstonesSequence: v.set.newestTombstone()}
 	var left, emptied []*file // of the first n
 	for i, f := range v.set.files[:n] {
-		held := p.Held[i]
-		if held.IsEmpty() {
+		taken := p.InFile[i]
+		if taken.IsEmpty() {
 			left = append(left, f)
 			continue
 		}
 		rec.Level = max(rec.Level, f.Level)
 		if f.Gone != nil {
-			held.Or(f.Gone)
+			taken.Or(f.Gone)
 		}
 		damage := f.damage.Load()
-		if damage == nil && held.GetCardinality() == uint64(f.reader.Len()) {
+		if damage == nil && taken.GetCardinality() == uint64(f.reader.Len()) {
 			emptied = append(emptied, f)
 			continue
 		}
 		g := &file{File: f.File, reader: f.reader}
-		g.Gone = held
+		g.Gone = taken
 		g.damage.Store(damage)
 		left = append(left, g)
 	}
@@ -63,7 +63,7 @@ func (s *Shard) makeMoves(ctx context.Context, v *View, cold bool) (bool, error)
 	}
 	return true, s.swap(rec.Level, emptied, out, func(files []*file) []*file {
 		return slices.Concat(left, out, files[n:]) // only flushes come between
-	}, func(l *moves.List) *moves.List { return l.Without(p.Series, last, p.Whole) })
+	}, func(l *moves.List) *moves.List { return l.Without(p.Series, last, p.All) })
 }
 
 // choosePortion chooses of what the first n files have the series to move now, by the moves up
@@ -83,13 +83,13 @@ func (s *Shard) choosePortion(ctx context.Context, v *View, n int, last uint64) 
 	return portion.Choose(ctx, &r)
 }
 
-// noteStuck notes that none of the moves which are due can be made, and says so once.
+// noteStuck notes that no merge can apply the moves which are due, and logs it once.
 func (s *Shard) noteStuck(v *View, due int, p *portion.Portion) {
 	s.mu.Lock()
-	told := s.mu.stuck.list == v.set.Moves && s.mu.stuck.moves == due
+	logged := s.mu.stuck.list == v.set.Moves && s.mu.stuck.moves == due
 	s.mu.stuck = v.set.stuck(v.flushed)
 	s.mu.Unlock()
-	if !told {
+	if !logged {
 		s.logger.Error("moves blocked by damaged rows", "shard", s.id, "moves", due, "series", p.Unsound, "err", p.Damage)
 	}
 }
@@ -131,12 +131,12 @@ func (s *fileSet) sound(i int) func(id model.SeriesID) error {
 	}
 }
 
-// stuck returns what of the set says whether moves can be made.
+// stuck returns what stuck compares of the set.
 func (s *fileSet) stuck(flushed uint64) stuck {
 	return stuck{s.Moves, s.Moves.After(flushed), s.newestTombstone()}
 }
 
-// isStuck reports whether no move that a view calls for can be made.
+// isStuck reports whether no merge can apply the moves that a view calls for.
 func (s *Shard) isStuck(v *View) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
