@@ -95,7 +95,7 @@ func (s *fileSet) planFiles(flushed uint64) []plan.File {
 		files[i] = plan.File{
 			Size: f.Size, Level: f.Level, Rows: f.reader.Info().Rows,
 			Part:       i > 0 && f.splits(s.files[i-1]),
-			Tombstones: len(s.tombstones[i]), Damaged: f.damage.Load() != nil,
+			Tombstones: len(s.tombstones()[i]), Damaged: f.damage.Load() != nil,
 			Moves:  max(due-s.Moves.After(f.MaxSequence), 0),
 			AtMove: s.Moves.After(f.MinSequence-1) < s.Moves.After(f.MaxSequence),
 		}
@@ -113,7 +113,7 @@ func (s *fileSet) planFiles(flushed uint64) []plan.File {
 func (s *Shard) countHidden(ctx context.Context, v *View) error {
 	for i, f := range v.set.files {
 		newest := uint64(0)
-		for _, t := range v.set.tombstones[i] {
+		for _, t := range v.set.tombstones()[i] {
 			newest = t.Sequence
 		}
 		if newest == 0 && f.Gone == nil || f.damage.Load() != nil || f.counted == newest+1 {
@@ -185,7 +185,7 @@ func (s *Shard) markTombstonesApplied(ctx context.Context, cold bool) error {
 	}
 	marked := map[*file]*file{}
 	for i, f := range v.set.files {
-		masks := v.set.tombstones[i]
+		masks := v.set.tombstones()[i]
 		if n := len(masks); n == 0 || f.damage.Load() != nil || f.hidden.Load() > 0 || n < warmTombstones && !cold {
 			continue
 		}

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"tsdbd/internal/binio"
@@ -32,22 +33,28 @@ func (f *file) splits(g *file) bool {
 // owns a reference to each file. Its users hold references to the set (W6).
 type fileSet struct {
 	refs       atomic.Int64
-	files      []*file                 // in the order of their sequences; see splits
-	tombstones [][]*manifest.Tombstone // by file: those that hide rows of it
+	files      []*file                        // in the order of their sequences; see splits
+	tombstones func() [][]*manifest.Tombstone // by file: those that hide rows of it
 	manifest.Events
 }
 
 // newFileSet returns a set with one reference, sharing the readers.
 func newFileSet(files []*file, ev manifest.Events) *fileSet {
-	s := &fileSet{files: files, tombstones: make([][]*manifest.Tombstone, len(files)), Events: ev}
-	s.refs.Store(1)
-	for i, f := range files {
-		f.reader.Acquire()
-		for _, t := range ev.Tombstones {
-			if t.Hides(&f.File) && t.Range.Overlaps(f.reader.Info().Range) {
-				s.tombstones[i] = append(s.tombstones[i], t)
+	s := &fileSet{files: files, Events: ev}
+	s.tombstones = sync.OnceValue(func() [][]*manifest.Tombstone { // many deletes come one after another
+		out := make([][]*manifest.Tombstone, len(files))
+		for i, f := range files {
+			for _, t := range ev.Tombstones {
+				if t.Hides(&f.File) && t.Range.Overlaps(f.reader.Info().Range) {
+					out[i] = append(out[i], t)
+				}
 			}
 		}
+		return out
+	})
+	s.refs.Store(1)
+	for _, f := range files {
+		f.reader.Acquire()
 	}
 	return s
 }

@@ -44,7 +44,8 @@ const paceBytes = 128 << 10
 // newMerger returns a merger of the view's files [lo, hi), which makes the moves up to the
 // end of rec of their rows.
 func newMerger(ctx context.Context, s *Shard, v *View, lo, hi int, rec manifest.File) *merger {
-	files := View{shard: s, set: &fileSet{files: v.set.files[lo:hi], tombstones: v.set.tombstones[lo:hi], Events: v.set.Events}}
+	files := View{shard: s, set: newFileSet(v.set.files[lo:hi], v.set.Events)}
+	defer files.set.release() // v has them
 	m := &merger{ctx: ctx, s: s, c: merging{pieces: files.pieces(model.AllTime)}, out: s.newRun(rec)}
 	m.c.door = m.c.door.Until(rec.MaxSequence)
 	m.c.asked = func(bytes int) error {

@@ -95,17 +95,17 @@ func (v *View) pieces(times model.TimeRange) pieces {
 	}
 	for i, f := range v.set.files {
 		if f.reader.Info().Range.Overlaps(times) {
-			add(part{file: f, tombstones: v.set.tombstones[i]}, f.MaxSequence, &read[i])
+			add(part{file: f, tombstones: v.set.tombstones()[i]}, f.MaxSequence, &read[i])
 		}
 	}
-	for i, ch := range v.caches {
-		if t := ch.TimeRange(); t.Empty() || !t.Overlaps(times) {
+	for i, c := range v.caches {
+		if t := c.cache.TimeRange(); t.Empty() || !t.Overlaps(times) {
 			continue
 		}
 		if v.pictures != nil {
-			add(part{gather: v.pictures[i].NewGatherer()}, v.cuts[i], nil)
+			add(part{gather: v.pictures[i].NewGatherer()}, c.sequence, nil)
 		} else {
-			add(part{gather: cache.NewGatherer(ch)}, v.cuts[i], nil)
+			add(part{gather: cache.NewGatherer(c.cache)}, c.sequence, nil)
 		}
 	}
 	p.sources, p.door = p.parts, v.set.Moves.Door(ends...)

@@ -49,7 +49,7 @@ type reading struct {
 // source returns the i-th file of a set alone.
 func (s *fileSet) source(i int) source {
 	f := s.files[i]
-	return source{part: part{file: f, tombstones: s.tombstones[i], door: s.Moves.Door(f.MaxSequence)}, reading: new(reading)}
+	return source{part: part{file: f, tombstones: s.tombstones()[i], door: s.Moves.Door(f.MaxSequence)}, reading: new(reading)}
 }
 
 // find makes a series the present one, and reports whether the source may have rows of it:

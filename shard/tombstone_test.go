@@ -104,7 +104,7 @@ func TestTombstonesOfFile(t *testing.T) {
 		{"one older than a row", 4, model.AllTime, 0},
 	} {
 		set := newFileSet([]*file{f}, manifest.Events{Tombstones: []*manifest.Tombstone{{Sequence: c.sequence, Range: c.times}}})
-		if got := set.tombstones[0]; len(got) != c.tombstones {
+		if got := set.tombstones()[0]; len(got) != c.tombstones {
 			t.Errorf("%s: %d tombstones, want %d", c.what, len(got), c.tombstones)
 		}
 		set.release()

@@ -17,8 +17,7 @@ import (
 type View struct {
 	shard  *Shard
 	set    *fileSet
-	caches []*cache.Cache // oldest first
-	cuts   []uint64       // per cache: the sequence up to which it has rows
+	caches []cut // oldest first; the last one takes rows
 	// flushed is the sequence up to which no cache has rows.
 	flushed uint64
 	left    []scan.Loss // see LeaveDamagedOut
@@ -41,15 +40,12 @@ func (s *Shard) View() *View {
 	}
 	v := &View{shard: s, set: s.mu.set, flushed: s.mu.manifest.Flushed, index: s.index.View().Charged(nil)}
 	v.set.acquire()
-	add := func(c *cache.Cache, sequence uint64) {
-		v.caches, v.cuts = append(v.caches, c), append(v.cuts, sequence)
-	}
 	for _, c := range s.mu.cuts {
 		if c.cache.Rows() > 0 {
-			add(c.cache, c.sequence)
+			v.caches = append(v.caches, c)
 		}
 	}
-	add(s.mu.active, math.MaxUint64)
+	v.caches = append(v.caches, cut{cache: s.mu.active, sequence: math.MaxUint64})
 	return v
 }
 
@@ -61,7 +57,7 @@ func (s *Shard) Cut() *View {
 		return nil
 	}
 	for _, c := range v.caches {
-		v.pictures = append(v.pictures, c.Picture())
+		v.pictures = append(v.pictures, c.cache.Picture())
 	}
 	return v
 }
@@ -131,7 +127,7 @@ func (v *View) TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool) {
 func (v *View) bounds() (model.TimeRange, bool) {
 	r := v.set.bounds()
 	for _, c := range v.caches {
-		if t := c.TimeRange(); !t.Empty() {
+		if t := c.cache.TimeRange(); !t.Empty() {
 			r = r.Union(t)
 		}
 	}

@@ -185,33 +185,30 @@ func (m *pendingMove) log(ctx context.Context, ids []uint64) (moved scan.Moved, 
 // applyMove applies a logged move to its shards, while no View is taken: each has all of
 // it or nothing. Everything that may fail comes before the first of them changes.
 func (s *Store) applyMove(sequence uint64, e *entry.Move) error {
-	parts, err := move.Parts(sequence, e)
+	parts, err := move.ByShard(sequence, e)
 	if err != nil {
 		return err
 	}
 	ready, _ := e.Ready.(map[uint64]*tsi.Batch)
-	shards, targets := make([]*shardEntry, len(parts)), make([]*tsi.Batch, len(parts))
-	for i, p := range parts {
-		sh := s.shard(p.Shard)
+	targets := map[*shardEntry]*tsi.Batch{}
+	for id, part := range parts {
+		sh := s.shard(id)
 		if sh == nil {
 			continue // dropped meanwhile
 		}
-		shards[i] = sh
-		if targets[i], err = sh.PrepareMove(p.Moves, ready[p.Shard]); err != nil {
+		if targets[sh], err = sh.PrepareMove(part, ready[id]); err != nil {
 			return sh.db.seriesError(err)
 		}
 	}
 	s.viewing.Lock()
 	defer s.viewing.Unlock()
-	for i, sh := range shards {
-		if sh == nil {
-			continue
+	for sh, batch := range targets {
+		part := parts[sh.ID()]
+		for _, m := range part {
+			s.touched.Shard(sequence, sh.ID(), m.Change.Measurement, m.Change.To)
 		}
-		for _, m := range parts[i].Moves {
-			s.touched.Shard(sequence, parts[i].Shard, m.Change.Measurement, m.Change.To)
-		}
-		sh.db.series.Confirm(move.Claimed(parts[i].Moves, sh.db.series.FirstClaim()))
-		sh.Move(parts[i].Moves, targets[i])
+		sh.db.series.Confirm(move.Claimed(part, sh.db.series.FirstClaim()))
+		sh.Move(part, batch)
 		s.dirty(sh)
 		s.count(sh, sh.Bytes())
 		sh.merges.Changed()

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -80,23 +81,16 @@ func (x *Index) AddFiles(files []File, to *series.File, living func(id model.Ser
 	defer vfs.CatchFault(&err)()
 	var entry tsm.Series
 	none := roaring.New() // series without living rows
-	add := func(r File, i int) error {
-		if r.Gone != nil {
-			if id, err := r.ID(i); err != nil || r.Gone.Contains(uint32(id)) {
-				return err
-			}
-		}
-		key, err := r.Key(i)
-		if err != nil {
-			return err
+	add := func(r File, i int, id model.SeriesID, key string) error {
+		if r.Gone != nil && r.Gone.Contains(uint32(id)) {
+			return nil
 		}
 		if err := r.Load(i, &entry); err != nil {
 			return err
 		}
-		var id model.SeriesID
 		var ids []model.SeriesID
 		var keys []string
-		fields, _ := r.Door.Present(0, entry.ID, key, entry.Fields, func(k model.SeriesID, name string) error {
+		fields, _ := r.Door.Present(0, id, key, entry.Fields, func(k model.SeriesID, name string) error {
 			ids, keys = append(ids, k), append(keys, name)
 			id, key = k, name
 			return nil
@@ -117,17 +111,9 @@ func (x *Index) AddFiles(files []File, to *series.File, living func(id model.Ser
 		return nil
 	}
 	for _, r := range files {
-		skipped := 0
-		var first error
-		for i := range r.Len() {
-			if err := add(r, i); err != nil {
-				if skipped++; first == nil {
-					first = err
-				}
-			}
-		}
-		if skipped > 0 {
-			logger.Error("series left out of the rebuilt index", "path", r.Path(), "series", skipped, "err", first)
+		n, err := r.each(func(i int, id model.SeriesID, key string) error { return add(r, i, id, key) })
+		if err != nil {
+			logger.Error("series left out of the rebuilt index", "path", r.Path(), "series", r.Len()-n, "err", err)
 		}
 	}
 	return to.Sync()
@@ -152,20 +138,31 @@ func (x *Index) Write(fsys vfs.FS, path string, logger *slog.Logger) (tsi.FileIn
 func Series(files []File, to *series.File) (n int, first error) {
 	defer vfs.CatchFault(&first)()
 	for _, r := range files {
-		for i := range r.Len() {
-			key, err := r.Key(i)
-			if err == nil {
-				var id model.SeriesID
-				if id, err = r.ID(i); err == nil {
-					_, err = r.Door.Present(0, id, key, nil, to.Restore)
-				}
-			}
-			if err == nil {
-				n++
-			} else if first == nil {
-				first = err
-			}
+		k, err := r.each(func(_ int, id model.SeriesID, key string) error {
+			_, err := r.Door.Present(0, id, key, nil, to.Restore)
+			return err
+		})
+		n, first = n+k, cmp.Or(first, err)
+	}
+	return n, first
+}
+
+// each calls fn with the place, id and key of each series of the file. It continues after an
+// error, and returns the first, and for how many series there was none.
+func (f *File) each(fn func(i int, id model.SeriesID, key string) error) (n int, first error) {
+	for i := range f.Len() {
+		id, err := f.ID(i)
+		key := ""
+		if err == nil {
+			key, err = f.Key(i)
 		}
+		if err == nil {
+			err = fn(i, id, key)
+		}
+		if err == nil {
+			n++
+		}
+		first = cmp.Or(first, err)
 	}
 	return n, first
 }

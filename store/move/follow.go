@@ -13,15 +13,9 @@ import (
 	"tsdbd/wal/entry"
 )
 
-// Part is what a logged move does in one shard.
-type Part struct {
-	Shard uint64
-	Moves []*moves.Move // one after the other
-}
-
-// Parts returns what a logged move does in each of its shards.
-func Parts(sequence uint64, e *entry.Move) (parts []Part, err error) {
-	at := map[uint64]int{} // in parts
+// ByShard returns what a logged move does in each of its shards, one after the other.
+func ByShard(sequence uint64, e *entry.Move) (map[uint64][]*moves.Move, error) {
+	parts := map[uint64][]*moves.Move{}
 	for i := range e.Changes {
 		m, err := moves.Decode(sequence, e.Changes[i].Change)
 		if err != nil {
@@ -32,14 +26,9 @@ func Parts(sequence uint64, e *entry.Move) (parts []Part, err error) {
 			if err != nil {
 				return nil, err
 			}
-			n, ok := at[sh.Shard]
-			if !ok {
-				n, at[sh.Shard] = len(parts), len(parts)
-				parts = append(parts, Part{Shard: sh.Shard})
-			}
 			moved := *m
 			moved.Pairs = m.Pairs.Only(set)
-			parts[n].Moves = append(parts[n].Moves, &moved)
+			parts[sh.Shard] = append(parts[sh.Shard], &moved)
 		}
 	}
 	return parts, nil
