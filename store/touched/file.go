@@ -42,18 +42,29 @@ func (m *Marks) encode(lineage identity.Lineage) []byte {
 	for _, id := range slices.Sorted(maps.Keys(m.downsamples)) {
 		t := m.downsamples[id]
 		b = binary.AppendUvarint(b, id)
-		b = appendSet(b, &t.source)
-		b = appendSet(b, &t.target)
+		b = t.append(b, func(sp span) (uint64, bool) { return sp.source, sp.source > 0 || sp.target == 0 })
+		b = t.append(b, func(sp span) (uint64, bool) { return sp.target, sp.target > 0 })
 	}
 	return seal(lineage, b)
 }
 
-func appendSet(b []byte, s *set) []byte {
-	b = appendSpans(b, s.all)
-	b = binary.AppendUvarint(b, uint64(len(s.measurements)))
-	for _, name := range slices.Sorted(maps.Keys(s.measurements)) {
+// append appends the spans of a set: sequence returns when one was touched, and whether it
+// is in the set.
+func (t *downsample) append(b []byte, sequence func(span) (uint64, bool)) []byte {
+	sets := map[string]spans{}
+	for name, s := range t.marks {
+		for _, sp := range s {
+			if of, ok := sequence(sp); ok {
+				sets[name] = append(sets[name], span{from: sp.from, to: sp.to, source: of})
+			}
+		}
+	}
+	b = appendSpans(b, sets[""])
+	delete(sets, "")
+	b = binary.AppendUvarint(b, uint64(len(sets)))
+	for _, name := range slices.Sorted(maps.Keys(sets)) {
 		b = binio.AppendString(b, name)
-		b = appendSpans(b, s.measurements[name])
+		b = appendSpans(b, sets[name])
 	}
 	return b
 }
@@ -75,7 +86,7 @@ func appendSpans(b []byte, s spans) []byte {
 	for _, sp := range s {
 		b = binary.AppendUvarint(b, binio.ZigZag(sp.from-at))
 		b = binary.AppendUvarint(b, uint64(sp.to-sp.from))
-		b = binary.AppendUvarint(b, sp.sequence)
+		b = binary.AppendUvarint(b, sp.source)
 		at = sp.to
 	}
 	return b
@@ -100,8 +111,8 @@ func decode(name string, b []byte) (map[uint64]*downsample, identity.Lineage, er
 	downsamples := map[uint64]*downsample{}
 	for d.Len() > 0 {
 		t := newDownsample(&meta.Downsample{ID: d.Uvarint()})
-		decodeSet(&d, &t.source)
-		decodeSet(&d, &t.target)
+		t.decode(&d, func(from, to int64, sequence uint64) span { return span{from: from, to: to, source: sequence} })
+		t.decode(&d, func(from, to int64, sequence uint64) span { return span{from: from, to: to, target: sequence} })
 		downsamples[t.ID] = t
 	}
 	if err := d.Err(); err != nil {
@@ -110,38 +121,30 @@ func decode(name string, b []byte) (map[uint64]*downsample, identity.Lineage, er
 	return downsamples, lineage, nil
 }
 
-func decodeSet(d *binio.Decoder, s *set) {
-	s.all = decodeSpans(d)
-	s.count = len(s.all)
+// decode reads a set.
+func (t *downsample) decode(d *binio.Decoder, of func(from, to int64, sequence uint64) span) {
+	t.decodeSpans(d, "", of)
 	for range d.Count(2) {
-		name := d.String()
-		sp := decodeSpans(d)
-		if name == "" || len(sp) == 0 {
+		if name := d.String(); name == "" || t.decodeSpans(d, name, of) == 0 {
 			d.Fail("measurement without a name or spans")
 		}
-		s.measurements[name] = sp
-		s.count += len(sp)
 	}
 }
 
-func decodeSpans(d *binio.Decoder) spans {
+func (t *downsample) decodeSpans(d *binio.Decoder, name string, of func(from, to int64, sequence uint64) span) int {
 	n := d.Count(3)
-	if n == 0 {
-		return nil
-	}
-	s := make(spans, 0, n)
 	at := int64(0)
 	for i := range n {
 		from := at + d.Varint()
 		to := from + int64(d.Uvarint())
 		if to <= from || i > 0 && from < at {
 			d.Fail("spans out of order")
-			return nil
+			return 0
 		}
-		s = append(s, span{from, to, d.Uvarint()})
+		t.put(name, of(from, to, d.Uvarint()))
 		at = to
 	}
-	return s
+	return n
 }
 
 // Check reads the file in the directory of a catalog and checks it. A file of another

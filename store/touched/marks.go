@@ -20,10 +20,6 @@ import (
 	"tsdbd/model/point"
 )
 
-// maxSpans is how many spans a downsample may have: some 3 MB. With more, spans of a
-// measurement are joined, and then those of all measurements.
-const maxSpans = 1 << 16
-
 // maxKeys is how many series of a delete are looked up for their measurements. A delete
 // of more touches all measurements.
 const maxKeys = 1 << 14
@@ -50,25 +46,8 @@ type Marks struct {
 type place struct {
 	downsamples []*downsample
 	group       model.TimeRange
-	// target says that the shard is of the target. covered are then the windows for
-	// which the source has shard groups, in order: what is touched elsewhere cannot be
-	// computed, and stays as it is.
-	target  bool
-	covered []window
+	target      bool
 }
-
-// downsample has the touched windows of a downsample.
-type downsample struct {
-	meta.Downsample
-	source set // windows whose rows in the source have changed
-	target set // windows whose rows in the target have changed
-	// seen is scratch memory of write: the window that was touched last by rows of
-	// each layout.
-	seen map[*point.Layout]window
-}
-
-// window is a range of windows [from, to).
-type window struct{ from, to int64 }
 
 // Span is a range of windows [From, To) that are to be computed.
 type Span struct {
@@ -86,10 +65,6 @@ func Open(fs vfs.FS, dir string, data *meta.Data, logger *slog.Logger, setAside 
 	return m
 }
 
-func newDownsample(d *meta.Downsample) *downsample {
-	return &downsample{Downsample: *d, source: newSet(), target: newSet(), seen: map[*point.Layout]window{}}
-}
-
 // Write marks the windows of rows that an entry brings to a shard.
 func (m *Marks) Write(sequence, shard uint64, rows []point.Row) {
 	p := m.place(shard)
@@ -99,7 +74,7 @@ func (m *Marks) Write(sequence, shard uint64, rows []point.Row) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, t := range p.downsamples {
-		t.write(p, sequence, rows)
+		t.write(sequence, p.target, rows)
 	}
 	m.dirty = true
 }
@@ -131,7 +106,7 @@ func (m *Marks) Delete(sequence, shard uint64, set *roaring.Bitmap, r model.Time
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range names {
-		p.touch(name, r, sequence)
+		p.touch(sequence, name, r)
 	}
 	m.dirty = true
 }
@@ -146,7 +121,7 @@ func (m *Marks) Shard(sequence, shard uint64, measurements ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range measurements {
-		p.touch(name, p.group, sequence)
+		p.touch(sequence, name, p.group)
 	}
 	m.dirty = true
 }
@@ -176,33 +151,12 @@ func (m *Marks) Touch(sequence uint64, database, policy, measurement string, r m
 	if db == nil || r.Empty() {
 		return
 	}
-	for i := range db.Downsamples {
-		d := &db.Downsamples[i]
-		t := m.downsamples[d.ID]
-		switch policy {
-		case d.From:
-			(&place{downsamples: []*downsample{t}}).touch(measurement, r, sequence)
-		case d.Into:
-			(&place{downsamples: []*downsample{t}, target: true, covered: t.covered(db)}).touch(measurement, r, sequence)
-		default:
-			continue
+	for _, d := range db.Downsamples {
+		if policy == d.From || policy == d.Into {
+			m.downsamples[d.ID].touch(sequence, policy == d.Into, measurement, r)
+			m.dirty = true
 		}
-		m.dirty = true
 	}
-}
-
-// covered returns the windows for which the source has shard groups, in order.
-func (t *downsample) covered(db *meta.Database) (out []window) {
-	for _, g := range db.RetentionPolicy(t.From).ShardGroups {
-		r := g.TimeRange()
-		w := window{t.Start(r.Min), t.End(r.Max)}
-		if n := len(out); n > 0 && w.from <= out[n-1].to {
-			out[n-1].to = max(out[n-1].to, w.to)
-			continue
-		}
-		out = append(out, w)
-	}
-	return out
 }
 
 // Before comes before a change of the catalog is applied to data. What is not in the
@@ -230,12 +184,8 @@ func (m *Marks) Before(sequence uint64, cmd meta.Command, data *meta.Data) {
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		db := data.Database(c.Database)
-		if d := db.Downsample(policy.Name); d != nil { // windows that the target did not keep were not computed
-			t := m.downsamples[d.ID]
-			for _, w := range t.covered(db) {
-				t.source.put("", w, sequence)
-			}
+		if d := data.Database(c.Database).Downsample(policy.Name); d != nil { // windows that the target did not keep were not computed
+			m.downsamples[d.ID].touchAll(sequence)
 			m.dirty = true
 		}
 	case meta.CompleteWindows:
@@ -244,10 +194,9 @@ func (m *Marks) Before(sequence uint64, cmd meta.Command, data *meta.Data) {
 		if t := m.downsamples[c.ID]; t != nil {
 			for i := range c.Windows {
 				w := &c.Windows[i]
-				t.source.complete(w, c.Sequence)
-				t.target.complete(w, w.Target)
+				t.complete(w, c.Sequence, w.Target)
 				for _, name := range w.Except {
-					t.source.put(name, window{w.From, w.To}, c.Sequence)
+					t.put(name, span{from: w.From, to: w.To, source: c.Sequence})
 				}
 			}
 			m.dirty = true
@@ -277,21 +226,14 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 		}
 		t.Downsample = *d
 		from, into := db.RetentionPolicy(d.From), db.RetentionPolicy(d.Into)
-		covered := t.covered(db)
-		for _, s := range []*set{&t.source, &t.target} {
-			s.every, s.covered = int64(d.Every), covered
-		}
+		t.cover(from)
 		if had := policyBefore(before, db.Name, d.From); had != nil && had.Expired < from.Expired {
 			// What the source has lost by its age stays in the target.
-			gone := meta.ComputedWindows{From: model.MinTime, To: t.Ceil(from.Expired)}
-			t.source.complete(&gone, math.MaxUint64)
-			t.target.complete(&gone, math.MaxUint64)
+			t.complete(&meta.ComputedWindows{From: model.MinTime, To: t.Ceil(from.Expired)}, math.MaxUint64, math.MaxUint64)
 			m.dirty = true
 		}
 		if fresh {
-			for _, w := range covered {
-				t.source.put("", w, sequence)
-			}
+			t.touchAll(sequence)
 			m.dirty = true
 		}
 		for i := range from.ShardGroups {
@@ -303,7 +245,7 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 		for i := range into.ShardGroups {
 			g := &into.ShardGroups[i]
 			for _, sh := range g.Shards {
-				places[sh.ID] = place{downsamples: []*downsample{t}, group: g.TimeRange(), target: true, covered: covered}
+				places[sh.ID] = place{downsamples: []*downsample{t}, group: g.TimeRange(), target: true}
 			}
 		}
 	}
@@ -331,43 +273,10 @@ func policyBefore(before *meta.Data, database, policy string) *meta.RetentionPol
 // longer reports whether a policy keeps rows for longer than before. 0 is for ever.
 func longer(now, before time.Duration) bool { return before > 0 && (now == 0 || now > before) }
 
-// write marks the windows of rows.
-func (t *downsample) write(p *place, sequence uint64, rows []point.Row) {
-	clear(t.seen)
-	var layout *point.Layout
-	var w window
-	for i := range rows {
-		r := &rows[i]
-		if r.Layout == layout && r.Time >= w.from && r.Time < w.to {
-			continue
-		}
-		layout = r.Layout
-		if w = t.seen[layout]; r.Time >= w.from && r.Time < w.to {
-			continue
-		}
-		w = window{t.Start(r.Time), t.End(r.Time)}
-		t.seen[layout] = w
-		p.put(t, layout.Measurement, w, sequence)
-	}
-}
-
 // touch marks the windows of a range.
-func (p *place) touch(measurement string, r model.TimeRange, sequence uint64) {
+func (p *place) touch(sequence uint64, measurement string, r model.TimeRange) {
 	for _, t := range p.downsamples {
-		p.put(t, measurement, window{t.Start(r.Min), t.End(r.Max)}, sequence)
-	}
-}
-
-// put marks windows.
-func (p *place) put(t *downsample, measurement string, w window, sequence uint64) {
-	if !p.target {
-		t.source.put(measurement, w, sequence)
-		return
-	}
-	for _, c := range p.covered {
-		if from, to := max(w.from, c.from), min(w.to, c.to); from < to {
-			t.target.put(measurement, window{from, to}, sequence)
-		}
+		t.touch(sequence, p.target, measurement, r)
 	}
 }
 
@@ -392,38 +301,15 @@ func (m *Marks) waitingLocked(id uint64, before int64) (found, whole []Span) {
 	if t == nil {
 		return nil, nil
 	}
-	found = make([]Span, 0, len(t.source.measurements))
-	for name, s := range t.source.measurements {
-		found = union(found, name, s, t.target.measurements[name], before)
-	}
-	for name, s := range t.target.measurements {
-		if t.source.measurements[name] == nil {
-			found = union(found, name, s, nil, before)
+	found = make([]Span, 0, len(t.marks))
+	for name, s := range t.marks {
+		if name == "" {
+			whole = s.appendUpTo(nil, name, before)
+		} else {
+			found = s.appendUpTo(found, name, before)
 		}
 	}
-	return found, union(nil, "", t.source.all, t.target.all, before)
-}
-
-// union appends the spans up to a time that are in a or in b.
-func union(dst []Span, measurement string, a, b spans, before int64) []Span {
-	first := len(dst)
-	for len(a)+len(b) > 0 {
-		if len(a) == 0 || len(b) > 0 && b[0].from < a[0].from {
-			a, b = b, a
-		}
-		sp := a[0]
-		a = a[1:]
-		if sp.from >= before {
-			break
-		}
-		to := min(sp.to, before)
-		if n := len(dst); n > first && sp.from <= dst[n-1].To {
-			dst[n-1].To = max(dst[n-1].To, to)
-			continue
-		}
-		dst = append(dst, Span{measurement, sp.from, to})
-	}
-	return dst
+	return found, whole
 }
 
 // Expirable returns an error if a shard group must outlive its age: a window that begins
@@ -447,7 +333,7 @@ func (m *Marks) Expirable(c meta.DropShardGroup, data *meta.Data) error {
 			continue
 		}
 		end := policy.ShardGroups[i].End
-		if first := min(t.source.first(end), t.target.first(end)); first < end {
+		if first := t.first(end); first < end {
 			return fmt.Errorf("%w: from %s into %s, from %s on", meta.ErrDownsampleWaits, d.From, d.Into, time.Unix(0, first).UTC().Format(time.RFC3339))
 		}
 	}
@@ -463,7 +349,7 @@ func (m *Marks) Until(id uint64, measurement string, end int64) int64 {
 	if t == nil {
 		return model.MinTime
 	}
-	return t.target.earliest(measurement, t.source.earliest(measurement, end))
+	return min(t.marks[""].first(end), t.marks[measurement].first(end))
 }
 
 // State sums up the windows of a downsample that are to be computed.

@@ -298,12 +298,12 @@ func TestCoarseGap(t *testing.T) {
 	id := d.Database("d").Downsamples[0].ID
 	m := open(disk(t), d)
 	m.Before(1, meta.CompleteWindows{ID: id, Sequence: 1, Windows: []meta.ComputedWindows{{From: 0, To: 240 * hour}}}, d)
-	m.downsamples[id].source.limit = 6
+	m.downsamples[id].limit = 6
 	for i := range 40 {
 		m.Write(uint64(i+2), 1, rows(fmt.Sprint("m", i%9), float64(i)))
 		m.Write(uint64(i+2), 4, rows(fmt.Sprint("m", i%9), 216+float64(i%20)))
 	}
-	for _, sp := range append(m.Waiting(id, 999*hour), Span{From: m.downsamples[id].source.all[0].from, To: m.downsamples[id].source.all[0].to}) {
+	for _, sp := range append(m.Waiting(id, 999*hour), Span{From: m.downsamples[id].marks[""][0].from, To: m.downsamples[id].marks[""][0].to}) {
 		if sp.From < 72*hour && sp.To > 72*hour {
 			t.Errorf("windows from %d to %d", sp.From/hour, sp.To/hour)
 		}
@@ -354,7 +354,7 @@ func TestMarksModel(t *testing.T) {
 		fs := disk(t)
 		m := open(fs, d)
 		limit := []int{maxSpans, 12}[rnd.IntN(2)]
-		m.downsamples[id].source.limit = limit
+		m.downsamples[id].limit = limit
 		type place struct {
 			measurement string
 			window      int64
@@ -385,29 +385,25 @@ func TestMarksModel(t *testing.T) {
 					t.Fatal(err)
 				}
 				m = open(fs, d)
-				m.downsamples[id].source.limit = limit
+				m.downsamples[id].limit = limit
 			default:
 				p := place{[]string{"a", "b", "c"}[rnd.IntN(3)], rnd.Int64N(72)}
 				m.Write(sequence, 1, rows(p.measurement, float64(p.window)+0.5))
 				want[p] = sequence
 			}
-			sample := &m.downsamples[id].source
+			sample := m.downsamples[id]
 			have := map[place]uint64{}
-			count := len(sample.all)
-			note := func(name string, s spans) {
+			count := 0
+			for name, s := range sample.marks {
+				count += len(s)
 				for i, sp := range s {
 					if sp.from >= sp.to || i > 0 && s[i-1].to > sp.from {
 						t.Fatalf("spans %v", s)
 					}
 					for w := sp.from / hour; w < sp.to/hour; w++ {
-						have[place{name, w}] = sp.sequence
+						have[place{name, w}] = sp.source
 					}
 				}
-			}
-			note("", sample.all)
-			for name, s := range sample.measurements {
-				note(name, s)
-				count += len(s)
 			}
 			if count != sample.count || count > limit {
 				t.Fatalf("%d spans, counted %d, limit %d", count, sample.count, limit)
@@ -435,17 +431,16 @@ func TestMarksBounded(t *testing.T) {
 	} {
 		m := open(disk(t), d)
 		m.Before(1, meta.CompleteWindows{ID: id, Sequence: 1, Windows: []meta.ComputedWindows{{From: 0, To: 72 * hour}}}, d)
-		m.downsamples[id].source.limit = 100
+		m.downsamples[id].limit = 100
 		for i := range 5000 {
 			m.Write(uint64(i+2), 1, rows(measurement(i), float64(i*7919%(72*3600))/3600))
-			if n := m.downsamples[id].source.count; n > 100 {
+			if n := m.downsamples[id].count; n > 100 {
 				t.Fatalf("%s: %d spans", name, n)
 			}
 		}
 		for i := range 5000 {
 			at := int64(float64(i*7919%(72*3600)) / 3600 * float64(hour))
-			covered := slices.ContainsFunc(m.downsamples[id].source.all, func(s span) bool { return s.from <= at && at < s.to }) ||
-				slices.ContainsFunc(m.downsamples[id].source.measurements[measurement(i)], func(s span) bool { return s.from <= at && at < s.to })
+			covered := slices.ContainsFunc(slices.Concat(m.downsamples[id].marks[""], m.downsamples[id].marks[measurement(i)]), func(s span) bool { return s.from <= at && at < s.to })
 			if !covered {
 				t.Fatalf("%s: row %d is forgotten", name, i)
 			}

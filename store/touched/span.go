@@ -2,11 +2,15 @@ package touched
 
 import "slices"
 
-// span is a range [from, to) of times that an entry has touched last.
+// span is a range [from, to) of times, with the sequences of the entries that have touched
+// rows there last.
 type span struct {
-	from, to int64
-	sequence uint64
+	from, to       int64
+	source, target uint64 // 0: none since the start of the log
 }
+
+// newer reports whether a span was touched by an entry that o does not know.
+func (sp span) newer(o span) bool { return sp.source > o.source || sp.target > o.target }
 
 // spans are disjoint and in order of time.
 type spans []span
@@ -30,84 +34,105 @@ func (s spans) overlap(from, to int64) (i, j int) {
 	return i, j
 }
 
-// touch gives [from, to) a sequence, except where it has a higher one.
-func (s spans) touch(from, to int64, sequence uint64) spans {
-	i, j := s.overlap(from, to)
-	if j == i+1 && s[i].from <= from && s[i].to >= to {
-		if s[i].sequence >= sequence {
-			return s
-		}
-		if s[i].from == from && s[i].to == to {
-			s[i].sequence = sequence
-			return s
-		}
+// add appends a span, to the last one if that ends there and was touched by the same entries.
+func (s spans) add(sp span) spans {
+	if n := len(s); n > 0 && s[n-1].to == sp.from && s[n-1].source == sp.source && s[n-1].target == sp.target {
+		s[n-1].to = sp.to
+		return s
 	}
-	var left, pieces spans
-	var right spans
-	at := from
-	for _, old := range s[i:j] {
-		if old.sequence >= sequence {
-			if at < old.from {
-				pieces = append(pieces, span{at, old.from, sequence})
-			}
-			pieces = append(pieces, old)
-			at = max(at, old.to)
-			continue
-		}
-		if old.from < from {
-			left = append(left, span{old.from, from, old.sequence})
-		}
-		if old.to > to {
-			right = append(right, span{to, old.to, old.sequence})
-		}
-	}
-	if at < to {
-		pieces = append(pieces, span{at, to, sequence})
-	}
-	return slices.Replace(s, i, j, slices.Concat(left, pieces, right)...)
+	return append(s, sp)
 }
 
-// clear takes [from, to) out of the spans that have no higher sequence.
-func (s spans) clear(from, to int64, sequence uint64) spans {
-	i, j := s.overlap(from, to)
+// touch gives the times of a span its sequences, except where they have higher ones.
+func (s spans) touch(sp span) spans {
+	i, j := s.overlap(sp.from, sp.to)
+	if j == i+1 && s[i].from <= sp.from && s[i].to >= sp.to {
+		if !sp.newer(s[i]) {
+			return s
+		}
+		if s[i].from == sp.from && s[i].to == sp.to {
+			s[i].source, s[i].target = max(s[i].source, sp.source), max(s[i].target, sp.target)
+			return s
+		}
+	}
+	var pieces spans
+	at := sp.from // of what no span has yet
+	for _, old := range s[i:j] {
+		switch {
+		case old.from < at:
+			pieces = pieces.add(span{old.from, at, old.source, old.target})
+		case old.from > at:
+			pieces = pieces.add(span{at, old.from, sp.source, sp.target})
+		}
+		lo, hi := max(old.from, sp.from), min(old.to, sp.to)
+		pieces = pieces.add(span{lo, hi, max(old.source, sp.source), max(old.target, sp.target)})
+		if old.to > hi {
+			pieces = pieces.add(span{hi, old.to, old.source, old.target})
+		}
+		at = hi
+	}
+	if at < sp.to {
+		pieces = pieces.add(span{at, sp.to, sp.source, sp.target})
+	}
+	return slices.Replace(s, i, j, pieces...)
+}
+
+// clear takes the times of a span out of those that no later entries have touched.
+func (s spans) clear(sp span) spans {
+	i, j := s.overlap(sp.from, sp.to)
 	var left spans
 	for _, old := range s[i:j] {
-		if old.sequence > sequence {
+		if old.newer(sp) {
 			left = append(left, old)
 			continue
 		}
-		if old.from < from {
-			left = append(left, span{old.from, from, old.sequence})
+		if old.from < sp.from {
+			left = append(left, span{old.from, sp.from, old.source, old.target})
 		}
-		if old.to > to {
-			left = append(left, span{to, old.to, old.sequence})
+		if old.to > sp.to {
+			left = append(left, span{sp.to, old.to, old.source, old.target})
 		}
 	}
 	return slices.Replace(s, i, j, left...)
 }
 
-// join joins spans that are at most gap apart, if they touch or lie in one of some windows.
-func (s spans) join(gap int64, within []window) spans {
+// join joins spans that follow each other, or lie in one of some windows, which are disjoint
+// and sorted.
+func (s spans) join(windows []window) spans {
 	out := s[:0]
 	for _, sp := range s {
-		// The gap may be longer than an int64.
-		if n := len(out); n > 0 && uint64(sp.from-out[n-1].to) <= uint64(gap) && (sp.from == out[n-1].to || covered(within, out[n-1].from, sp.to)) {
-			out[n-1].to = sp.to
-			out[n-1].sequence = max(out[n-1].sequence, sp.sequence)
+		n := len(out)
+		if n == 0 || sp.from != out[n-1].to && !slices.ContainsFunc(windows, func(w window) bool { return w.from <= out[n-1].from && sp.to <= w.to }) {
+			out = append(out, sp)
 			continue
 		}
-		out = append(out, sp)
+		last := &out[n-1]
+		last.to, last.source, last.target = sp.to, max(last.source, sp.source), max(last.target, sp.target)
 	}
 	return out
 }
 
-// covered reports whether one window contains [from, to). windows are disjoint and sorted.
-func covered(windows []window, from, to int64) bool {
-	i, _ := slices.BinarySearchFunc(windows, from, func(w window, from int64) int {
-		if w.to <= from {
-			return -1
+// first returns the start of the first span, end at most.
+func (s spans) first(end int64) int64 {
+	if len(s) == 0 {
+		return end
+	}
+	return min(end, s[0].from)
+}
+
+// appendUpTo appends the spans up to a time. Those that follow each other are one.
+func (s spans) appendUpTo(dst []Span, measurement string, before int64) []Span {
+	first := len(dst)
+	for _, sp := range s {
+		if sp.from >= before {
+			break
 		}
-		return 1
-	})
-	return i < len(windows) && windows[i].from <= from && to <= windows[i].to
+		to := min(sp.to, before)
+		if n := len(dst); n > first && sp.from == dst[n-1].To {
+			dst[n-1].To = to
+			continue
+		}
+		dst = append(dst, Span{measurement, sp.from, to})
+	}
+	return dst
 }
