@@ -20,8 +20,8 @@
 //     that has every entry up to the position. Entries after it leave their mark.
 //   - Windows that begin before the end of the latest shard group that expired, and
 //     windows older than the target keeps rows, are left as they are.
-//   - A visit that fails is repeated, later and later up to a minute. What it has
-//     computed is committed.
+//   - A window that fails rests, longer each time, and keeps no other one back (failures).
+//     A visit that fails is repeated. What it has computed is committed.
 //
 // One goroutine computes. The package does not access storage but through the executor,
 // except for the names of measurements and the number of series.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"tsdbd/meta"
 	"tsdbd/store/touched"
 )
 
@@ -18,12 +18,9 @@ const (
 	failuresTold = 3    // of them, by SHOW DOWNSAMPLES
 )
 
-// failures are the windows that could not be computed, by downsample. They are known as
-// long as the process runs. All methods may be called by any number of goroutines.
-type failures struct {
-	mu   sync.Mutex
-	list map[uint64][]failure // in order of measurement and time
-}
+// failures are the windows of a downsample that could not be computed, in order of
+// measurement and time, none twice.
+type failures []failure
 
 // failure is a range of windows of a measurement, all of which failed as often.
 type failure struct {
@@ -41,7 +38,6 @@ type piece struct {
 	tries       int   // that have failed
 	most        int64 // windows that are computed at once; 0: no bound is known
 	last        bool  // others come first
-	err         string
 }
 
 // pause returns how long windows rest that have failed some times.
@@ -50,130 +46,97 @@ func pause(every time.Duration, tries int) time.Duration {
 }
 
 // order returns the pieces of spans in the order in which they are to be computed: first
-// what never failed, measurements without failures before others, then what failed and
-// has rested. What rests is not there.
-func (f *failures) order(id uint64, spans []touched.Span, now time.Time) []piece {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	byName := map[string][]failure{}
-	for _, x := range f.list[id] {
-		byName[x.measurement] = append(byName[x.measurement], x)
-	}
-	var first, second, due []piece
-	var resting []failure
+// what never failed, then what failed and has rested. It returns the failures that are in
+// the spans as well: the others were computed, or need not be.
+func (f failures) order(spans []touched.Span, now time.Time) (pieces []piece, left failures) {
+	var rested []piece
 	for _, sp := range spans {
-		known := byName[sp.Measurement]
-		if len(known) == 0 {
-			first = append(first, piece{measurement: sp.Measurement, from: sp.From, to: sp.To})
-			continue
+		p := piece{measurement: sp.Measurement, from: sp.From}
+		i, j := f.find(sp.Measurement, sp.From, sp.To)
+		for _, x := range f[i:j] {
+			p.most = 1
+			x.from, x.to = max(x.from, sp.From), min(x.to, sp.To)
+			left = append(left, x)
+			if !now.Before(x.again) || x.again.Sub(now) > pauseMost { // then the clock was ahead
+				rested = append(rested, piece{x.measurement, x.from, x.to, x.tries, 1, true})
+			}
+			if p.to = x.from; p.from < p.to {
+				pieces = append(pieces, p)
+			}
+			p.from = x.to
 		}
-		at := sp.From
-		lo, _ := slices.BinarySearchFunc(known, sp.From, func(x failure, from int64) int { return cmp.Compare(x.to, from+1) })
-		for _, x := range known[lo:] {
-			if x.from >= sp.To {
-				break
-			}
-			from, to := max(at, x.from), min(sp.To, x.to)
-			if from >= to {
-				continue
-			}
-			if at < from {
-				second = append(second, piece{measurement: sp.Measurement, from: at, to: from, most: 1})
-			}
-			at = to
-			x.from, x.to = from, to
-			if now.Before(x.again) && x.again.Sub(now) <= pauseMost { // else the clock was ahead
-				resting = append(resting, x)
-				continue
-			}
-			due = append(due, piece{measurement: sp.Measurement, from: from, to: to, tries: x.tries, most: 1, last: true, err: x.err})
-		}
-		if at < sp.To {
-			second = append(second, piece{measurement: sp.Measurement, from: at, to: sp.To, most: 1})
+		if p.to = sp.To; p.from < p.to {
+			pieces = append(pieces, p)
 		}
 	}
-	f.put(id, resting)
-	slices.SortStableFunc(due, func(a, b piece) int { return cmp.Compare(a.tries, b.tries) })
-	return slices.Concat(first, second, due)
+	slices.SortFunc(left, func(a, b failure) int {
+		return cmp.Or(cmp.Compare(a.measurement, b.measurement), cmp.Compare(a.from, b.from))
+	})
+	slices.SortStableFunc(rested, func(a, b piece) int { return cmp.Compare(a.tries, b.tries) })
+	return append(pieces, rested...), left
 }
 
-// put replaces the failures of a downsample.
-func (f *failures) put(id uint64, list []failure) {
-	if len(list) == 0 {
-		delete(f.list, id)
-		return
+// find returns the positions [i, j) of the failures of a measurement in [from, to).
+func (f failures) find(measurement string, from, to int64) (i, j int) {
+	i, _ = slices.BinarySearchFunc(f, from, func(x failure, from int64) int {
+		return cmp.Or(cmp.Compare(x.measurement, measurement), cmp.Compare(x.to, from+1))
+	})
+	for j = i; j < len(f) && f[j].measurement == measurement && f[j].from < to; j++ {
 	}
-	slices.SortFunc(list, func(a, b failure) int {
-		return cmp.Or(cmp.Compare(a.measurement, b.measurement), cmp.Compare(a.from, b.from))
-	})
-	f.list[id] = list
+	return i, j
 }
 
-// add notes a failure.
-func (f *failures) add(id uint64, x failure) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	list := f.list[id]
-	i, _ := slices.BinarySearchFunc(list, x, func(a, b failure) int {
-		return cmp.Or(cmp.Compare(a.measurement, b.measurement), cmp.Compare(a.from, b.from))
-	})
+// without returns the failures without windows of a measurement. f must not be used any more.
+func (f failures) without(measurement string, from, to int64) failures {
+	i, j := f.find(measurement, from, to)
+	var left failures
+	for _, x := range f[i:j] {
+		before, after := x, x
+		if before.to = from; x.from < from {
+			left = append(left, before)
+		}
+		if after.from = to; x.to > to {
+			left = append(left, after)
+		}
+	}
+	return slices.Replace(f, i, j, left...)
+}
+
+// with returns the failures with x in place of earlier ones. f must not be used any more.
+func (f failures) with(x failure) failures {
+	f = f.without(x.measurement, x.from, x.to)
+	i, _ := f.find(x.measurement, x.from, x.to)
 	if i > 0 {
-		if last := &list[i-1]; last.measurement == x.measurement && last.to == x.from && last.tries == x.tries && last.err == x.err {
+		if last := &f[i-1]; last.measurement == x.measurement && last.to == x.from && last.tries == x.tries && last.err == x.err {
 			last.to, last.again = x.to, x.again
-			return
+			return f
 		}
 	}
-	if len(list) >= failuresMost { // what is not noted is tried again without a pause
-		return
+	if len(f) >= failuresMost { // what is not noted is tried again without a pause
+		return f
 	}
-	f.list[id] = slices.Insert(list, i, x)
+	return slices.Insert(f, i, x)
 }
 
-// keep notes what is left of pieces that failed before and were not tried again now. The
-// first of them has come up to a time.
-func (f *failures) keep(id uint64, left []piece, upTo int64) {
-	for n, p := range left {
-		if n == 0 {
-			p.from = upTo
-		}
-		if p.tries > 0 && p.from < p.to {
-			f.add(id, failure{measurement: p.measurement, from: p.from, to: p.to, tries: p.tries, err: p.err})
-		}
+// windows returns how many windows fail.
+func (f failures) windows(d *meta.Downsample) (n int64) {
+	for _, x := range f {
+		n += d.Windows(x.from, x.to)
 	}
+	return n
 }
 
-// forget drops the failures of downsamples that are gone.
-func (f *failures) forget(present map[uint64]bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for id := range f.list {
-		if !present[id] {
-			delete(f.list, id)
-		}
-	}
-}
-
-// of returns the failures of a downsample.
-func (f *failures) of(id uint64) []failure {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.list[id])
-}
-
-// failureText says which windows fail and why.
-func failureText(list []failure) string {
+// String says which windows fail and why.
+func (f failures) String() string {
 	var parts []string
-	for _, x := range list[:min(len(list), failuresTold)] {
-		part := fmt.Sprintf("measurement %s, windows %s to %s: %s (failed %d times", x.measurement, timeText(x.from), timeText(x.to), x.err, x.tries)
-		if !x.again.IsZero() {
-			part += ", next at " + x.again.UTC().Format(time.RFC3339)
-		}
-		parts = append(parts, part+")")
+	for _, x := range f[:min(len(f), failuresTold)] {
+		parts = append(parts, fmt.Sprintf("measurement %s, windows %s to %s: %s (failed %d times, next at %s)", x.measurement,
+			timeText(time.Unix(0, x.from)), timeText(time.Unix(0, x.to)), x.err, x.tries, timeText(x.again)))
 	}
-	if more := len(list) - len(parts); more > 0 {
+	if more := len(f) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d others", more))
 	}
 	return strings.Join(parts, "; ")
 }
 
-func timeText(at int64) string { return time.Unix(0, at).UTC().Format(time.RFC3339) }
+func timeText(at time.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -17,7 +17,7 @@ func TestOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 7))
 	now := time.Unix(1000, 0)
 	for range testseed.Rounds(200) {
-		f := failures{list: map[uint64][]failure{}}
+		var f failures
 		var spans []touched.Span
 		want, got := map[string]int{}, map[string]int{} // tries by window, negative: it rests
 		for _, name := range []string{"a", "b"} {
@@ -29,7 +29,7 @@ func TestOrder(t *testing.T) {
 					if n < 0 {
 						x.again = now.Add(time.Minute)
 					}
-					f.add(1, x)
+					f = f.with(x)
 					for i := at; i < to; i++ {
 						tries[i] = n
 					}
@@ -54,11 +54,14 @@ func TestOrder(t *testing.T) {
 				got[key] = tries
 			}
 		}
-		for _, p := range f.order(1, spans, now) {
+		pieces, left := f.order(spans, now)
+		for _, p := range pieces {
 			note(p.measurement, p.from, p.to, p.tries)
 		}
-		for _, x := range f.of(1) {
-			note(x.measurement, x.from, x.to, -x.tries)
+		for _, x := range left {
+			if now.Before(x.again) {
+				note(x.measurement, x.from, x.to, -x.tries)
+			}
 		}
 		if !maps.Equal(got, want) {
 			t.Fatalf("spans %v: got %v, want %v", spans, got, want)

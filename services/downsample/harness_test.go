@@ -108,7 +108,13 @@ func (h *harness) open() {
 		Complete: func(ctx context.Context, cmd meta.CompleteWindows) error { return h.store.Apply(ctx, cmd) },
 		Memory:   h.memory,
 	})
-	h.service.next, h.service.backoff = map[uint64]time.Time{}, map[uint64]time.Duration{}
+}
+
+// everyTime lets the next round visit all downsamples.
+func (s *Service) everyTime() {
+	for _, t := range s.tasks {
+		t.next = time.Time{}
+	}
 }
 
 // crash kills the server, and maybe the power with it, and starts it again.
@@ -229,7 +235,7 @@ func (h *harness) must(text string) {
 // settle lets the service compute until nothing is waiting.
 func (h *harness) settle() error {
 	for range 1000 {
-		clear(h.service.next)
+		h.service.everyTime()
 		h.service.round(context.Background())
 		waiting := int64(0)
 		for _, progress := range h.service.Progress() {

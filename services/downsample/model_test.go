@@ -122,7 +122,7 @@ func TestModel(t *testing.T) {
 					}
 					return nil
 				}
-				clear(h.service.next)
+				h.service.everyTime()
 				h.service.round(ctx)
 				cancel()
 				h.fail = nil

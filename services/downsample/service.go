@@ -5,7 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,16 +51,19 @@ const defaultRows = 200_000
 type Service struct {
 	opt Options
 
-	next    map[uint64]time.Time     // of the loop: when a downsample is visited again
-	backoff map[uint64]time.Duration // of the loop: of downsamples that fail
-	stopped map[uint64]touched.Span  // of the loop: what the latest visit did not come to
+	mu    sync.Mutex
+	tasks map[uint64]*task // by downsample; only the loop changes the map
 
-	mu struct {
-		sync.Mutex
-		failed map[uint64]string // why the latest visit failed
-	}
-	failing                              failures
 	computed, written, deleted, failures atomic.Uint64
+}
+
+// task is what is known of a downsample as long as this node computes it.
+type task struct {
+	next    time.Time    // of the loop: the next visit
+	stopped touched.Span // of the loop: what the latest visit did not come to, or nothing
+
+	err     string   // why the latest visit failed
+	failing failures // guarded by Service.mu, as err
 }
 
 // New returns a service.
@@ -72,18 +76,18 @@ func New(opt Options) *Service {
 	}
 	opt.Interval = cmp.Or(opt.Interval, time.Second)
 	opt.Rows = cmp.Or(opt.Rows, defaultRows)
-	s := &Service{opt: opt, stopped: map[uint64]touched.Span{}}
-	s.mu.failed = map[uint64]string{}
-	s.failing.list = map[uint64][]failure{}
-	return s
+	return &Service{opt: opt, tasks: map[uint64]*task{}}
 }
 
 // Run computes windows until ctx ends. Calls must not overlap.
 func (s *Service) Run(ctx context.Context) {
-	s.next, s.backoff = map[uint64]time.Time{}, map[uint64]time.Duration{}
 	ticker := time.NewTicker(s.opt.Interval)
 	defer ticker.Stop()
-	defer s.failing.forget(nil) // another node computes
+	defer func() { // another node computes
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		clear(s.tasks)
+	}()
 	for {
 		s.round(ctx)
 		select {
@@ -100,66 +104,60 @@ func settle(every time.Duration) time.Duration {
 	return min(max(every/60, time.Second), time.Minute)
 }
 
+// retryAfter is at least between a visit that failed and the next one.
+const retryAfter = 10 * time.Second
+
 // round visits the downsamples whose time has come.
 func (s *Service) round(ctx context.Context) {
 	present := map[uint64]bool{}
 	for db, d := range s.opt.Catalog().Downsamples() {
 		present[d.ID] = true
+		s.mu.Lock()
+		t := s.tasks[d.ID]
+		if t == nil {
+			t = &task{}
+			s.tasks[d.ID] = t
+		}
+		s.mu.Unlock()
 		now := s.opt.Now()
-		if at, ok := s.next[d.ID]; ok && now.Before(at) && at.Sub(now) <= time.Minute { // else the clock was ahead
+		if now.Before(t.next) && t.next.Sub(now) <= time.Minute { // else the clock was ahead
 			continue
 		}
-		err := s.visit(ctx, db, d)
+		err := s.visit(ctx, db, d, t)
 		if ctx.Err() != nil {
 			return
 		}
-		wait := settle(d.Every)
+		wait, text := settle(d.Every), ""
 		switch {
+		case err == nil:
 		case errors.Is(err, errMore):
 			wait = 0
-			fallthrough
-		case err == nil:
-			delete(s.backoff, d.ID)
-			s.note(d.ID, "")
 		case errors.As(err, new(*refusedError)):
-			delete(s.backoff, d.ID)
-			s.note(d.ID, err.Error())
+			text = err.Error()
 			s.opt.Logger.Warn("downsample: not all rows were stored", "db", db.Name, "from", d.From, "into", d.Into, "err", err)
-		case errors.Is(err, errFailing):
-			wait = min(max(2*s.backoff[d.ID], wait), time.Minute)
-			s.backoff[d.ID] = wait
-			s.note(d.ID, "")
 		default:
-			wait = min(max(2*s.backoff[d.ID], wait), time.Minute)
-			s.backoff[d.ID] = wait
+			wait, text = max(wait, retryAfter), err.Error()
 			s.failures.Add(1)
-			s.note(d.ID, err.Error())
 			s.opt.Logger.Error("downsample failed, it will be tried again", "db", db.Name, "from", d.From, "into", d.Into, "in", wait, "err", err)
 		}
-		s.next[d.ID] = s.opt.Now().Add(wait)
+		t.next = s.opt.Now().Add(wait)
+		s.mu.Lock()
+		t.err = text
+		s.mu.Unlock()
 	}
-	s.failing.forget(present)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id := range s.next {
-		if !present[id] {
-			delete(s.next, id)
-			delete(s.backoff, id)
-			delete(s.stopped, id)
-			delete(s.mu.failed, id)
-		}
-	}
+	maps.DeleteFunc(s.tasks, func(id uint64, _ *task) bool { return !present[id] })
 }
 
-// note keeps why the latest visit of a downsample failed, "" if it did not.
-func (s *Service) note(id uint64, text string) {
+// troubles returns why the latest visit of a downsample failed, and its windows that fail.
+func (s *Service) troubles(id uint64) (err string, failing failures) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if text == "" {
-		delete(s.mu.failed, id)
-		return
+	if t := s.tasks[id]; t != nil {
+		return t.err, slices.Clone(t.failing)
 	}
-	s.mu.failed[id] = text
+	return "", nil
 }
 
 // due returns the end of the windows of a downsample that are to be computed by now.
@@ -176,24 +174,15 @@ func (s *Service) Progress() map[uint64]show.Progress {
 		if d.Backfill > 0 {
 			share = max(0, 1-float64(state.Whole)*float64(d.Every)/float64(d.Backfill))
 		}
-		list := s.failing.of(d.ID)
-		p := show.Progress{CompleteUntil: state.Earliest, Waiting: state.Windows, Backfilled: share, Failing: failingWindows(d, list), Err: failureText(list)}
-		s.mu.Lock()
-		if why := s.mu.failed[d.ID]; why != "" {
-			p.Err = strings.TrimSuffix(why+"; "+p.Err, "; ")
+		err, failing := s.troubles(d.ID)
+		if text := failing.String(); err != "" && text != "" {
+			err += "; " + text
+		} else {
+			err += text
 		}
-		s.mu.Unlock()
-		all[d.ID] = p
+		all[d.ID] = show.Progress{CompleteUntil: state.Earliest, Waiting: state.Windows, Backfilled: share, Failing: failing.windows(d), Err: err}
 	}
 	return all
-}
-
-// failingWindows returns how many windows failures are.
-func failingWindows(d *meta.Downsample, list []failure) (n int64) {
-	for _, x := range list {
-		n += d.Windows(x.from, x.to)
-	}
-	return n
 }
 
 var (
@@ -220,7 +209,8 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 		state := s.opt.Marks.State(d.ID, due)
 		waiting += state.Windows
 		behind = max(behind, due-state.Earliest)
-		failing += failingWindows(d, s.failing.of(d.ID))
+		_, list := s.troubles(d.ID)
+		failing += list.windows(d)
 	}
 	ch <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, float64(failing))
 	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(waiting))

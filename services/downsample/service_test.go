@@ -27,7 +27,7 @@ func hourly(t *testing.T) *harness {
 }
 
 func (h *harness) round() {
-	clear(h.service.next)
+	h.service.everyTime()
 	h.service.round(context.Background())
 }
 
@@ -166,7 +166,7 @@ func TestManyFailures(t *testing.T) {
 	}
 	var pauses []time.Duration
 	for range 6 {
-		list := h.service.failing.of(id)
+		_, list := h.service.troubles(id)
 		for _, x := range list {
 			if x.tries != list[0].tries {
 				t.Errorf("%+v beside %+v", x, list[0])
@@ -174,7 +174,7 @@ func TestManyFailures(t *testing.T) {
 		}
 		pauses = append(pauses, list[0].again.Sub(h.now))
 		h.round()
-		if got := h.service.failing.of(id); !slices.Equal(got, list) {
+		if _, got := h.service.troubles(id); !slices.Equal(got, list) {
 			t.Error("tried before it has rested")
 		}
 		h.now = list[0].again
@@ -204,7 +204,7 @@ func TestWholeFailure(t *testing.T) {
 	h.fail = func(string, int) error { return errors.New("the disk is full") }
 	id := h.store.Catalog().Database("d").Downsamples[0].ID
 	h.round()
-	if wait := h.service.next[id].Sub(h.now); wait != time.Minute {
+	if wait := h.service.tasks[id].next.Sub(h.now); wait != time.Minute {
 		t.Errorf("waits %v", wait)
 	}
 	if err := h.service.Progress()[id].Err; !strings.Contains(err, "the disk is full") || !strings.Contains(err, "measurement n") {

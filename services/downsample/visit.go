@@ -28,19 +28,22 @@ const (
 var errMore = errors.New("more windows are waiting")
 
 // visit computes windows of a downsample that have ended.
-func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsample) error {
+func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsample, t *task) error {
 	spans := s.opt.Marks.Waiting(d.ID, s.due(d))
-	v := &visitor{Service: s, ctx: ctx, db: db, d: d, begun: s.opt.Now()}
+	v := &visitor{Service: s, ctx: ctx, db: db, d: d, task: t, begun: s.opt.Now()}
 	v.done = meta.CompleteWindows{ID: d.ID, Sequence: s.opt.Applied()} // of entries that touched the spans, or later
 	var whole *touched.Span
 	if n := len(spans); n > 0 && spans[n-1].Measurement == "" {
 		spans, whole = spans[:n-1], &spans[n-1]
 	}
-	if at, ok := s.stopped[d.ID]; ok {
-		spans = turn(spans, at)
-		delete(s.stopped, d.ID)
+	if t.stopped != (touched.Span{}) {
+		spans, t.stopped = turn(spans, t.stopped), touched.Span{}
 	}
-	err := v.pieces(s.failing.order(d.ID, spans, s.opt.Now()))
+	s.mu.Lock()
+	list, failing := t.failing.order(spans, v.begun)
+	t.failing = failing
+	s.mu.Unlock()
+	err := v.pieces(list)
 	if err == nil && whole != nil { // at least some of it, whatever else there is
 		err = v.slice(whole.From, whole.To)
 		v.more = true
@@ -52,9 +55,7 @@ func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsamp
 	switch {
 	case err != nil:
 		return err
-	case v.failures > 0 && !v.computedAny:
-		return errFailing
-	case v.more:
+	case v.more && v.computedAny: // else rest
 		return errMore
 	case v.partial != nil:
 		return &refusedError{v.partial}
@@ -80,9 +81,6 @@ func turn(spans []touched.Span, at touched.Span) []touched.Span {
 	return append(first, last...)
 }
 
-// errFailing says that no window could be computed.
-var errFailing = errors.New("no window could be computed")
-
 // refusedError says that a visit has computed all windows, but the target can never store
 // some of the rows.
 type refusedError struct{ error }
@@ -93,6 +91,7 @@ type visitor struct {
 	ctx   context.Context
 	db    *meta.Database
 	d     *meta.Downsample
+	task  *task
 	begun time.Time
 	done  meta.CompleteWindows
 
@@ -116,8 +115,7 @@ func (v *visitor) pieces(list []piece) error {
 		for p.from < p.to {
 			if v.opt.Now().Sub(v.begun) > visitTime || v.failures >= visitFailures {
 				v.more = true
-				v.stopped[v.d.ID] = touched.Span{Measurement: p.measurement, From: p.from, To: p.to}
-				v.failing.keep(v.d.ID, list[n:], p.from)
+				v.task.stopped = touched.Span{Measurement: p.measurement, From: p.from, To: p.to}
 				return nil
 			}
 			if failed == pieceFailures && !p.last {
@@ -137,6 +135,9 @@ func (v *visitor) pieces(list []piece) error {
 				continue
 			}
 			v.complete(p.measurement, from, p.from, target)
+			v.mu.Lock()
+			v.task.failing = v.task.failing.without(p.measurement, from, p.from)
+			v.mu.Unlock()
 			if len(v.done.Windows) >= commitMost {
 				if err := v.commit(); err != nil {
 					return err
@@ -151,10 +152,11 @@ func (v *visitor) pieces(list []piece) error {
 func (v *visitor) failed(measurement string, from, to int64, tries int, err error) {
 	v.failures++
 	v.Service.failures.Add(1)
-	f := failure{measurement: measurement, from: from, to: to, tries: tries + 1, err: err.Error()}
-	f.again = v.opt.Now().Add(pause(v.d.Every, f.tries))
-	v.failing.add(v.d.ID, f)
 	v.firstErr = cmp.Or(v.firstErr, err)
+	tries++
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.task.failing = v.task.failing.with(failure{measurement, from, to, tries, err.Error(), v.opt.Now().Add(pause(v.d.Every, tries))})
 }
 
 // commit has the log take what is complete.
