@@ -16,7 +16,6 @@ import (
 	"tsdbd/query/engine/function"
 	"tsdbd/query/engine/plan"
 	"tsdbd/query/expr"
-	"tsdbd/query/syntax"
 	"tsdbd/query/window"
 )
 
@@ -99,8 +98,8 @@ type rewriter struct {
 
 	columns map[string]bool // of the subqueries, by what they are named in the target
 	asked   []asked         // of the source
-	targets []string        // select lists of the subqueries
-	sources []string
+	targets influxql.Fields // select lists of the subqueries
+	sources influxql.Fields
 }
 
 // asked is a call of the select list.
@@ -131,39 +130,30 @@ func (r *rewriter) rewrite() (*influxql.SelectStatement, error) {
 		return nil, err
 	}
 	out.Sources = nil
-	every := "time(" + influxql.FormatDuration(r.d.Every) + ")"
-	add := func(list []string, policy string, from, to int64, group []string, fill string) error {
+	every := &influxql.Call{Name: "time", Args: []influxql.Expr{&influxql.DurationLiteral{Val: r.d.Every}}}
+	group := append(influxql.Dimensions{{Expr: every}}, dims...)
+	add := func(sub influxql.SelectStatement, policy string, from, to int64) {
 		if from >= to {
-			return nil
+			return
 		}
-		where := []string{fmt.Sprintf("time < %d", to)}
+		bound := func(op influxql.Token, at int64) influxql.Expr {
+			return &influxql.BinaryExpr{Op: op, LHS: &influxql.VarRef{Val: "time"}, RHS: &influxql.IntegerLiteral{Val: at}}
+		}
+		sub.Condition = bound(influxql.LT, to)
 		if from > model.MinTime {
-			where = append(where, fmt.Sprintf("time >= %d", from))
+			sub.Condition = expr.And(sub.Condition, bound(influxql.GTE, from))
 		}
 		if r.where != nil {
-			where = append(where, "("+r.where.String()+")")
+			sub.Condition = expr.And(sub.Condition, &influxql.ParenExpr{Expr: r.where})
 		}
-		text := "SELECT " + strings.Join(list, ", ") + " FROM " + influxql.QuoteIdent(r.m.Database, policy, r.m.Name) +
-			" WHERE " + strings.Join(where, " AND ")
-		if len(group) > 0 {
-			text += " GROUP BY " + strings.Join(group, ", ")
-		}
-		q, err := syntax.Parse(text+fill, nil)
-		if err != nil {
-			return err
-		}
-		out.Sources = append(out.Sources, &influxql.SubQuery{Statement: q.Statements[0].(*influxql.SelectStatement)})
-		return nil
+		sub.Sources = influxql.Sources{&influxql.Measurement{Database: r.m.Database, RetentionPolicy: policy, Name: r.m.Name}}
+		out.Sources = append(out.Sources, &influxql.SubQuery{Statement: sub.Clone()}) // shares nothing with the others
 	}
-	group := append([]string{every}, dims...)
-	err = errors.Join(
-		add(r.sources, r.d.From, r.first, min(r.from, r.last+1), group, " fill(none)"),
-		add(r.targets, r.d.Into, r.from, r.to, dims, ""),
-		add(r.sources, r.d.From, max(r.to, r.first), r.last+1, group, " fill(none)"),
-	)
-	if err != nil {
-		return nil, err
-	}
+	target := influxql.SelectStatement{Fields: r.targets, Dimensions: dims, IsRawQuery: true}
+	source := influxql.SelectStatement{Fields: r.sources, Dimensions: group, Fill: influxql.NoFill}
+	add(source, r.d.From, r.first, min(r.from, r.last+1))
+	add(target, r.d.Into, r.from, r.to)
+	add(source, r.d.From, max(r.to, r.first), r.last+1)
 	out.Condition = expr.TimeBound(influxql.LTE, time.Unix(0, r.last))
 	if r.bounded {
 		out.Condition = expr.And(expr.TimeBound(influxql.GTE, time.Unix(0, min(r.first, r.from))), out.Condition)
@@ -249,12 +239,12 @@ func (r *rewriter) kept() int64 {
 }
 
 // dimensions returns the tags that the subqueries group by.
-func (r *rewriter) dimensions() (dims []string, err error) {
+func (r *rewriter) dimensions() (dims influxql.Dimensions, err error) {
 	all := false
 	for _, d := range r.st.Dimensions {
 		switch e := d.Expr.(type) {
 		case *influxql.VarRef:
-			dims = append(dims, influxql.QuoteIdent(e.Val))
+			dims = append(dims, &influxql.Dimension{Expr: &influxql.VarRef{Val: e.Val}})
 		case *influxql.Wildcard:
 			all = true
 		case *influxql.Call: // time
@@ -264,7 +254,7 @@ func (r *rewriter) dimensions() (dims []string, err error) {
 	}
 	if all {
 		r.single = r.windows.Every == int64(r.d.Every) && r.windows.Loc == nil
-		return []string{"*"}, nil
+		return influxql.Dimensions{{Expr: &influxql.Wildcard{}}}, nil
 	}
 	return dims, nil
 }
@@ -340,22 +330,22 @@ func (r *rewriter) expression(e influxql.Expr, inside bool, counts, others *int)
 // call returns what a call becomes over the aggregates of both subqueries.
 func (r *rewriter) call(name, field string, inside bool) (influxql.Expr, error) {
 	has := func(f string) bool { return slices.Contains(r.d.Functions, f) }
+	ref := func(name string) *influxql.VarRef { return &influxql.VarRef{Val: name} }
+	over := func(f string, arg *influxql.VarRef) influxql.Expr {
+		return &influxql.Call{Name: f, Args: []influxql.Expr{arg}}
+	}
 	// column adds a column to both subqueries.
-	column := func(as, target, source string) *influxql.VarRef {
+	column := func(as string, target, source influxql.Expr) *influxql.VarRef {
 		as += "_" + field
 		if !r.columns[as] {
 			r.columns[as] = true
-			r.targets = append(r.targets, target+" AS "+influxql.QuoteIdent(as))
-			r.sources = append(r.sources, source+" AS "+influxql.QuoteIdent(as))
+			r.targets = append(r.targets, &influxql.Field{Expr: target, Alias: as})
+			r.sources = append(r.sources, &influxql.Field{Expr: source, Alias: as})
 		}
-		return &influxql.VarRef{Val: as}
+		return ref(as)
 	}
-	stored := func(f string) *influxql.VarRef {
-		return column(f, influxql.QuoteIdent(f+"_"+field), f+"("+influxql.QuoteIdent(field)+")")
-	}
-	over := func(f string, ref *influxql.VarRef) influxql.Expr {
-		return &influxql.Call{Name: f, Args: []influxql.Expr{ref}}
-	}
+	stored := func(f string) *influxql.VarRef { return column(f, ref(f+"_"+field), over(f, ref(field))) }
+	times := func(a, b influxql.Expr) influxql.Expr { return &influxql.BinaryExpr{Op: influxql.MUL, LHS: a, RHS: b} }
 	switch {
 	case name == "count" && has("count"):
 		return over("sum", stored("count")), nil
@@ -366,11 +356,10 @@ func (r *rewriter) call(name, field string, inside bool) (influxql.Expr, error) 
 	case name == "mean" && !inside && has("count") && (has("sum") || has("mean")) &&
 		(r.st.Fill == influxql.NullFill || r.st.Fill == influxql.NoFill || r.st.Fill == influxql.PreviousFill):
 		// The sums of windows are added as floats, which do not wrap.
-		quoted := influxql.QuoteIdent(field)
-		target, source := influxql.QuoteIdent("sum_"+field)+" * 1.0", "sum("+quoted+") * 1.0"
+		one := &influxql.NumberLiteral{Val: 1}
+		target, source := times(ref("sum_"+field), one), times(over("sum", ref(field)), one)
 		if !has("sum") {
-			target = influxql.QuoteIdent("mean_"+field) + " * " + influxql.QuoteIdent("count_"+field)
-			source = "mean(" + quoted + ") * count(" + quoted + ")"
+			target, source = times(ref("mean_"+field), ref("count_"+field)), times(over("mean", ref(field)), over("count", ref(field)))
 		}
 		total := over("sum", column("total", target, source))
 		return &influxql.ParenExpr{Expr: &influxql.BinaryExpr{Op: influxql.DIV, LHS: total, RHS: over("sum", stored("count"))}}, nil
