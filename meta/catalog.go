@@ -78,7 +78,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 	missing := 0
 	for i := range copyNames {
 		name := path.Join(dir, copyNames[i])
-		copies[i], problems[i] = readCopy(fsys, name)
+		copies[i], problems[i] = ReadFile(fsys, name)
 		switch {
 		case errors.Is(problems[i], fs.ErrNotExist):
 			missing++
@@ -105,37 +105,28 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 		c.data.Store(best)
 		return c, nil
 	}
-	c.saved.Store(best.Index + 1)
-	for i := range copies {
-		if copies[i] != nil && copies[i].Index == best.Index {
-			continue
-		}
+	c.data.Store(best)
+	sound := true
+	for i, d := range copies {
+		sound = sound && d != nil && d.Index == best.Index
 		if problems[i] != nil {
 			c.logger.Warn("catalog copy replaced from the other one", "path", path.Join(dir, copyNames[i]), "err", problems[i])
 		}
-		err := c.writeCopy(i, best)
-		if vfs.IsFull(err) {
-			// The next Save writes both copies; a server that does not start
-			// could not be told to drop anything.
-			c.logger.Warn("catalog copy not replaced, the disk is full", "path", path.Join(dir, copyNames[i]), "err", err)
-			c.saved.Store(0)
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("repair catalog: %w", err)
-		}
 	}
-	c.data.Store(best)
-	c.keepReserve()
+	if sound {
+		c.saved.Store(best.Index + 1)
+		c.keepReserve()
+		return c, nil
+	}
+	err := c.Save()
+	if vfs.IsFull(err) {
+		// The next Save writes both copies; a server that does not start could not be told
+		// to drop anything.
+		c.logger.Warn("catalog copy not replaced, the disk is full", "path", dir, "err", err)
+	} else if err != nil {
+		return nil, fmt.Errorf("repair catalog: %w", err)
+	}
 	return c, nil
-}
-
-func readCopy(fsys vfs.FS, name string) (*Data, error) {
-	b, err := vfs.ReadFile(fsys, name)
-	if err != nil {
-		return nil, fmt.Errorf("read catalog %s: %w", name, err)
-	}
-	return decode(name, b)
 }
 
 // Data returns the present catalog. It takes no lock.
@@ -254,20 +245,6 @@ func (c *Catalog) writeCopies(d *Data) error {
 	return nil
 }
 
-// writeCopy replaces one copy.
-func (c *Catalog) writeCopy(i int, d *Data) error {
-	b, err := encode(c.saving.buf[:0], d, 0)
-	if err != nil {
-		return err
-	}
-	c.saving.buf = b
-	name := path.Join(c.dir, copyNames[i])
-	if err := vfs.WriteFileAtomic(c.fs, c.dir, name, b); err != nil {
-		return fmt.Errorf("write catalog %s: %w", name, err)
-	}
-	return nil
-}
-
 // Check reads both copies. It returns the damage of those that are damaged or gone, and
 // writes both again then.
 func (c *Catalog) Check() (damage []error, err error) {
@@ -275,7 +252,7 @@ func (c *Catalog) Check() (damage []error, err error) {
 		return nil, nil // there are none
 	}
 	for _, name := range copyNames {
-		_, cerr := readCopy(c.fs, path.Join(c.dir, name))
+		_, cerr := ReadFile(c.fs, path.Join(c.dir, name))
 		if d := binio.DamageOf(path.Join(c.dir, name), cerr); d != nil {
 			damage = append(damage, d)
 		} else {

@@ -1,7 +1,9 @@
 package meta
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -119,44 +121,39 @@ func (c CreateDatabase) apply(d *Data) (bool, error) {
 	if err := CheckName(c.Name); err != nil {
 		return false, err
 	}
-	db := d.findDatabase(c.Name)
-	if db == nil {
-		d.LastDatabaseID++
-		db = &Database{ID: d.LastDatabaseID, Name: c.Name}
-		if !c.WithoutPolicy {
-			var spec RetentionPolicySpec
-			if c.Policy != nil {
-				spec = *c.Policy
-			}
-			rp, err := newRetentionPolicy(spec, c.Shards)
-			if err != nil {
-				return false, err
-			}
-			db.RetentionPolicies = []*RetentionPolicy{rp}
-			db.DefaultRetentionPolicy = rp.Name
-		}
-		d.Databases = append(d.Databases, db)
-		return true, nil
+	spec := c.Policy
+	if spec == nil {
+		spec = &RetentionPolicySpec{}
 	}
-	if c.Policy == nil || c.WithoutPolicy {
+	var rp *RetentionPolicy
+	if !c.WithoutPolicy {
+		var err error
+		if rp, err = newRetentionPolicy(*spec, c.Shards); err != nil {
+			return false, err
+		}
+	}
+	exists := slices.ContainsFunc(d.Databases, func(db *Database) bool { return db.Name == c.Name })
+	if !exists {
+		d.LastDatabaseID++
+		d.Databases = append(d.Databases, &Database{ID: d.LastDatabaseID, Name: c.Name})
+	} else if c.Policy == nil {
 		return false, nil
 	}
-	want, err := newRetentionPolicy(*c.Policy, c.Shards)
-	if err != nil {
-		return false, err
+	if rp == nil {
+		return !exists, nil
 	}
-	if len(db.RetentionPolicies) == 0 {
-		next := *db
-		next.RetentionPolicies = []*RetentionPolicy{want}
-		next.DefaultRetentionPolicy = want.Name
-		d.replaceDatabase(&next)
-		return true, nil
-	}
-	have := db.RetentionPolicy(want.Name)
-	if have == nil || !c.Policy.matches(have, c.Shards) || db.DefaultRetentionPolicy != want.Name {
-		return false, ErrRetentionPolicyConflict
-	}
-	return false, nil
+	return d.changeDatabase(c.Name, func(db *Database) (bool, error) {
+		if len(db.RetentionPolicies) == 0 {
+			db.RetentionPolicies = []*RetentionPolicy{rp}
+			db.DefaultRetentionPolicy = rp.Name
+			return true, nil
+		}
+		have := db.RetentionPolicy(rp.Name)
+		if have == nil || !c.Policy.matches(have, c.Shards) || db.DefaultRetentionPolicy != rp.Name {
+			return false, ErrRetentionPolicyConflict
+		}
+		return false, nil
+	})
 }
 
 func (c DropDatabase) apply(d *Data) (bool, error) {
@@ -169,7 +166,7 @@ func (c DropDatabase) apply(d *Data) (bool, error) {
 	for i, u := range d.Users {
 		if _, ok := u.Privileges[c.Name]; ok {
 			next := *u
-			next.Privileges = clonePrivileges(u.Privileges)
+			next.Privileges = maps.Clone(u.Privileges)
 			delete(next.Privileges, c.Name)
 			d.Users[i] = &next
 		}
@@ -182,118 +179,104 @@ func (c CreateRetentionPolicy) apply(d *Data) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	db := d.findDatabase(c.Database)
-	if db == nil {
-		return false, databaseNotFound(c.Database)
-	}
-	if have := db.RetentionPolicy(rp.Name); have != nil {
-		if !have.sameDefinition(rp) {
-			return false, ErrRetentionPolicyExists
+	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
+		if have := db.RetentionPolicy(rp.Name); have != nil {
+			if !have.sameDefinition(rp) {
+				return false, ErrRetentionPolicyExists
+			}
+			if c.Default && db.DefaultRetentionPolicy != rp.Name {
+				return false, ErrRetentionPolicyConflict
+			}
+			return false, nil
 		}
-		if c.Default && db.DefaultRetentionPolicy != rp.Name {
-			return false, ErrRetentionPolicyConflict
+		db.RetentionPolicies = append(slices.Clip(db.RetentionPolicies), rp)
+		if c.Default {
+			db.DefaultRetentionPolicy = rp.Name
 		}
-		return false, nil
-	}
-	next := *db
-	next.RetentionPolicies = append(slices.Clip(db.RetentionPolicies), rp)
-	if c.Default {
-		next.DefaultRetentionPolicy = rp.Name
-	}
-	d.replaceDatabase(&next)
-	return true, nil
+		return true, nil
+	})
 }
 
 func (c AlterRetentionPolicy) apply(d *Data) (bool, error) {
-	db, have, err := d.findPolicy(c.Database, c.Policy.Name)
-	if err != nil {
-		return false, err
-	}
-	p := c.Policy
-	rp := *have
-	if p.Duration != nil {
-		if err := checkDuration(*p.Duration); err != nil {
-			return false, err
+	return d.changePolicy(c.Database, c.Policy.Name, func(db *Database, rp *RetentionPolicy) (bool, error) {
+		p, have := c.Policy, *rp
+		if p.Duration != nil {
+			if err := checkDuration(*p.Duration); err != nil {
+				return false, err
+			}
+			rp.Duration = *p.Duration
 		}
-		rp.Duration = *p.Duration
-	}
-	if p.ShardGroupDuration != nil {
-		rp.ShardGroupDuration = c.Shards.normalise(*p.ShardGroupDuration, rp.Duration)
-	}
-	if (p.Duration != nil || p.ShardGroupDuration != nil) && rp.Duration > 0 && rp.Duration < rp.ShardGroupDuration {
-		return false, ErrIncompatibleDurations
-	}
-	for _, t := range db.Downsamples {
-		if err := t.covered(&rp); err != nil && t.From == rp.Name {
-			return false, err
+		if p.ShardGroupDuration != nil {
+			rp.ShardGroupDuration = c.Shards.normalise(*p.ShardGroupDuration, rp.Duration)
 		}
-	}
-	if p.ReplicaN != nil {
-		if *p.ReplicaN < 1 {
-			return false, ErrReplicationFactorTooLow
+		if (p.Duration != nil || p.ShardGroupDuration != nil) && rp.Duration > 0 && rp.Duration < rp.ShardGroupDuration {
+			return false, ErrIncompatibleDurations
 		}
-		rp.ReplicaN = *p.ReplicaN
-	}
-	if p.FutureWriteLimit != nil {
-		rp.FutureWriteLimit = *p.FutureWriteLimit
-	}
-	if p.PastWriteLimit != nil {
-		rp.PastWriteLimit = *p.PastWriteLimit
-	}
-	makeDefault := c.Default && db.DefaultRetentionPolicy != rp.Name
-	if have.sameDefinition(&rp) && !makeDefault {
-		return false, nil
-	}
-	next := *db
-	if makeDefault {
-		next.DefaultRetentionPolicy = rp.Name
-	}
-	next.replacePolicy(&rp)
-	d.replaceDatabase(&next)
-	return true, nil
+		for _, t := range db.Downsamples {
+			if err := t.covered(rp); err != nil && t.From == rp.Name {
+				return false, err
+			}
+		}
+		if p.ReplicaN != nil {
+			if *p.ReplicaN < 1 {
+				return false, ErrReplicationFactorTooLow
+			}
+			rp.ReplicaN = *p.ReplicaN
+		}
+		if p.FutureWriteLimit != nil {
+			rp.FutureWriteLimit = *p.FutureWriteLimit
+		}
+		if p.PastWriteLimit != nil {
+			rp.PastWriteLimit = *p.PastWriteLimit
+		}
+		makeDefault := c.Default && db.DefaultRetentionPolicy != rp.Name
+		if makeDefault {
+			db.DefaultRetentionPolicy = rp.Name
+		}
+		return makeDefault || !have.sameDefinition(rp), nil
+	})
 }
 
 func (c DropRetentionPolicy) apply(d *Data) (bool, error) {
-	db := d.findDatabase(c.Database)
-	if db == nil || db.RetentionPolicy(c.Name) == nil {
-		return false, nil
+	changed, err := d.changeDatabase(c.Database, func(db *Database) (bool, error) {
+		rp := db.RetentionPolicy(c.Name)
+		if rp == nil {
+			return false, nil
+		}
+		d.dropGroups(rp.ShardGroups...)
+		db.RetentionPolicies = slices.DeleteFunc(slices.Clone(db.RetentionPolicies), func(o *RetentionPolicy) bool { return o == rp })
+		db.Downsamples = slices.DeleteFunc(slices.Clone(db.Downsamples),
+			func(t Downsample) bool { return t.From == c.Name || t.Into == c.Name })
+		return true, nil
+	})
+	if errors.Is(err, ErrDatabaseNotFound) {
+		err = nil
 	}
-	next := *db
-	d.dropGroups(db.RetentionPolicy(c.Name).ShardGroups...)
-	next.RetentionPolicies = slices.DeleteFunc(slices.Clone(db.RetentionPolicies),
-		func(rp *RetentionPolicy) bool { return rp.Name == c.Name })
-	next.Downsamples = slices.DeleteFunc(slices.Clone(db.Downsamples),
-		func(t Downsample) bool { return t.From == c.Name || t.Into == c.Name })
-	d.replaceDatabase(&next)
-	return true, nil
+	return changed, err
 }
 
 func (c CreateShardGroup) apply(d *Data) (bool, error) {
 	if c.Time < model.MinTime || c.Time > model.MaxTime {
 		return false, fmt.Errorf("%w: %d", ErrTimeOutOfRange, c.Time)
 	}
-	db, have, err := d.findPolicy(c.Database, c.RetentionPolicy)
-	if err != nil {
-		return false, err
-	}
-	at := have.firstEndingAfter(c.Time)
-	if at < len(have.ShardGroups) && have.ShardGroups[at].Contains(c.Time) {
-		return false, nil
-	}
-	start, end := GroupBounds(c.Time, have.ShardGroupDuration)
-	if at > 0 {
-		start = max(start, have.ShardGroups[at-1].End)
-	}
-	if at < len(have.ShardGroups) {
-		end = min(end, have.ShardGroups[at].Start)
-	}
-	d.LastShardGroupID++
-	d.LastShardID++
-	group := ShardGroup{ID: d.LastShardGroupID, Start: start, End: end, Shards: []Shard{{ID: d.LastShardID}}}
-	rp := *have
-	rp.ShardGroups = slices.Insert(slices.Clone(have.ShardGroups), at, group)
-	d.replaceGroups(db, &rp)
-	return true, nil
+	return d.changePolicy(c.Database, c.RetentionPolicy, func(_ *Database, rp *RetentionPolicy) (bool, error) {
+		at := rp.firstEndingAfter(c.Time)
+		if at < len(rp.ShardGroups) && rp.ShardGroups[at].Contains(c.Time) {
+			return false, nil
+		}
+		start, end := GroupBounds(c.Time, rp.ShardGroupDuration)
+		if at > 0 {
+			start = max(start, rp.ShardGroups[at-1].End)
+		}
+		if at < len(rp.ShardGroups) {
+			end = min(end, rp.ShardGroups[at].Start)
+		}
+		d.LastShardGroupID++
+		d.LastShardID++
+		group := ShardGroup{ID: d.LastShardGroupID, Start: start, End: end, Shards: []Shard{{ID: d.LastShardID}}}
+		rp.ShardGroups = slices.Insert(slices.Clone(rp.ShardGroups), at, group)
+		return true, nil
+	})
 }
 
 func (c CreateShardGroups) apply(d *Data) (bool, error) {
@@ -309,25 +292,21 @@ func (c CreateShardGroups) apply(d *Data) (bool, error) {
 }
 
 func (c DropShardGroup) apply(d *Data) (bool, error) {
-	db, have, err := d.findPolicy(c.Database, c.RetentionPolicy)
-	if err != nil {
-		return false, err
-	}
-	if c.IfDuration != 0 && c.IfDuration != have.Duration {
-		return false, fmt.Errorf("%w: policy %s keeps data for %v", ErrIndexChanged, have.Name, have.Duration)
-	}
-	i := slices.IndexFunc(have.ShardGroups, func(g ShardGroup) bool { return g.ID == c.ID })
-	if i < 0 {
-		return false, fmt.Errorf("%w: %d", ErrShardGroupNotFound, c.ID)
-	}
-	d.dropGroups(have.ShardGroups[i])
-	rp := *have
-	rp.ShardGroups = slices.Delete(slices.Clone(have.ShardGroups), i, i+1)
-	if c.IfDuration != 0 {
-		rp.Expired = max(rp.Expired, have.ShardGroups[i].End)
-	}
-	d.replaceGroups(db, &rp)
-	return true, nil
+	return d.changePolicy(c.Database, c.RetentionPolicy, func(_ *Database, rp *RetentionPolicy) (bool, error) {
+		if c.IfDuration != 0 && c.IfDuration != rp.Duration {
+			return false, fmt.Errorf("%w: policy %s keeps data for %v", ErrIndexChanged, rp.Name, rp.Duration)
+		}
+		i := slices.IndexFunc(rp.ShardGroups, func(g ShardGroup) bool { return g.ID == c.ID })
+		if i < 0 {
+			return false, fmt.Errorf("%w: %d", ErrShardGroupNotFound, c.ID)
+		}
+		d.dropGroups(rp.ShardGroups[i])
+		if c.IfDuration != 0 {
+			rp.Expired = max(rp.Expired, rp.ShardGroups[i].End)
+		}
+		rp.ShardGroups = slices.Delete(slices.Clone(rp.ShardGroups), i, i+1)
+		return true, nil
+	})
 }
 
 func (c DropShard) apply(d *Data) (bool, error) {
@@ -336,16 +315,51 @@ func (c DropShard) apply(d *Data) (bool, error) {
 		return false, ErrShardNotFound
 	}
 	d.Dropped.Shards = append(slices.Clip(d.Dropped.Shards), c.ID)
-	rp := *at.Policy
-	rp.ShardGroups = slices.Clone(rp.ShardGroups)
-	i := slices.IndexFunc(rp.ShardGroups, func(g ShardGroup) bool { return g.ID == at.Group.ID })
-	g := &rp.ShardGroups[i]
-	g.Shards = slices.DeleteFunc(slices.Clone(g.Shards), func(s Shard) bool { return s.ID == c.ID })
-	if len(g.Shards) == 0 {
-		rp.ShardGroups = slices.Delete(rp.ShardGroups, i, i+1)
+	return d.changePolicy(at.Database.Name, at.Policy.Name, func(_ *Database, rp *RetentionPolicy) (bool, error) {
+		rp.ShardGroups = slices.Clone(rp.ShardGroups)
+		i := slices.IndexFunc(rp.ShardGroups, func(g ShardGroup) bool { return g.ID == at.Group.ID })
+		g := &rp.ShardGroups[i]
+		g.Shards = slices.DeleteFunc(slices.Clone(g.Shards), func(s Shard) bool { return s.ID == c.ID })
+		if len(g.Shards) == 0 {
+			rp.ShardGroups = slices.Delete(rp.ShardGroups, i, i+1)
+		}
+		return true, nil
+	})
+}
+
+// changeDatabase replaces a database by a copy that change has changed, if it says so.
+func (d *Data) changeDatabase(name string, change func(db *Database) (bool, error)) (bool, error) {
+	i := slices.IndexFunc(d.Databases, func(db *Database) bool { return db.Name == name })
+	if i < 0 {
+		return false, databaseNotFound(name)
 	}
-	d.replaceGroups(at.Database, &rp)
-	return true, nil
+	next := *d.Databases[i]
+	changed, err := change(&next)
+	if changed {
+		d.Databases[i] = &next
+	}
+	return changed, err
+}
+
+// changePolicy replaces a policy, "" for the default one, by a copy that change has changed,
+// if it says so. db is a copy as well.
+func (d *Data) changePolicy(database, policy string, change func(db *Database, rp *RetentionPolicy) (bool, error)) (bool, error) {
+	return d.changeDatabase(database, func(db *Database) (bool, error) {
+		if policy == "" {
+			policy = db.DefaultRetentionPolicy
+		}
+		i := slices.IndexFunc(db.RetentionPolicies, func(rp *RetentionPolicy) bool { return rp.Name == policy })
+		if i < 0 {
+			return false, retentionPolicyNotFound(policy)
+		}
+		next := *db.RetentionPolicies[i]
+		changed, err := change(db, &next)
+		if changed {
+			db.RetentionPolicies = slices.Clone(db.RetentionPolicies)
+			db.RetentionPolicies[i] = &next
+		}
+		return changed, err
+	})
 }
 
 func checkDuration(d time.Duration) error {
@@ -408,51 +422,4 @@ func (rp *RetentionPolicy) sameDefinition(o *RetentionPolicy) bool {
 	return rp.Name == o.Name && rp.Duration == o.Duration && rp.ReplicaN == o.ReplicaN &&
 		rp.ShardGroupDuration == o.ShardGroupDuration &&
 		rp.FutureWriteLimit == o.FutureWriteLimit && rp.PastWriteLimit == o.PastWriteLimit
-}
-
-func (d *Data) findDatabase(name string) *Database {
-	for _, db := range d.Databases {
-		if db.Name == name {
-			return db
-		}
-	}
-	return nil
-}
-
-func (d *Data) findPolicy(database, policy string) (*Database, *RetentionPolicy, error) {
-	db := d.findDatabase(database)
-	if db == nil {
-		return nil, nil, databaseNotFound(database)
-	}
-	if policy == "" {
-		policy = db.DefaultRetentionPolicy
-	}
-	rp := db.RetentionPolicy(policy)
-	if rp == nil {
-		return nil, nil, retentionPolicyNotFound(policy)
-	}
-	return db, rp, nil
-}
-
-func (d *Data) replaceDatabase(db *Database) {
-	for i := range d.Databases {
-		if d.Databases[i].Name == db.Name {
-			d.Databases[i] = db
-		}
-	}
-}
-
-func (db *Database) replacePolicy(rp *RetentionPolicy) {
-	db.RetentionPolicies = slices.Clone(db.RetentionPolicies)
-	for i := range db.RetentionPolicies {
-		if db.RetentionPolicies[i].Name == rp.Name {
-			db.RetentionPolicies[i] = rp
-		}
-	}
-}
-
-func (d *Data) replaceGroups(db *Database, rp *RetentionPolicy) {
-	next := *db
-	next.replacePolicy(rp)
-	d.replaceDatabase(&next)
 }

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"errors"
 	"maps"
 	"slices"
 )
@@ -82,11 +83,13 @@ func (c SetPrivilege) apply(d *Data) (bool, error) {
 	if d.User(c.Name) == nil {
 		return false, ErrUserNotFound
 	}
-	if d.findDatabase(c.Database) == nil {
+	if !slices.ContainsFunc(d.Databases, func(db *Database) bool { return db.Name == c.Database }) {
 		return false, databaseNotFound(c.Database)
 	}
 	return d.changeUser(c.Name, func(u *User) {
-		u.Privileges = clonePrivileges(u.Privileges)
+		if u.Privileges = maps.Clone(u.Privileges); u.Privileges == nil {
+			u.Privileges = map[string]Privilege{}
+		}
 		u.Privileges[c.Database] = c.Privilege & AllPrivileges
 	})
 }
@@ -101,92 +104,71 @@ func (c DropUser) apply(d *Data) (bool, error) {
 }
 
 func (c CreateContinuousQuery) apply(d *Data) (bool, error) {
-	db := d.findDatabase(c.Database)
-	if db == nil {
-		return false, databaseNotFound(c.Database)
-	}
-	if !validName(c.Name) {
-		return false, ErrInvalidName
-	}
-	for _, q := range db.ContinuousQueries {
-		if q.Name == c.Name {
+	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
+		if !validName(c.Name) {
+			return false, ErrInvalidName
+		}
+		if q := db.ContinuousQuery(c.Name); q != nil {
 			if q.Query == c.Query {
 				return false, nil
 			}
 			return false, ErrContinuousQueryExists
 		}
-	}
-	next := *db
-	next.ContinuousQueries = append(slices.Clip(db.ContinuousQueries), ContinuousQuery{Name: c.Name, Query: c.Query})
-	d.replaceDatabase(&next)
-	return true, nil
+		db.ContinuousQueries = append(slices.Clip(db.ContinuousQueries), ContinuousQuery{Name: c.Name, Query: c.Query})
+		return true, nil
+	})
 }
 
 func (c DropContinuousQuery) apply(d *Data) (bool, error) {
-	db := d.findDatabase(c.Database)
-	if db == nil {
-		return false, databaseNotFound(c.Database)
-	}
-	i := slices.IndexFunc(db.ContinuousQueries, func(q ContinuousQuery) bool { return q.Name == c.Name })
-	if i < 0 {
-		return false, nil
-	}
-	next := *db
-	next.ContinuousQueries = slices.Delete(slices.Clone(db.ContinuousQueries), i, i+1)
-	d.replaceDatabase(&next)
-	return true, nil
+	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
+		before := len(db.ContinuousQueries)
+		db.ContinuousQueries = slices.DeleteFunc(slices.Clone(db.ContinuousQueries), func(q ContinuousQuery) bool { return q.Name == c.Name })
+		return len(db.ContinuousQueries) < before, nil
+	})
 }
 
 func (c SetContinuousRuns) apply(d *Data) (bool, error) {
 	changed := false
 	for _, r := range c.Runs {
-		db := d.findDatabase(r.Database)
-		if db == nil {
-			continue
+		noted, err := d.changeDatabase(r.Database, func(db *Database) (bool, error) {
+			db.ContinuousQueries = slices.Clone(db.ContinuousQueries)
+			q := db.ContinuousQuery(r.Name)
+			if q == nil || q.Query != r.Query || q.Run == r.Run {
+				return false, nil
+			}
+			q.Run = r.Run
+			return true, nil
+		})
+		if err != nil && !errors.Is(err, ErrDatabaseNotFound) {
+			return false, err
 		}
-		i := slices.IndexFunc(db.ContinuousQueries, func(q ContinuousQuery) bool { return q.Name == r.Name && q.Query == r.Query })
-		if i < 0 || db.ContinuousQueries[i].Run == r.Run {
-			continue
-		}
-		next := *db
-		next.ContinuousQueries = slices.Clone(db.ContinuousQueries)
-		next.ContinuousQueries[i].Run = r.Run
-		d.replaceDatabase(&next)
-		changed = true
+		changed = changed || noted
 	}
 	return changed, nil
 }
 
 func (c CreateSubscription) apply(d *Data) (bool, error) {
-	db, have, err := d.findPolicy(c.Database, c.RetentionPolicy)
-	if err != nil {
-		return false, err
-	}
-	if !validName(c.Subscription.Name) {
-		return false, ErrInvalidName
-	}
-	if slices.ContainsFunc(have.Subscriptions, func(s Subscription) bool { return s.Name == c.Subscription.Name }) {
-		return false, ErrSubscriptionExists
-	}
-	rp := *have
-	rp.Subscriptions = append(slices.Clip(have.Subscriptions), c.Subscription)
-	d.replaceGroups(db, &rp)
-	return true, nil
+	return d.changePolicy(c.Database, c.RetentionPolicy, func(_ *Database, rp *RetentionPolicy) (bool, error) {
+		if !validName(c.Subscription.Name) {
+			return false, ErrInvalidName
+		}
+		if slices.ContainsFunc(rp.Subscriptions, func(s Subscription) bool { return s.Name == c.Subscription.Name }) {
+			return false, ErrSubscriptionExists
+		}
+		rp.Subscriptions = append(slices.Clip(rp.Subscriptions), c.Subscription)
+		return true, nil
+	})
 }
 
 func (c DropSubscription) apply(d *Data) (bool, error) {
-	db, have, err := d.findPolicy(c.Database, c.RetentionPolicy)
-	if err != nil {
-		return false, err
-	}
-	i := slices.IndexFunc(have.Subscriptions, func(s Subscription) bool { return s.Name == c.Name })
-	if i < 0 {
-		return false, ErrSubscriptionNotFound
-	}
-	rp := *have
-	rp.Subscriptions = slices.Delete(slices.Clone(have.Subscriptions), i, i+1)
-	d.replaceGroups(db, &rp)
-	return true, nil
+	return d.changePolicy(c.Database, c.RetentionPolicy, func(_ *Database, rp *RetentionPolicy) (bool, error) {
+		i := slices.IndexFunc(rp.Subscriptions, func(s Subscription) bool { return s.Name == c.Name })
+		if i < 0 {
+			return false, ErrSubscriptionNotFound
+		}
+		rp.Subscriptions = slices.Delete(slices.Clone(rp.Subscriptions), i, i+1)
+		return true, nil
+	})
 }
 
 func (d *Data) changeUser(name string, change func(*User)) (bool, error) {
@@ -198,11 +180,4 @@ func (d *Data) changeUser(name string, change func(*User)) (bool, error) {
 	change(&next)
 	d.Users[i] = &next
 	return true, nil
-}
-
-func clonePrivileges(p map[string]Privilege) map[string]Privilege {
-	if p == nil {
-		return map[string]Privilege{}
-	}
-	return maps.Clone(p)
 }

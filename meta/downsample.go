@@ -212,59 +212,52 @@ func (d *Data) validateDownsamples() error {
 }
 
 func (c CreateDownsample) apply(d *Data) (bool, error) {
-	db := d.findDatabase(c.Database)
-	if db == nil {
-		return false, databaseNotFound(c.Database)
-	}
-	if o := db.Downsample(c.Into); o != nil && o.From == c.From && o.Every == c.Every && o.Where == c.Where && slices.Equal(o.Functions, c.Functions) {
-		return false, nil
-	}
-	t := Downsample{ID: d.Index + 1, From: c.From, Into: c.Into, Every: c.Every, Functions: c.Functions, Where: c.Where}
-	if err := t.check(db); err != nil {
-		return false, err
-	}
-	if err := t.sameWindows(db); err != nil {
-		return false, err
-	}
-	for _, g := range db.RetentionPolicy(c.From).ShardGroups {
-		if end := min(g.End, c.Time); end > g.Start {
-			t.Backfill = int64(min(uint64(t.Backfill)+uint64(end-g.Start), math.MaxInt64))
+	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
+		if o := db.Downsample(c.Into); o != nil && o.From == c.From && o.Every == c.Every && o.Where == c.Where && slices.Equal(o.Functions, c.Functions) {
+			return false, nil
 		}
-	}
-	into := *db.RetentionPolicy(c.Into)
-	into.Windows = c.Every
-	next := *db
-	next.replacePolicy(&into)
-	next.Downsamples = append(slices.Clip(db.Downsamples), t)
-	d.replaceDatabase(&next)
-	return true, nil
+		t := Downsample{ID: d.Index + 1, From: c.From, Into: c.Into, Every: c.Every, Functions: c.Functions, Where: c.Where}
+		if err := t.check(db); err != nil {
+			return false, err
+		}
+		if err := t.sameWindows(db); err != nil {
+			return false, err
+		}
+		for _, g := range db.RetentionPolicy(c.From).ShardGroups {
+			if end := min(g.End, c.Time); end > g.Start {
+				t.Backfill = int64(min(uint64(t.Backfill)+uint64(end-g.Start), math.MaxInt64))
+			}
+		}
+		db.RetentionPolicies = slices.Clone(db.RetentionPolicies)
+		i := slices.IndexFunc(db.RetentionPolicies, func(rp *RetentionPolicy) bool { return rp.Name == c.Into })
+		into := *db.RetentionPolicies[i]
+		into.Windows = c.Every
+		db.RetentionPolicies[i] = &into
+		db.Downsamples = append(slices.Clip(db.Downsamples), t)
+		return true, nil
+	})
 }
 
 func (c DropDownsample) apply(d *Data) (bool, error) {
-	db := d.findDatabase(c.Database)
-	if db == nil {
-		return false, databaseNotFound(c.Database)
-	}
-	t := db.Downsample(c.Into)
-	if t == nil || t.From != c.From {
-		return false, fmt.Errorf("%w: from %s into %s", ErrDownsampleNotFound, c.From, c.Into)
-	}
-	next := *db
-	next.Downsamples = slices.DeleteFunc(slices.Clone(db.Downsamples), func(t Downsample) bool { return t.Into == c.Into })
-	d.replaceDatabase(&next)
-	return true, nil
+	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
+		i := slices.IndexFunc(db.Downsamples, func(t Downsample) bool { return t.From == c.From && t.Into == c.Into })
+		if i < 0 {
+			return false, fmt.Errorf("%w: from %s into %s", ErrDownsampleNotFound, c.From, c.Into)
+		}
+		db.Downsamples = slices.Delete(slices.Clone(db.Downsamples), i, i+1)
+		return true, nil
+	})
 }
 
 func (c CompleteWindows) apply(d *Data) (bool, error) {
 	for db, t := range d.Downsamples() {
-		if t.ID != c.ID {
-			continue
+		if t.ID == c.ID {
+			return d.changeDatabase(db.Name, func(db *Database) (bool, error) {
+				db.Downsamples = slices.Clone(db.Downsamples)
+				db.Downsample(t.Into).Computed += uint64(len(c.Windows))
+				return len(c.Windows) > 0, nil
+			})
 		}
-		next := *db
-		next.Downsamples = slices.Clone(db.Downsamples)
-		next.Downsample(t.Into).Computed += uint64(len(c.Windows))
-		d.replaceDatabase(&next)
-		return len(c.Windows) > 0, nil
 	}
 	return false, nil
 }

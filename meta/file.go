@@ -17,7 +17,13 @@ func CopyNames() []string { return copyNames[:] }
 // ReadFile reads one copy of a catalog and changes nothing. Damage is a
 // *binio.CorruptError, a version this program does not know an
 // binio.ErrVersion.
-func ReadFile(fsys vfs.FS, name string) (*Data, error) { return readCopy(fsys, name) }
+func ReadFile(fsys vfs.FS, name string) (*Data, error) {
+	b, err := vfs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, fmt.Errorf("read catalog %s: %w", name, err)
+	}
+	return decode(name, b)
+}
 
 // AppendFile appends d in the form of a catalog file.
 func AppendFile(dst []byte, d *Data) ([]byte, error) { return encode(dst, d, 0) }
