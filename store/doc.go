@@ -6,7 +6,7 @@
 // entry of the log. When the entry is durable the log's applier calls apply,
 // strictly in sequence order, and the shards' caches take the rows; then the
 // writer is answered (W1, W2). The write holds its new fields and the ids of its new
-// series until then (newcomers): they become real when the entry is applied, and
+// series until then (route.Router): they become real when the entry is applied, and
 // leave no trace if it is refused. A delete selects its series first. It then goes
 // the same way with the gate closed, so that it meets neither half-checked nor
 // unapplied writes. A change of the catalog (Apply) is an entry as well; submit is

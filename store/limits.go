@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"tsdbd/model/point"
 	"tsdbd/store/cardinality"
 )
 
@@ -37,28 +36,6 @@ func (s *Store) forgetCardinality() {
 	for _, db := range databases {
 		db.cardinality.Forget()
 	}
-}
-
-// knownSeries reports whether a series has an id, and gives it to one that does
-// not know it yet.
-func (db *database) knownSeries(sr *point.Series) bool {
-	if sr.ID() != 0 {
-		return true
-	}
-	id, ok := db.series.Lookup(sr.Key())
-	if ok && !db.series.Claimed(id) {
-		sr.SetID(id)
-	}
-	return ok
-}
-
-// newAdmission returns an admission for the batch.
-func (r *router) newAdmission() *cardinality.Admission {
-	var shards []cardinality.Shard
-	for _, e := range r.s.shardsOf(r.db) {
-		shards = append(shards, e)
-	}
-	return r.db.cardinality.Admission(shards, r.db.knownSeries)
 }
 
 // shardsOf returns the open shards of a database.

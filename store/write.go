@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model/point"
+	"tsdbd/shard"
 	"tsdbd/store/route"
 	"tsdbd/wal/entry"
 )
@@ -43,13 +44,16 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 	if err != nil {
 		return err
 	}
-	r := s.newRouter(db, rp, b)
+	w := &write{s: s, db: db}
+	r := route.Router{
+		Store: w, Batch: b, Policy: rp, Now: s.opt.Now().UnixNano(), Pool: &s.rows, Table: db.table.Load,
+		Database: db.name, Series: db.series, Counter: db.cardinality, ValidateKeys: s.validateKeys,
+	}
 	defer func() {
-		r.release()
-		s.memory.reserved.Add(-r.reserved)
-		r.Router.Release()
+		r.Release()
+		s.memory.reserved.Add(-w.reserved)
 	}()
-	if err := r.route(ctx); err != nil {
+	if err := r.Route(ctx); err != nil {
 		switch {
 		case errors.Is(err, errNoRoom):
 			return s.refuseRows(len(b.Rows))
@@ -73,9 +77,9 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 				err = s.log.Append(&e)
 			}
 			if err != nil {
-				if len(r.newcomers.series) > 0 {
+				if len(r.Claims) > 0 {
 					db.refused.Lock()
-					db.refused.list = append(db.refused.list, r.newcomers.series...)
+					db.refused.list = append(db.refused.list, r.Claims...)
 					db.refused.Unlock()
 					if !errors.Is(err, ErrNotLeader) { // else Retire does it
 						takeBack = func() { s.takeBack(db) }
@@ -91,7 +95,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 	s.counters.Values.Add(int64(len(b.Values)))
 	s.counters.Dropped.Add(int64(r.Dropped))
 	s.counters.Over.Add(int64(r.Over))
-	if r.Over > 0 && !db.cardinality.Told.Swap(true) {
+	if r.Over > 0 && !db.cardinality.Logged.Swap(true) {
 		s.logger.Warn("a limit of cardinality is reached, new series are refused", "db", database)
 	}
 	if r.Reason != "" {
@@ -116,59 +120,56 @@ func (s *Store) admit(size int64) bool {
 	return true
 }
 
-// router routes a write, and holds what it brings.
-type router struct {
-	route.Router[*shardEntry]
-	s         *Store
-	db        *database
-	newcomers newcomers
-	reserved  int64 // bytes, for layouts
+// write is a write on its way. It is the route.Store of its router.
+type write struct {
+	s        *Store
+	db       *database
+	reserved int64
 }
 
-// newRouter returns the router of a batch.
-func (s *Store) newRouter(db *database, policy *meta.RetentionPolicy, b *point.Batch) *router {
-	r := &router{s: s, db: db}
-	r.Router = route.Router[*shardEntry]{
-		Batch: b, Policy: policy, Now: s.opt.Now().UnixNano(), Pool: &s.rows, Table: db.table.Load,
-		ValidateKeys: s.validateKeys,
-		Shard:        func(g *meta.ShardGroup) (*shardEntry, error) { return s.shardOf(db, g) },
-		MakeGroups: func(times []int64) (*meta.RetentionPolicy, error) {
-			if err := s.submit(meta.CreateShardGroups{Database: db.name, RetentionPolicy: policy.Name, Times: times}); err != nil {
-				return nil, fmt.Errorf("create shard group: %w", err)
-			}
-			return s.catalog.Data().RetentionPolicy(db.name, policy.Name)
-		},
-	}
-	r.Reserve = r.reserve
-	if db.cardinality.Full.Load() {
-		r.Refuse = func(sr *point.Series) string {
-			if db.knownSeries(sr) {
-				return ""
-			}
-			return db.cardinality.SeriesReason()
-		}
-	}
-	return r
-}
+// errNoRoom says that there is no memory for new series or measurements.
+var errNoRoom = errors.New("no memory for new series")
 
-// route fills the targets of r with the rows that are to be stored.
-func (r *router) route(ctx context.Context) error {
-	if err := r.Route(); err != nil {
-		return err
-	}
-	return r.register(ctx)
-}
-
-// reserve takes memory until the write ends.
-func (r *router) reserve(bytes int64) error {
-	if r.reserved+bytes > r.s.opt.CacheBytes {
+// Reserve implements route.Store.
+func (w *write) Reserve(bytes int64) error {
+	if w.reserved+bytes > w.s.opt.CacheBytes {
 		return ErrTooManyMeasurements
 	}
-	if !r.s.admit(bytes) {
+	return w.ReserveKeys(bytes)
+}
+
+// ReserveKeys implements route.Store.
+func (w *write) ReserveKeys(bytes int64) error {
+	if !w.s.admit(bytes) {
 		return errNoRoom
 	}
-	r.reserved += bytes
+	w.reserved += bytes
 	return nil
+}
+
+// MakeGroups implements route.Store.
+func (w *write) MakeGroups(policy string, times []int64) (*meta.RetentionPolicy, error) {
+	if err := w.s.submit(meta.CreateShardGroups{Database: w.db.name, RetentionPolicy: policy, Times: times}); err != nil {
+		return nil, fmt.Errorf("create shard group: %w", err)
+	}
+	return w.s.catalog.Data().RetentionPolicy(w.db.name, policy)
+}
+
+// Shards implements route.Store.
+func (w *write) Shards() (list []*shard.Shard) {
+	for _, e := range w.s.shardsOf(w.db) {
+		list = append(list, e.Shard)
+	}
+	return list
+}
+
+// Shard implements route.Store.
+func (w *write) Shard(g *meta.ShardGroup) (*shard.Shard, error) {
+	e, err := w.s.shardOf(w.db, g)
+	if err != nil {
+		return nil, err
+	}
+	return e.Shard, nil
 }
 
 // shardOf returns the shard of a group, made if needed.

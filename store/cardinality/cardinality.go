@@ -34,8 +34,8 @@ type Counter struct {
 
 	// Full says that no new series has room, so that its points are refused
 	// before they leave a trace: a field, a layout, an id.
-	Full atomic.Bool
-	Told atomic.Bool // the log knows that series are refused
+	Full   atomic.Bool
+	Logged atomic.Bool // that series are refused
 
 	mu     ordered.Mutex         // held while series are admitted
 	living *roaring.Bitmap       // series of all shards; nil: not counted
@@ -79,7 +79,7 @@ func (c *Counter) Forget() {
 	defer c.mu.Unlock()
 	c.living, c.coming, c.tags = nil, nil, nil
 	c.Full.Store(false)
-	c.Told.Store(false)
+	c.Logged.Store(false)
 }
 
 // SeriesReason says why a series has no room.
@@ -87,17 +87,11 @@ func (c *Counter) SeriesReason() string {
 	return fmt.Sprintf("max-series-per-database limit exceeded: (%d)", c.MaxSeries)
 }
 
-// Shard is a shard of the database.
-type Shard interface {
-	View() *shard.View
-	Contains(id model.SeriesID) bool
-}
-
 // Admission lets the new series of one batch in, as far as there is room.
 type Admission struct {
 	*Counter
 	known   func(*point.Series) bool // whether a series has an id, which it gets then
-	shards  []Shard                  // of the database
+	shards  []*shard.Shard           // of the database
 	decided map[*point.Series]string // why a series has no room, "" if it has
 	held    []*point.Series          // those that are coming
 }
@@ -109,7 +103,7 @@ type tagValue struct {
 
 // Admission returns an Admission for a batch. known reports whether a series has an
 // id, and gives it to one that does not know it yet.
-func (c *Counter) Admission(shards []Shard, known func(*point.Series) bool) *Admission {
+func (c *Counter) Admission(shards []*shard.Shard, known func(*point.Series) bool) *Admission {
 	return &Admission{Counter: c, known: known, shards: shards, decided: map[*point.Series]string{}}
 }
 
@@ -166,7 +160,7 @@ func (c *Counter) taken() int { return int(c.living.GetCardinality()) + len(c.co
 
 // Release ends the batch's hold on room: series that one of the batch's shards has by
 // now keep theirs.
-func (a *Admission) Release(shards []Shard) {
+func (a *Admission) Release(shards []*shard.Shard) {
 	if len(a.held) == 0 {
 		return
 	}
@@ -178,7 +172,7 @@ func (a *Admission) Release(shards []Shard) {
 			continue // another write has brought it
 		}
 		n.writes--
-		stays := slices.ContainsFunc(shards, func(s Shard) bool { return s.Contains(sr.ID()) })
+		stays := slices.ContainsFunc(shards, func(s *shard.Shard) bool { return s.Contains(sr.ID()) })
 		if stays {
 			a.living.Add(uint32(sr.ID()))
 		} else if n.writes > 0 {

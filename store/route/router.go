@@ -1,6 +1,7 @@
 package route
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -9,51 +10,63 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/point"
-	"tsdbd/tsi"
+	"tsdbd/series"
+	"tsdbd/shard"
+	"tsdbd/store/cardinality"
 )
 
-// Shard is what a Router asks of a shard.
-type Shard interface {
-	// CheckFields reports whether a layout has fields that the shard does not know, and
-	// returns the conflicts that forbid its points.
-	CheckFields(l *point.Layout) (fresh bool, conflicts []tsi.FieldConflict)
+// Store is what a Router needs of the store.
+type Store interface {
+	// Shard returns the shard of a group, made if needed.
+	Shard(g *meta.ShardGroup) (*shard.Shard, error)
+	// Shards returns the open shards of the database.
+	Shards() []*shard.Shard
+	// MakeGroups makes the shard groups that hold some times, and returns the policy with
+	// them.
+	MakeGroups(policy string, times []int64) (*meta.RetentionPolicy, error)
+	// Reserve takes memory for what shards get to know of the batch, ReserveKeys for the keys
+	// of its new series, until the write ends. Their errors end Route.
+	Reserve(bytes int64) error
+	ReserveKeys(bytes int64) error
 }
 
 // Router splits a batch by shard and drops what may not be stored. All fields above
-// Targets are required, except ValidateKeys and Refuse.
-type Router[S Shard] struct {
+// Targets are required.
+type Router struct {
+	Store  Store
 	Batch  *point.Batch
 	Policy *meta.RetentionPolicy
 	Now    int64
 	Pool   *point.RowPool
 	Table  func() *point.Table // of the database
-	// Shard returns the shard of a group, made if needed.
-	Shard func(g *meta.ShardGroup) (S, error)
-	// MakeGroups makes the shard groups that hold some times, and returns the policy with
-	// them.
-	MakeGroups func(times []int64) (*meta.RetentionPolicy, error)
-	// Reserve takes memory for what shards get to know of the batch, some layouts at a
-	// time. Its error ends Route.
-	Reserve func(bytes int64) error
+	// What the store has of the database.
+	Database string // its name
+	Series   *series.File
+	Counter  *cardinality.Counter
 	// ValidateKeys drops rows whose series has a key that is not printable.
 	ValidateKeys bool
-	// Refuse returns why the rows of a series have no room, or "". nil: all have room.
-	Refuse func(sr *point.Series) string
 
-	Targets []Target[S]
-	Fresh   bool // some layout has fields that its shard does not know
+	Targets []Target
+	Claims  []*point.Series // those with an id that is a claim
 	Tally
 
-	first   []*Layout            // layouts seen, the first few
-	checked map[layoutIn]*Layout // and the others
-	late    []int                // rows outside of the policy's times, by place in the batch
-	owed    int64                // bytes to reserve
-	again   bool                 // the second pass: all targets are known
-	taken   []point.Row          // of Pool
+	newcomers newcomers
+	fresh     bool                 // some layout has fields that its shard does not know
+	full      bool                 // no new series has room
+	first     []*Layout            // layouts seen, the first few
+	checked   map[layoutIn]*Layout // and the others
+	late      []int                // rows outside of the policy's times, by place in the batch
+	owed      int64                // bytes to reserve
+	again     bool                 // the second pass: all targets are known
+	taken     []point.Row          // of Pool
 }
 
-// Release gives the rows of the targets back to the pool.
-func (r *Router[S]) Release() { r.Pool.Give(r.taken) }
+// Release ends the write's hold on its new fields and series, and gives the rows of the
+// targets back to the pool.
+func (r *Router) Release() {
+	r.giveBack()
+	r.Pool.Give(r.taken)
+}
 
 // Tally is what a write reports of its dropped rows.
 type Tally struct {
@@ -69,8 +82,8 @@ type layoutIn struct {
 }
 
 // Target is the part of the batch that goes to one shard.
-type Target[S Shard] struct {
-	Shard  S
+type Target struct {
+	Shard  *shard.Shard
 	Rows   []point.Row
 	bounds model.TimeRange
 }
@@ -106,21 +119,25 @@ func (t *Tally) Drop(reason string) {
 }
 
 // reserve reserves what is owed.
-func (r *Router[S]) reserve() error {
+func (r *Router) reserve() error {
 	owed := r.owed
 	r.owed = 0
-	return r.Reserve(owed)
+	return r.Store.Reserve(owed)
 }
 
-// Route fills Targets.
-func (r *Router[S]) Route() error {
+// Route fills Targets with the rows that are to be stored, and gives ids to their series.
+func (r *Router) Route(ctx context.Context) error {
+	r.full = r.Counter.Full.Load()
 	if err := r.fill(); err != nil {
 		return err
 	}
-	return r.reserve()
+	if err := r.reserve(); err != nil {
+		return err
+	}
+	return r.register(ctx)
 }
 
-func (r *Router[S]) fill() error {
+func (r *Router) fill() error {
 	if err := r.pass(); err != nil {
 		return err
 	}
@@ -144,7 +161,7 @@ func (r *Router[S]) fill() error {
 }
 
 // pass sends every row to its target, to late, or drops it.
-func (r *Router[S]) pass() error {
+func (r *Router) pass() error {
 	rows := r.Batch.Rows
 	floor, ceiling := r.Policy.Window(r.Now)
 	cur := -1
@@ -174,12 +191,10 @@ func (r *Router[S]) pass() error {
 			r.Drop(fmt.Sprintf("key contains invalid unicode: %q", row.Series.Key()))
 			continue
 		}
-		if r.Refuse != nil {
-			if reason := r.Refuse(row.Series); reason != "" {
-				r.Over++
-				r.Drop(reason)
-				continue
-			}
+		if r.full && !r.known(row.Series) {
+			r.Over++
+			r.Drop(r.Counter.SeriesReason())
+			continue
 		}
 		if last == nil || last.Layout != row.Layout {
 			last = r.Check(row.Layout, cur)
@@ -202,13 +217,13 @@ func (r *Router[S]) pass() error {
 }
 
 // find returns the place of the target that holds time, or -1.
-func (r *Router[S]) find(t int64) int {
-	return slices.IndexFunc(r.Targets, func(g Target[S]) bool { return g.bounds.Contains(t) })
+func (r *Router) find(t int64) int {
+	return slices.IndexFunc(r.Targets, func(g Target) bool { return g.bounds.Contains(t) })
 }
 
 // target returns the place of the shard that holds the time of row i, making
 // the shard group if there is none.
-func (r *Router[S]) target(i int, floor, ceiling int64) (int, error) {
+func (r *Router) target(i int, floor, ceiling int64) (int, error) {
 	t := r.Batch.Rows[i].Time
 	if n := r.find(t); n >= 0 {
 		return n, nil
@@ -222,11 +237,11 @@ func (r *Router[S]) target(i int, floor, ceiling int64) (int, error) {
 			return 0, fmt.Errorf("create shard group for %s: none holds the time", time.Unix(0, t).UTC())
 		}
 	}
-	e, err := r.Shard(g)
+	e, err := r.Store.Shard(g)
 	if err != nil {
 		return 0, err
 	}
-	next := Target[S]{Shard: e, bounds: g.TimeRange()}
+	next := Target{Shard: e, bounds: g.TimeRange()}
 	if len(r.Targets) == 0 {
 		next.Rows = r.Pool.Take(len(r.Batch.Rows) - i) // most batches are for one shard
 		r.taken = next.Rows
@@ -237,7 +252,7 @@ func (r *Router[S]) target(i int, floor, ceiling int64) (int, error) {
 
 // makeGroups creates all shard groups that rows[i:] need with one change of the
 // catalog. A batch of old data can need hundreds, and each change is a log entry.
-func (r *Router[S]) makeGroups(i int, floor, ceiling int64) error {
+func (r *Router) makeGroups(i int, floor, ceiling int64) error {
 	times := r.Policy.GroupsMissing(func(yield func(int64) bool) {
 		for _, row := range r.Batch.Rows[i:] {
 			if row.Time >= floor && row.Time <= ceiling && !yield(row.Time) {
@@ -245,7 +260,7 @@ func (r *Router[S]) makeGroups(i int, floor, ceiling int64) error {
 			}
 		}
 	})
-	policy, err := r.MakeGroups(times)
+	policy, err := r.Store.MakeGroups(r.Policy.Name, times)
 	if err == nil {
 		r.Policy = policy
 	}
@@ -253,7 +268,7 @@ func (r *Router[S]) makeGroups(i int, floor, ceiling int64) error {
 }
 
 // Check looks a layout up in the shard of a target, and leaves no trace there.
-func (r *Router[S]) Check(l *point.Layout, target int) *Layout {
+func (r *Router) Check(l *point.Layout, target int) *Layout {
 	for _, c := range r.first {
 		if c.Layout == l && c.target == target {
 			return c
@@ -281,7 +296,7 @@ func (r *Router[S]) Check(l *point.Layout, target int) *Layout {
 	if c.Use != nil {
 		fresh, conflicts := r.Targets[target].Shard.CheckFields(c.Use)
 		c.Fresh = fresh
-		r.Fresh = r.Fresh || fresh
+		r.fresh = r.fresh || fresh
 		if r.owed += layoutBytes; fresh {
 			r.owed += freshBytes
 		}
@@ -302,7 +317,7 @@ func (r *Router[S]) Check(l *point.Layout, target int) *Layout {
 
 // inspect handles rows outside the common case. It returns the row to store,
 // or false when it was dropped.
-func (r *Router[S]) inspect(row *point.Row, c *Layout) (*point.Row, bool) {
+func (r *Router) inspect(row *point.Row, c *Layout) (*point.Row, bool) {
 	if row.Series.ID() == 0 {
 		if problem := model.ReservedTag(row.Series.Key(), row.Layout.Measurement); problem != "" {
 			r.Drop(problem)

@@ -1,14 +1,12 @@
-package store
+package route
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"tsdbd/model"
 	"tsdbd/model/point"
+	"tsdbd/shard"
 	"tsdbd/store/cardinality"
-	"tsdbd/store/route"
 	"tsdbd/tsi"
 )
 
@@ -18,37 +16,43 @@ import (
 type newcomers struct {
 	fields []*tsi.FieldClaim      // by target; nil: the target got no new field
 	room   *cardinality.Admission // nil: the database has no limits, or the batch no new series
-	keys   int64                  // bytes reserved for the keys of new series
-	series []*point.Series        // those with an id that is a claim
 }
 
-// errNoRoom says that there is no memory for new series or measurements.
-var errNoRoom = errors.New("no memory for new series")
-
-// release ends the write's hold on its newcomers.
-func (r *router) release() {
+// giveBack ends the write's hold on its newcomers.
+func (r *Router) giveBack() {
 	for _, c := range r.newcomers.fields {
 		if c != nil {
 			c.TakeBack(0)
 		}
 	}
 	if a := r.newcomers.room; a != nil {
-		shards := make([]cardinality.Shard, len(r.Targets))
+		shards := make([]*shard.Shard, len(r.Targets))
 		for i := range r.Targets {
 			shards[i] = r.Targets[i].Shard
 		}
 		a.Release(shards)
 	}
-	r.s.memory.reserved.Add(-r.newcomers.keys)
 	r.newcomers = newcomers{}
+}
+
+// known reports whether a series has an id, and gives it to one that does not know it yet.
+func (r *Router) known(sr *point.Series) bool {
+	if sr.ID() != 0 {
+		return true
+	}
+	id, ok := r.Series.Lookup(sr.Key())
+	if ok && !r.Series.Claimed(id) {
+		sr.SetID(id)
+	}
+	return ok
 }
 
 // register drops the rows whose fields or series have no place, holds the new
 // fields and series of the others, and gives ids to their series. It waits for
 // other writes that are giving one of the fields another type: only their entry
 // decides which type the field gets.
-func (r *router) register(ctx context.Context) error {
-	for r.Fresh || r.bringsSeries() {
+func (r *Router) register(ctx context.Context) error {
+	for r.fresh || r.bringsSeries() {
 		tally := r.Tally
 		undecided, err := r.place()
 		if err != nil {
@@ -57,7 +61,7 @@ func (r *router) register(ctx context.Context) error {
 		if undecided == nil {
 			break
 		}
-		r.release()
+		r.giveBack()
 		r.Tally = tally
 		select {
 		case <-undecided:
@@ -70,8 +74,8 @@ func (r *router) register(ctx context.Context) error {
 
 // bringsSeries reports whether the database has limits and the batch series
 // that their shard does not list.
-func (r *router) bringsSeries() bool {
-	if !r.db.cardinality.Limited() {
+func (r *Router) bringsSeries() bool {
+	if !r.Counter.Limited() {
 		return false
 	}
 	for i := range r.Targets {
@@ -88,15 +92,15 @@ func (r *router) bringsSeries() bool {
 // place goes through the rows in their order and keeps those whose fields and
 // series agree with the rows kept before. If that depends on another write, place
 // returns a channel to wait for, and the targets are unchanged.
-func (r *router) place() (undecided <-chan struct{}, err error) {
+func (r *Router) place() (undecided <-chan struct{}, err error) {
 	r.newcomers.fields = make([]*tsi.FieldClaim, len(r.Targets))
-	if r.db.cardinality.Limited() {
-		r.newcomers.room = r.newAdmission()
+	if r.Counter.Limited() {
+		r.newcomers.room = r.Counter.Admission(r.Store.Shards(), r.known)
 		defer r.newcomers.room.Begin()()
 	}
 	placed := make([][]point.Row, len(r.Targets))
 	for i := range r.Targets {
-		p := placer{r: r, target: i, refused: map[*route.Layout]string{}, claimed: map[*route.Layout]bool{}}
+		p := placer{r: r, target: i, refused: map[*Layout]string{}, claimed: map[*Layout]bool{}}
 		if placed[i], undecided, err = p.rows(r.Targets[i].Rows); undecided != nil || err != nil {
 			return undecided, err
 		}
@@ -109,16 +113,16 @@ func (r *router) place() (undecided <-chan struct{}, err error) {
 
 // placer places the rows of one target.
 type placer struct {
-	r       *router
+	r       *Router
 	target  int
-	refused map[*route.Layout]string // new layouts whose fields have no place
-	claimed map[*route.Layout]bool   // new layouts whose fields are claimed
+	refused map[*Layout]string // new layouts whose fields have no place
+	claimed map[*Layout]bool   // new layouts whose fields are claimed
 }
 
 // rows returns the rows that are kept.
 func (p *placer) rows(rows []point.Row) (kept []point.Row, undecided <-chan struct{}, err error) {
 	sh := p.r.Targets[p.target].Shard
-	var last *route.Layout
+	var last *Layout
 	kept = make([]point.Row, 0, len(rows))
 	for i := range rows {
 		row := &rows[i]
@@ -139,7 +143,7 @@ func (p *placer) rows(rows []point.Row) (kept []point.Row, undecided <-chan stru
 }
 
 // row finds a place for a row with new fields or a new series, or drops it.
-func (p *placer) row(row *point.Row, c *route.Layout, sh *shardEntry) (ok bool, undecided <-chan struct{}, err error) {
+func (p *placer) row(row *point.Row, c *Layout, sh *shard.Shard) (ok bool, undecided <-chan struct{}, err error) {
 	if c.Use == nil { // a field got its type since the first look
 		p.r.Drop(c.Reason)
 		return false, nil, nil
@@ -157,7 +161,7 @@ func (p *placer) row(row *point.Row, c *route.Layout, sh *shardEntry) (ok bool, 
 			n.fields[p.target] = claim
 		}
 		before = claim.Len()
-		reason, undecided := claim.Add(c.Layout, p.r.s.bounds.MaxFields)
+		reason, undecided := claim.Add(c.Layout, p.r.Counter.MaxFields)
 		if undecided != nil {
 			return false, undecided, nil
 		}
@@ -190,7 +194,7 @@ func (p *placer) row(row *point.Row, c *route.Layout, sh *shardEntry) (ok bool, 
 // identify gives ids to the series of the rows that are to be stored and have
 // none. It reserves memory for their keys, which the log and the index of the
 // shard copy; known series cost nothing.
-func (r *router) identify() error {
+func (r *Router) identify() error {
 	var fresh []*point.Series
 	for i := range r.Targets {
 		rows := r.Targets[i].Rows
@@ -207,49 +211,12 @@ func (r *router) identify() error {
 	for _, sr := range fresh {
 		keys += int64(sr.KeyLength())
 	}
-	if !r.s.admit(keys) {
-		return errNoRoom
+	if err := r.Store.ReserveKeys(keys); err != nil {
+		return err
 	}
-	r.newcomers.keys, r.newcomers.series = keys, fresh
-	if err := r.db.series.ClaimSeries(fresh); err != nil {
-		return fmt.Errorf("create series in database %s: %w", r.db.name, err)
+	r.Claims = fresh
+	if err := r.Series.ClaimSeries(fresh); err != nil {
+		return fmt.Errorf("create series in database %s: %w", r.Database, err)
 	}
 	return nil
-}
-
-// confirm makes the ids of rows final that are claims, from first on. Nobody but
-// the applier calls it.
-func (s *Store) confirm(db *database, first model.SeriesID, rows []point.Row) {
-	ids := s.applying.ids[:0]
-	for i := range rows {
-		if id := rows[i].Series.ID(); id >= first && (len(ids) == 0 || ids[len(ids)-1] != id) {
-			ids = append(ids, id)
-		}
-	}
-	s.applying.ids = ids
-	if len(ids) > 0 {
-		db.series.Confirm(ids)
-	}
-}
-
-// takeBack forgets claims of refused writes. It waits until no write is under way:
-// others may have used the same ids, and confirmed them.
-func (s *Store) takeBack(db *database) {
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	if s.log.Err() != nil {
-		return // the next start may find the entry in the log
-	}
-	db.dropClaims()
-}
-
-// dropClaims forgets the ids that no row has, and takes them from the series of
-// refused writes. No write is under way.
-func (db *database) dropClaims() {
-	db.series.DropClaims()
-	for _, sr := range db.refused.list {
-		id, _ := db.series.Lookup(sr.Key())
-		sr.SetID(id)
-	}
-	db.refused.list = nil
 }
