@@ -11,7 +11,6 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/shard"
 	"tsdbd/store/move"
-	"tsdbd/store/unflushed"
 )
 
 // flushLoop flushes shards as they need it and trims the log.
@@ -80,23 +79,55 @@ func (s *Store) shrinkLog() {
 	s.applying.Unlock()
 }
 
-// nextFlush chooses the shard to flush next, or nil.
+// nextFlush chooses the shard to flush next, or nil. The first of these counts, and among
+// equals the shard with the oldest entry that only the log keeps safe: its last flush failed
+// and its time has come; very many moves wait for its flush; it is the largest, and it or
+// all together are large; it pins the oldest segment, and the log is large; it has had no
+// write for a while.
 func (s *Store) nextFlush() *shardEntry {
+	var failed, moved, largest, oldest, idle *shardEntry
+	bytes, now := int64(0), time.Now()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.mu.unflushed.Next(unflushed.Marks[*shardEntry]{
-		Bytes: s.opt.FlushBytes, All: s.held() > s.opt.CacheBytes/2, Idle: s.opt.FlushIdle,
-		Log: func(oldest *shardEntry) bool {
-			first := s.mu.refused.First() // a flush makes no room if that keeps the log
-			return s.log.Stats().DiskBytes > s.opt.LogBytes && (first == 0 || oldest.place.Since < first)
-		},
-	})
+	for e, since := range s.mu.unflushed {
+		if now.Before(e.tries.retryAt) {
+			continue
+		}
+		older := func(than *shardEntry) bool { return than == nil || since < s.mu.unflushed[than] }
+		if e.tries.pending != nil && older(failed) {
+			failed = e
+		}
+		if e.ManyMoves() && older(moved) {
+			moved = e
+		}
+		if n := e.ActiveBytes(); largest == nil || n > bytes || n == bytes && older(largest) {
+			largest, bytes = e, n
+		}
+		if older(oldest) {
+			oldest = e
+		}
+		if now.Sub(e.LastWrite()) > s.opt.FlushIdle && older(idle) {
+			idle = e
+		}
+	}
+	switch {
+	case failed != nil:
+		return failed
+	case moved != nil:
+		return moved
+	case largest == nil:
+		return nil
+	case bytes > s.opt.FlushBytes || s.held() > s.opt.CacheBytes/2:
+		return largest
+	case s.log.Stats().DiskBytes > s.opt.LogBytes:
+		if first := s.mu.refused.First(); first == 0 || s.mu.unflushed[oldest] < first { // else a flush makes no room
+			return oldest
+		}
+	}
+	return idle
 }
 
-// Failed is for package unflushed. s.mu is held.
-func (e *shardEntry) Failed() (bool, time.Time) { return e.tries.pending != nil, e.tries.retryAt }
-
-// ManyMoves is for package unflushed.
+// ManyMoves reports whether so many moves wait for a flush that it is due.
 func (e *shardEntry) ManyMoves() bool {
 	_, waiting := e.Moves()
 	return waiting >= move.FlushAt

@@ -1,16 +1,36 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 
 	"tsdbd/meta"
-	"tsdbd/store/held"
+	"tsdbd/series"
+	"tsdbd/shard"
 )
 
-// BackupSet is what Backup holds.
-type BackupSet = held.Set
+// BackupSet is the store as of one sequence, held: its files stay on disk until Release.
+type BackupSet struct {
+	// Sequence is the log position: everything up to it is in the files,
+	// nothing after it.
+	Sequence uint64
+	Catalog  *meta.Data // as of the end of the flush; shards made since Sequence are empty
+	Shards   []*shard.Export
+	Series   []series.Export // of each database in the catalog
+}
+
+// Release gives everything back.
+func (b *BackupSet) Release() {
+	for _, e := range b.Shards {
+		e.Release()
+	}
+	for _, f := range b.Series {
+		_ = f.File.Close()
+	}
+	b.Shards, b.Series = nil, nil
+}
 
 // backupAttempts is how often Backup tries to get past deletes before it makes
 // them wait, for as long as its flushes take; writers never do.
@@ -35,36 +55,24 @@ func (s *Store) Backup(ctx context.Context, want func(db *meta.Database, rp *met
 
 // backup returns nil without an error when a delete came between.
 func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool, exclusive bool) (*BackupSet, error) {
-	chosen := map[uint64]*shardEntry{}
-	choose := func(data *meta.Data) {
-		for id, at := range data.Shards() {
-			if e := s.shard(id); e != nil && (want == nil || want(at.Database, at.Policy, at.Group, id)) {
-				chosen[id] = e
-			}
-		}
-	}
 	if exclusive {
 		s.deleting.Lock()
 		defer s.deleting.Unlock()
 	}
 	s.gate.RLock() // no delete and no drop is under way
-	if err := s.errClosed(); err != nil {
-		s.gate.RUnlock()
-		return nil, err
-	}
-	if err := s.refusedError(want); err != nil {
-		s.gate.RUnlock()
-		return nil, err
-	}
-	choose(s.catalog.Data())
-	changes := s.counters.Changes()
-	s.gate.RUnlock()
-	for _, e := range chosen { // what is left of a flush that failed
-		if e.tries.pending != nil {
-			s.flushLocked(ctx, e)
+	err := cmp.Or(s.errClosed(), s.refusedError(want))
+	chosen := map[uint64]*shardEntry{}
+	for id, at := range s.catalog.Data().Shards() {
+		if e := s.shard(id); e != nil && (want == nil || want(at.Database, at.Policy, at.Group, id)) {
+			chosen[id] = e
 		}
 	}
-	if err := s.flushed(ctx, chosen); err != nil {
+	changes := s.counters.Changes()
+	s.gate.RUnlock()
+	if err == nil {
+		err = s.flushChosen(ctx, chosen) // what is left of a flush that failed
+	}
+	if err != nil {
 		return nil, err
 	}
 
@@ -80,12 +88,7 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 	}
 	s.applying.Unlock()
 	s.gate.RUnlock()
-	for _, e := range chosen {
-		if e.tries.pending != nil {
-			s.flushLocked(ctx, e)
-		}
-	}
-	if err := s.flushed(ctx, chosen); err != nil {
+	if err := s.flushChosen(ctx, chosen); err != nil {
 		return nil, err
 	}
 
@@ -108,10 +111,8 @@ func (s *Store) backup(ctx context.Context, want func(*meta.Database, *meta.Rete
 // refusedError returns why a database does not open whose shards want chooses. A
 // backup must not lack it in silence.
 func (s *Store) refusedError(want func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
 	for _, d := range s.catalog.Data().Databases {
-		err := s.mu.refused.Error(d.ID)
+		_, err := s.lookUp(d.ID)
 		if err == nil {
 			continue
 		}
@@ -127,9 +128,14 @@ func (s *Store) refusedError(want func(*meta.Database, *meta.RetentionPolicy, *m
 	return nil
 }
 
-// flushed leaves out of the chosen shards those that were dropped meanwhile, and reports
-// which of the others could not be flushed.
-func (s *Store) flushed(ctx context.Context, chosen map[uint64]*shardEntry) error {
+// flushChosen flushes snapshots that wait. It leaves out of the chosen shards those that were
+// dropped meanwhile, and reports which of the others could not be flushed.
+func (s *Store) flushChosen(ctx context.Context, chosen map[uint64]*shardEntry) error {
+	for _, e := range chosen {
+		if e.tries.pending != nil {
+			s.flushLocked(ctx, e)
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -168,9 +174,7 @@ func (s *Store) hold(b *BackupSet, chosen map[uint64]*shardEntry) error {
 				b.Shards = append(b.Shards, x)
 			}
 		}
-		s.mu.RLock()
-		db := s.mu.databases[d.ID]
-		s.mu.RUnlock()
+		db, _ := s.lookUp(d.ID)
 		if db == nil {
 			continue // it does not open, or has no points
 		}

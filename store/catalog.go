@@ -116,13 +116,11 @@ func (s *Store) bringInStep(cmd meta.Command, before, after *meta.Data) error {
 	s.mu.Lock()
 	for id, database := range gone {
 		e := s.mu.shards[id]
-		switch {
-		case e != nil:
-			delete(s.mu.shards, id)
-			s.mu.unflushed.Remove(&e.place)
-		case s.mu.databases[database] == nil:
+		if e == nil && s.mu.databases[database] == nil {
 			continue // it may have files: the next start deals with them
 		}
+		delete(s.mu.shards, id)
+		delete(s.mu.unflushed, e)
 		s.mu.dropped.shards[id] = droppedShard{e, database}
 	}
 	for _, d := range before.Databases {

@@ -19,9 +19,7 @@ func (s *Store) Cut() (*content.Cut, error) {
 		}
 	}
 	for _, d := range c.Catalog.Databases {
-		s.mu.RLock()
-		db, err := s.mu.databases[d.ID], s.mu.refused.Error(d.ID)
-		s.mu.RUnlock()
+		db, err := s.lookUp(d.ID)
 		if err != nil {
 			c.Release()
 			return nil, err

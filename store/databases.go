@@ -3,7 +3,9 @@ package store
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 
 	"tsdbd/internal/identity"
 	"tsdbd/meta"
@@ -55,25 +57,43 @@ func (s *Store) database(name string) (*database, error) {
 	if d == nil {
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, name)
 	}
-	s.mu.RLock()
-	db, refused := s.mu.databases[d.ID], s.mu.refused.Error(d.ID)
-	s.mu.RUnlock()
-	if db != nil || refused != nil {
-		return db, refused
-	}
 	return s.openedDatabase(d.ID)
+}
+
+// acquire returns a database of that name, with a reference that the caller gives back.
+func (s *Store) acquire(name string) (*database, error) {
+	db, err := s.database(name)
+	if err == nil && !db.acquire() {
+		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, name)
+	}
+	return db, err
+}
+
+// lookUp returns a database if it is open, and why it does not open. Both are nil if it was
+// not opened yet, or was dropped.
+func (s *Store) lookUp(id uint32) (*database, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.mu.databases[id], s.mu.refused.Error(id)
+}
+
+// allDatabases returns the databases that are open.
+func (s *Store) allDatabases() []*database {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Values(s.mu.databases))
 }
 
 // openedDatabase returns a database of the catalog, opening it if that has
 // failed before, as on a full disk.
 func (s *Store) openedDatabase(id uint32) (*database, error) {
+	if db, err := s.lookUp(id); db != nil || err != nil {
+		return db, err
+	}
 	s.opening.Lock()
 	defer s.opening.Unlock()
-	s.mu.RLock()
-	db, refused := s.mu.databases[id], s.mu.refused.Error(id)
-	s.mu.RUnlock()
-	if db != nil || refused != nil {
-		return db, refused
+	if db, err := s.lookUp(id); db != nil || err != nil {
+		return db, err
 	}
 	d := s.catalog.Data().DatabaseByID(id)
 	if d == nil {

@@ -34,12 +34,9 @@ var errDeleteBusy = errors.New("new series come faster than they can be selected
 // at, in bounded steps; if these do not suffice, the delete leaves the gate,
 // looks at those series, and tries again.
 func (s *Store) Delete(ctx context.Context, req scan.DeleteRequest) error {
-	db, err := s.database(req.Database)
+	db, err := s.acquire(req.Database)
 	if err != nil {
 		return err
-	}
-	if !db.acquire() {
-		return fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, req.Database)
 	}
 	defer func() { _ = db.release() }()
 	d := s.newDelete(db, &req)

@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"fmt"
 
-	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/store/exemplars"
 	"tsdbd/wal/entry"
@@ -50,12 +48,9 @@ func (s *Store) WriteExemplars(ctx context.Context, database string, list []mode
 // Exemplars returns the exemplars of a database between two times in milliseconds, both
 // inclusive, those of a series in order. It charges for them first.
 func (s *Store) Exemplars(ctx context.Context, database string, start, end int64, charge func(bytes int64) error) ([]model.Exemplar, error) {
-	db, err := s.database(database)
+	db, err := s.acquire(database)
 	if err != nil {
 		return nil, err
-	}
-	if !db.acquire() {
-		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, database)
 	}
 	defer func() { _ = db.release() }()
 	return s.exemplars.Named(ctx, db.id, start, end, db.file(), charge)

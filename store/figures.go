@@ -15,7 +15,7 @@ import (
 func (s *Store) Figures() figures.Figures {
 	f := s.counters.Figures()
 	f.State, f.Log, f.DiskFree = s.State(), s.log.Stats(), -1
-	f.Compacting, f.CacheLimit, f.TableBytes = s.slots.Running(), s.opt.CacheBytes, s.memory.tables.Load()
+	f.Compacting, f.CacheLimit = s.slots.Running(), s.opt.CacheBytes
 	held, bytes := s.exemplars.Held()
 	f.ExemplarsHeld, f.ExemplarBytes, f.SkippedIDs = int64(held), bytes, s.ledger.Skipped()
 	if free, err := s.fs.Free(s.dir); err == nil {
@@ -38,6 +38,7 @@ func (s *Store) Figures() figures.Figures {
 	f.Databases = len(s.mu.databases)
 	for _, db := range s.mu.databases {
 		f.Series += int64(db.series.Len())
+		f.TableBytes += db.table.Load().Bytes()
 	}
 	return f
 }

@@ -180,7 +180,6 @@ func (f *follower) entry(e *entry.Entry) (err error) {
 	if err := f.place(e); err != nil {
 		return err
 	}
-	f.pin(e) // after place, which opens databases
 	for i := range e.Writes {
 		w := &e.Writes[i]
 		if d := f.database(w.Database, e.Sequence); d != nil { // also of a dropped shard: others have given the ids
@@ -253,7 +252,7 @@ func (f *follower) place(e *entry.Entry) error {
 // dropped.
 func (f *follower) placed(sequence uint64, database uint32, id uint64, write bool) error {
 	f.database(database, sequence) // the first entry that names it counts
-	if f.s.shard(id) != nil || f.dropped[id] || f.refused(database) {
+	if f.refused(database, sequence) || f.s.shard(id) != nil || f.dropped[id] {
 		return nil
 	}
 	data := f.s.catalog.Data()
@@ -264,7 +263,7 @@ func (f *follower) placed(sequence uint64, database uint32, id uint64, write boo
 	case ok && at.Database.ID == database:
 		// Its directory was not yet made.
 		db, err := f.s.openedDatabase(database)
-		if f.refused(database) {
+		if f.refused(database, sequence) {
 			return nil
 		}
 		if err == nil {
@@ -280,18 +279,21 @@ func (f *follower) placed(sequence uint64, database uint32, id uint64, write boo
 	return binio.Corruptf("", -1, "entry %d is for shard %d of database %d, which the catalog does not have", sequence, id, database)
 }
 
-// refused reports whether a database does not open.
-func (f *follower) refused(database uint32) bool {
-	f.s.mu.RLock()
-	defer f.s.mu.RUnlock()
-	return f.s.mu.refused[database] != nil
+// refused reports whether a database does not open. The log keeps the first entry that names
+// it, and all after that.
+func (f *follower) refused(database uint32, sequence uint64) bool {
+	if _, err := f.s.lookUp(database); err == nil {
+		return false
+	}
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	f.s.mu.refused.Pin(database, sequence)
+	return true
 }
 
 // database returns an open database that the entry of that sequence names, or nil.
 func (f *follower) database(id uint32, sequence uint64) *followed {
-	f.s.mu.RLock()
-	db := f.s.mu.databases[id]
-	f.s.mu.RUnlock()
+	db, _ := f.s.lookUp(id)
 	if db == nil {
 		return nil
 	}
@@ -348,29 +350,6 @@ func (f *follower) restored(d *followed, err error) error {
 	d.fresh = nil
 	f.s.refuse(d.id, d.name, f.first[d.id], fmt.Errorf("%s contradicts the log: %w", d.seriesLog(), err))
 	return f.s.unload(d.database)
-}
-
-// pin notes the first entry of each database that does not open: the log keeps
-// it.
-func (f *follower) pin(e *entry.Entry) {
-	f.s.mu.RLock()
-	all := len(f.s.mu.refused) == 0
-	f.s.mu.RUnlock()
-	if all {
-		return
-	}
-	f.s.mu.Lock()
-	defer f.s.mu.Unlock()
-	pin := func(id uint32) { f.s.mu.refused.Pin(id, e.Sequence) }
-	for i := range e.Writes {
-		pin(e.Writes[i].Database)
-	}
-	for i := range e.Deletes {
-		pin(e.Deletes[i].Database)
-	}
-	if e.Move != nil {
-		pin(e.Move.Database)
-	}
 }
 
 // relieve flushes the shard with the largest cache, so that a log larger than

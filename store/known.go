@@ -2,9 +2,7 @@ package store
 
 import (
 	"errors"
-	"maps"
 	"path"
-	"slices"
 
 	"tsdbd/internal/vfs"
 	"tsdbd/store/layout"
@@ -65,11 +63,8 @@ func (s *Store) syncShardDir(shard uint64, database uint32) error {
 // beginning. Entries there may name series that no flush has written, for their shard was
 // dropped before.
 func (s *Store) sureOfSeries() error {
-	s.mu.RLock()
-	databases := slices.Collect(maps.Values(s.mu.databases))
-	s.mu.RUnlock()
 	var errs []error
-	for _, db := range databases {
+	for _, db := range s.allDatabases() {
 		if !db.acquire() {
 			continue // dropped meanwhile
 		}

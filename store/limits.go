@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"tsdbd/store/cardinality"
@@ -30,10 +29,7 @@ func boundsOf(l Limits) cardinality.Bounds {
 
 // forgetCardinality drops the counts of all databases. The gate is held.
 func (s *Store) forgetCardinality() {
-	s.mu.RLock()
-	databases := slices.Collect(maps.Values(s.mu.databases))
-	s.mu.RUnlock()
-	for _, db := range databases {
+	for _, db := range s.allDatabases() {
 		db.cardinality.Forget()
 	}
 }

@@ -23,7 +23,7 @@ func (s *Store) unload(db *database) error {
 	delete(s.mu.databases, db.id)
 	for _, e := range shards {
 		delete(s.mu.shards, e.ID())
-		s.mu.unflushed.Remove(&e.place)
+		delete(s.mu.unflushed, e)
 	}
 	s.mu.Unlock()
 	for _, e := range shards {

@@ -114,7 +114,7 @@ func (s *Store) openAgain(e *shardEntry, renew func(*manifest.Manifest) error) (
 	defer s.applying.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.unflushed.Remove(&e.place)
+	delete(s.mu.unflushed, e)
 	s.mu.shards[e.ID()] = fresh
 	s.count(e, 0)
 	s.count(fresh, fresh.Bytes())

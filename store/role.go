@@ -2,8 +2,6 @@ package store
 
 import (
 	"errors"
-	"maps"
-	"slices"
 
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -30,15 +28,9 @@ func (s *Store) Retire() {
 	s.following.Store(true)
 	s.gate.Lock()
 	defer s.gate.Unlock()
-	s.mu.RLock()
-	databases := slices.Collect(maps.Values(s.mu.databases))
-	s.mu.RUnlock()
-	for _, db := range databases {
+	for _, db := range s.allDatabases() {
 		db.dropClaims() // fields are given back by each write, under the gate
-		t := point.NewTable(db.id)
-		db.table.Store(t)
-		n := t.Bytes()
-		s.memory.tables.Add(n - db.tabled.Swap(n))
+		db.table.Store(point.NewTable(db.id))
 	}
 	s.forgetCardinality() // Follow counts nothing
 }

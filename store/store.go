@@ -29,7 +29,6 @@ import (
 	"tsdbd/store/settings"
 	"tsdbd/store/space"
 	"tsdbd/store/touched"
-	"tsdbd/store/unflushed"
 )
 
 // The types of store/settings, by which the store is opened.
@@ -84,7 +83,9 @@ type Store struct {
 		shards    map[uint64]*shardEntry
 		dropped   leftovers // out of the catalog, files not yet removed
 		refused   layout.Refused
-		unflushed unflushed.List[*shardEntry]
+		// unflushed has the shards with entries that only the log keeps safe, and the
+		// sequence of the first of these. It changes with applying held.
+		unflushed map[*shardEntry]uint64
 		closed    bool
 	}
 
@@ -137,8 +138,7 @@ type Store struct {
 type shardEntry struct {
 	*shard.Shard
 	db           *database
-	place        unflushed.Place // in Store.mu.unflushed, if not everything is in files
-	countedBytes int64           // bytes in Store.cached
+	countedBytes int64 // bytes in Store.cached
 
 	// tries is about flushes that failed. It changes with Store.flushing and Store.mu
 	// held.
@@ -173,7 +173,7 @@ func newStore(dir string, opt Options) *Store {
 	s.slots.Counters, s.slots.Logger = &s.counters, s.logger
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards = make(map[uint64]*shardEntry)
-	s.mu.refused = make(layout.Refused)
+	s.mu.refused, s.mu.unflushed = make(layout.Refused), make(map[*shardEntry]uint64)
 	s.mu.dropped.shards, s.mu.dropped.databases = make(map[uint64]droppedShard), make(map[uint32]*database)
 	s.space = space.New(s.fs, dir, time.Now)
 	s.exemplars = exemplars.New(opt.Exemplars, opt.CacheBytes/8)

@@ -1,30 +1,34 @@
 package store
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
-// The places of shards among those that have anything unflushed, and what memory each is
-// counted with in Store.cached, change between two entries only (applying).
+// Which entries only the log keeps safe, and what memory a shard is counted with in
+// Store.cached, change between two entries only (applying).
 
-// dirty gives a shard its place after an entry was applied to it.
+// dirty takes note that an entry was applied to a shard.
 func (s *Store) dirty(e *shardEntry) {
-	if e.place.Taken() {
-		return // its first entry is still the first
+	s.mu.RLock()
+	_, known := s.mu.unflushed[e]
+	s.mu.RUnlock()
+	if !known { // else its first entry is still the first
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.noteLocked(e)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.placeLocked(e)
 }
 
-// placeLocked puts a shard where its first unflushed entry belongs. s.mu is held.
-func (s *Store) placeLocked(e *shardEntry) {
+func (s *Store) noteLocked(e *shardEntry) {
 	if first, dirty := e.FirstUnflushed(); dirty {
-		s.mu.unflushed.Put(e, &e.place, first)
+		s.mu.unflushed[e] = first
 	} else {
-		s.mu.unflushed.Remove(&e.place)
+		delete(s.mu.unflushed, e)
 	}
 }
 
-// updateUnflushed brings a shard's place and bytes up to date after a flush of it.
+// updateUnflushed brings what is noted of a shard up to date after a flush of it.
 func (s *Store) updateUnflushed(e *shardEntry) {
 	s.ledger.Add(e.ID(), e.db.id, e.Known())
 	s.applying.Lock()
@@ -34,7 +38,7 @@ func (s *Store) updateUnflushed(e *shardEntry) {
 	if s.mu.shards[e.ID()] != e {
 		return // dropped meanwhile
 	}
-	s.placeLocked(e)
+	s.noteLocked(e)
 	s.count(e, e.Bytes())
 }
 
@@ -49,9 +53,8 @@ func (s *Store) count(e *shardEntry, bytes int64) {
 func (s *Store) flushedUpTo(limit uint64) uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for e := range s.mu.unflushed.All() {
-		limit = min(limit, e.place.Since-1)
-		break
+	for _, since := range s.mu.unflushed {
+		limit = min(limit, since-1)
 	}
 	if first := s.mu.refused.First(); first != 0 {
 		limit = min(limit, first-1)
@@ -59,8 +62,9 @@ func (s *Store) flushedUpTo(limit uint64) uint64 {
 	return limit
 }
 
+// dirtyShards returns the shards that have anything unflushed.
 func (s *Store) dirtyShards() []*shardEntry {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.Collect(s.mu.unflushed.All())
+	return slices.Collect(maps.Keys(s.mu.unflushed))
 }

@@ -6,8 +6,43 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
-	"tsdbd/store/view"
+	"tsdbd/shard"
+	"tsdbd/store/move"
 )
+
+// storeView is the shards of a retention policy as a query sees them: they stay as they are
+// and readable until the view is released. It implements scan.View.
+type storeView struct {
+	store   *Store
+	db      *database
+	keys    move.Series
+	catalog *meta.Data // when the view was taken
+	held    []*shard.View
+	shards  []scan.Shard // those of held, by time
+}
+
+func (v *storeView) Shards() []scan.Shard { return v.shards }
+
+func (v *storeView) SeriesKey(id model.SeriesID) (string, error) { return v.keys.Key(id) }
+
+func (v *storeView) Release() {
+	for _, sh := range v.held {
+		sh.Release()
+	}
+	_ = v.db.release()
+}
+
+// Losses returns what damage has taken from the view's shards and from the log.
+func (v *storeView) Losses() []scan.Loss {
+	out := v.store.logLost.List()
+	for _, sh := range v.held {
+		out = append(out, sh.Losses()...)
+	}
+	for i := range out {
+		out[i].Accepted = v.catalog.Accepted(out[i].Shard, out[i].ID)
+	}
+	return out
+}
 
 // View references the shards of a retention policy that overlap r; policy ""
 // is the database's default. It is the place that refuses an answer with holes.
@@ -26,11 +61,14 @@ func (s *Store) Partial() scan.Storage {
 		if err != nil {
 			return nil, err
 		}
-		return v.LeaveDamagedOut(), nil
+		for _, sh := range v.held {
+			sh.LeaveDamagedOut()
+		}
+		return v, nil
 	})
 }
 
-func (s *Store) view(database, policy string, r model.TimeRange) (*view.View, error) {
+func (s *Store) view(database, policy string, r model.TimeRange) (*storeView, error) {
 	db, err := s.database(database)
 	if err != nil {
 		return nil, err
@@ -47,18 +85,14 @@ func (s *Store) view(database, policy string, r model.TimeRange) (*view.View, er
 		}
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, database)
 	}
-	v := &view.View{
-		Key:  db.file().Key,
-		Lost: s.logLost.List,
-		Done: func() { _ = db.release() }, Accepted: data.Accepted,
-	}
+	v := &storeView{store: s, db: db, keys: db.file(), catalog: data}
 	s.viewing.RLock() // a move is in all shards or in none
 	defer s.viewing.RUnlock()
 	for _, g := range rp.ShardGroupsIn(r) {
 		for _, m := range g.Shards {
 			if e := s.shard(m.ID); e != nil {
 				if sv := e.View(); sv != nil {
-					v.Add(sv)
+					v.held, v.shards = append(v.held, sv), append(v.shards, sv)
 				}
 			}
 		}
