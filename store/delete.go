@@ -138,7 +138,7 @@ func (s *Store) applyDelete(sequence uint64, d *entry.Delete) *roaring.Bitmap {
 		return nil
 	}
 	s.touched.Delete(sequence, d.Shard, set, d.Range, sh.db.series.Key)
-	sh.deletes.Delete(sequence, set, d.Range)
+	sh.deletes.note(sequence, set, d.Range)
 	err := sh.Delete(sequence, set, d.Range)
 	s.dirty(sh)
 	s.count(sh, sh.Bytes())

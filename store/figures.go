@@ -3,12 +3,12 @@ package store
 import (
 	"cmp"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/store/figures"
-	"tsdbd/store/loss"
 )
 
 // Figures returns what the store did since it was opened, and what it holds.
@@ -48,7 +48,18 @@ func (s *Store) State() figures.State {
 	data := s.catalog.Data()
 	st := figures.State{
 		DiskFull: s.space.Full(), Trouble: s.space.Trouble(), Catalog: s.catalog.Err(), Hangs: s.log.Stats().Hangs,
-		Quarantined: loss.Standing(data, s.quarantines()), LogDamage: loss.StandingInLog(data, s.log.Damage()),
+	}
+	for q, id := range s.quarantines() {
+		for _, f := range q.List() {
+			if !data.Accepted(id, f.ID) {
+				st.Quarantined = append(st.Quarantined, f)
+			}
+		}
+	}
+	for _, d := range s.log.Damage() {
+		if !data.Accepted(0, path.Base(d.Quarantine)) {
+			st.LogDamage = append(st.LogDamage, d)
+		}
 	}
 	if p := s.failure.Load(); p != nil {
 		st.Failure = *p

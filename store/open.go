@@ -120,7 +120,7 @@ func (s *Store) openLog() error {
 		// its files have more.
 		s.applying.sequence = s.opt.LogAfter
 	}
-	s.logLost.Read()
+	s.readLogLosses()
 	s.logger.Info("log replayed", "entries", f.entries, "rows", f.rows, "took", time.Since(start))
 	return nil
 }

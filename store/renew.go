@@ -6,58 +6,127 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"sync"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/meta"
+	"tsdbd/model"
 	"tsdbd/series"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/renew"
 	"tsdbd/shard/repair"
 	"tsdbd/store/layout"
-	"tsdbd/store/renewal"
 )
 
+// Fetch fetches the files of a shard. It calls begun with the sequence of the cut before it
+// does, and use with the files, which nobody needs when that returns. It ends with their errors.
+type Fetch func(ctx context.Context, begun func(cut uint64) error, use func(f *renew.Files) error) error
+
 // RenewShard puts the files of another node in place of those of a shard, while the
-// store follows others. See package renewal.
-func (s *Store) RenewShard(ctx context.Context, id uint64, fetch renewal.Fetch) error {
+// store follows others and serves. Package renew has the manifest.
+//
+// It flushes the shard, and asks for a cut of the other node's shard. Once this node has
+// applied as much as the cut has, it flushes again, in sequences that begin behind the cut:
+// the rows of earlier entries that this flush has are in the cut as well, and are the same.
+// Then it fetches the files, which takes long; flushes go on meanwhile. At last it changes
+// from one manifest to the other while nothing is applied. No merge runs in the shard from
+// the first step to the last.
+//
+// A failure or a crash at any place leaves the shard as it was, or renewed. The error is a
+// renew.ErrNotNow if the shard changed meanwhile in a way that the files do not fit to.
+func (s *Store) RenewShard(ctx context.Context, id uint64, fetch Fetch) error {
 	e := s.shard(id)
 	if e == nil || !e.db.acquire() {
 		return fmt.Errorf("%w: %d", meta.ErrShardNotFound, id)
 	}
 	defer func() { _ = e.db.release() }()
 	defer e.merges.Hold()()
-	defer e.deletes.Note()()
+	defer e.deletes.begin()()
 	moves := s.counters.Moves.Load()
-	return renewal.Run(ctx, renewal.Shard{
-		Applied: s.Applied,
-		Flushed: e.Flushed,
-		Flush: func(above uint64) error {
-			s.flushing.Lock()
-			defer s.flushing.Unlock()
-			return s.flushAbove(ctx, e, above)
-		},
-		Change: func(f *renew.Files) error {
-			s.flushing.Lock()
-			defer s.flushing.Unlock()
-			s.gate.Lock() // nothing is applied
-			defer s.gate.Unlock()
-			if s.shard(id) != e || s.counters.Moves.Load() != moves || !errors.Is(s.writable(), ErrNotLeader) {
-				return fmt.Errorf("%w: it was dropped, series were moved, or this node leads", renew.ErrNotNow)
-			}
-			err := s.flushAbove(ctx, e, 0)
-			if _, dirty := e.FirstUnflushed(); err == nil && dirty { // putFiles gives the caches up
-				err = fmt.Errorf("%w: rows wait in memory", renew.ErrNotNow)
-			}
-			if err != nil {
+	if err := s.flushAbove(ctx, e, 0); err != nil {
+		return err
+	}
+	flushed := e.Flushed()
+	begun := func(cut uint64) error {
+		if cut < flushed {
+			return fmt.Errorf("%w: the other node has entries up to %d, files of this one up to %d", renew.ErrNotNow, cut, flushed)
+		}
+		for s.Applied() < cut {
+			if err := s.rest(ctx, time.After(10*time.Millisecond), nil); err != nil {
 				return err
 			}
-			return s.putFiles(e, f)
-		},
-	}, fetch)
+		}
+		if e.Flushed() != flushed {
+			return fmt.Errorf("%w: it was flushed", renew.ErrNotNow)
+		}
+		return s.flushAbove(ctx, e, cut)
+	}
+	return fetch(ctx, begun, func(f *renew.Files) error {
+		if err := s.flushAbove(ctx, e, 0); err != nil { // most of what the gate would have to wait for
+			return err
+		}
+		s.flushing.Lock()
+		defer s.flushing.Unlock()
+		s.gate.Lock() // nothing is applied
+		defer s.gate.Unlock()
+		if s.shard(id) != e || s.counters.Moves.Load() != moves || !errors.Is(s.writable(), ErrNotLeader) {
+			return fmt.Errorf("%w: it was dropped, series were moved, or this node leads", renew.ErrNotNow)
+		}
+		err := s.flushAboveLocked(ctx, e, 0)
+		if _, dirty := e.FirstUnflushed(); err == nil && dirty { // putFiles gives the caches up
+			err = fmt.Errorf("%w: rows wait in memory", renew.ErrNotNow)
+		}
+		if err != nil {
+			return err
+		}
+		return s.putFiles(e, f)
+	})
+}
+
+// notedDeletes are the deletes that came to a shard while it was renewed. The zero value
+// notes none.
+type notedDeletes struct {
+	sync.Mutex
+	noted bool
+	all   []*manifest.Tombstone
+}
+
+// begin begins to note deletes, until end.
+func (d *notedDeletes) begin() (end func()) {
+	set := func(noted bool) {
+		d.Lock()
+		defer d.Unlock()
+		d.noted, d.all = noted, nil
+	}
+	set(true)
+	return func() { set(false) }
+}
+
+func (d *notedDeletes) note(sequence uint64, series *roaring.Bitmap, times model.TimeRange) {
+	d.Lock()
+	defer d.Unlock()
+	if d.noted {
+		d.all = append(d.all, &manifest.Tombstone{Sequence: sequence, Range: times, Series: series})
+	}
+}
+
+func (d *notedDeletes) list() []*manifest.Tombstone {
+	d.Lock()
+	defer d.Unlock()
+	return d.all
 }
 
 // flushAbove flushes a shard. In its sequences, what it writes begins behind above.
-// s.flushing is held.
 func (s *Store) flushAbove(ctx context.Context, e *shardEntry, above uint64) error {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	return s.flushAboveLocked(ctx, e, above)
+}
+
+// flushAboveLocked is flushAbove with s.flushing held.
+func (s *Store) flushAboveLocked(ctx context.Context, e *shardEntry, above uint64) error {
 	for range 2 { // a snapshot that waits has not what came since
 		if e.tries.pending == nil {
 			s.applying.Lock()
@@ -89,7 +158,7 @@ func (s *Store) putFiles(e *shardEntry, f *renew.Files) error {
 	}
 	losses := e.Quarantine().List()
 	fresh, err := s.openAgain(e, func(m *manifest.Manifest) error {
-		return f.Put(s.fs, path.Join(s.dir, layout.ShardDir(e.db.id, e.ID())), m, s.Applied(), e.deletes.List())
+		return f.Put(s.fs, path.Join(s.dir, layout.ShardDir(e.db.id, e.ID())), m, s.Applied(), e.deletes.list())
 	})
 	if err != nil {
 		return err

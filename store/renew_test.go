@@ -19,12 +19,11 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/renew"
-	"tsdbd/store/renewal"
 )
 
 // fetchFrom returns a Fetch that copies the files of a shard of another member. Between what
 // it does, it calls the functions.
-func (m *member) fetchFrom(from *member, id uint64, beforeCut, afterCut func()) renewal.Fetch {
+func (m *member) fetchFrom(from *member, id uint64, beforeCut, afterCut func()) Fetch {
 	return func(ctx context.Context, begun func(uint64) error, use func(*renew.Files) error) error {
 		beforeCut()
 		set, err := from.store.Backup(ctx, func(_ *meta.Database, _ *meta.RetentionPolicy, _ *meta.ShardGroup, shard uint64) bool {
@@ -305,7 +304,7 @@ func TestRenewAfterFailedFlush(t *testing.T) {
 		t.Fatal("no flush has failed")
 	}
 	s.flushing.Lock()
-	err := s.flushAbove(t.Context(), e, 0)
+	err := s.flushAboveLocked(t.Context(), e, 0)
 	s.flushing.Unlock()
 	if sequence, dirty := e.FirstUnflushed(); err != nil || dirty {
 		t.Fatalf("rows of %d wait in memory: %v", sequence, err)

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
+	"tsdbd/model"
+	"tsdbd/model/scan"
 	"tsdbd/series"
 	"tsdbd/shard/repair"
 	"tsdbd/store/move"
@@ -98,7 +101,32 @@ func (s *Store) checkQuarantine() {
 			}
 		}
 	}
-	s.logLost.Check()
+	if len(s.logLosses()) > 0 {
+		s.readLogLosses()
+	}
+}
+
+// logLosses returns the damaged spans of the log that are in its quarantine. The caller owns
+// the list.
+func (s *Store) logLosses() []scan.Loss {
+	if list := s.logLost.Load(); list != nil {
+		return slices.Clone(*list)
+	}
+	return nil
+}
+
+// readLogLosses reads the quarantine of the log.
+func (s *Store) readLogLosses() {
+	names, err := wal.Lost(s.fs, path.Join(s.dir, "wal"))
+	if err != nil {
+		s.logger.Warn("quarantine of the log not read", "err", err)
+		return
+	}
+	var list []scan.Loss
+	for _, name := range names {
+		list = append(list, scan.Loss{Range: model.AllTime, Path: name, ID: path.Base(name)})
+	}
+	s.logLost.Store(&list)
 }
 
 // quarantines returns those of the data directory, its databases, and shards, with the

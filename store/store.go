@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/point"
+	"tsdbd/model/scan"
 	"tsdbd/retention"
 	"tsdbd/shard"
 	"tsdbd/shard/repair"
@@ -23,9 +23,7 @@ import (
 	"tsdbd/store/figures"
 	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
-	"tsdbd/store/loss"
 	"tsdbd/store/merges"
-	"tsdbd/store/renewal"
 	"tsdbd/store/settings"
 	"tsdbd/store/space"
 	"tsdbd/store/touched"
@@ -114,11 +112,11 @@ type Store struct {
 		tables   atomic.Int64 // of all series tables, as of the latest writes
 	}
 
-	following atomic.Bool           // see Lead
-	closing   chan struct{}         // closed by Close
-	lost      atomic.Bool           // the lock; see checkLock
-	failure   atomic.Pointer[error] // why no write is accepted until restart
-	logLost   loss.Log              // what damage has taken from the log
+	following atomic.Bool                 // see Lead
+	closing   chan struct{}               // closed by Close
+	lost      atomic.Bool                 // the lock; see checkLock
+	failure   atomic.Pointer[error]       // why no write is accepted until restart
+	logLost   atomic.Pointer[[]scan.Loss] // see logLosses
 
 	flushSoon   atomic.Bool // all dirty shards are to be flushed; see FlushSoon
 	wakeFlush   chan struct{}
@@ -150,7 +148,7 @@ type shardEntry struct {
 	}
 
 	merges  merges.State
-	deletes renewal.Deletes
+	deletes notedDeletes
 }
 
 // newStore returns a store that has opened nothing yet.
@@ -158,7 +156,6 @@ func newStore(dir string, opt Options) *Store {
 	opt.SetDefaults()
 	s := &Store{
 		opt: opt, dir: dir, fs: opt.FS, logger: opt.Logger, bounds: boundsOf(opt.Limits), validateKeys: opt.ValidateKeys,
-		logLost: loss.Log{FS: opt.FS, Dir: path.Join(dir, "wal"), Logger: opt.Logger},
 	}
 	s.flushing.SetRank(ordered.StoreFlushing)
 	s.deleting.SetRank(ordered.StoreDeleting)

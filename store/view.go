@@ -34,7 +34,7 @@ func (v *storeView) Release() {
 
 // Losses returns what damage has taken from the view's shards and from the log.
 func (v *storeView) Losses() []scan.Loss {
-	out := v.store.logLost.List()
+	out := v.store.logLosses()
 	for _, sh := range v.held {
 		out = append(out, sh.Losses()...)
 	}
