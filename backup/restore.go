@@ -179,7 +179,7 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 	known := ledger.Ledger{Lineage: data.Lineage, Shards: map[uint64]ledger.Shard{}, IDs: map[uint32]ledger.IDs{}}
 	for _, s := range databases {
 		// The server that was backed up has reported already which of them the log lacks.
-		known.IDs[s.Database] = ledger.IDs{Next: s.Given, Told: true}
+		known.IDs[s.Database] = ledger.IDs{Next: s.Given, Reported: true}
 	}
 	for _, s := range shards {
 		at := path.Join(dir, layout.ShardDir(s.Database, s.ID))

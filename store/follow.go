@@ -83,10 +83,10 @@ func (f *follower) follow(ctx context.Context, e *entry.Entry) error {
 		}
 		return f.followNow(e)
 	}
-	told := func(err error) {
+	retried := func(err error) {
 		s.logger.Error("entry of the log not applied, will be tried again", "sequence", e.Sequence, "err", err)
 	}
-	return s.space.Retry(f.tries, apply, told, func(d time.Duration) error { return s.rest(ctx, time.After(d), nil) })
+	return s.space.Retry(f.tries, apply, retried, func(d time.Duration) error { return s.rest(ctx, time.After(d), nil) })
 }
 
 // rest waits for one of two channels, or until ctx ends or the store closes.

@@ -13,9 +13,9 @@ import (
 
 // Bounds of what is kept of windows that fail.
 const (
-	pauseMost    = 15 * time.Minute
-	failuresMost = 1000 // of a downsample
-	failuresTold = 3    // of them, by SHOW DOWNSAMPLES
+	pauseMost     = 15 * time.Minute
+	failuresMost  = 1000 // of a downsample
+	failuresShown = 3    // of them, by SHOW DOWNSAMPLES
 )
 
 // failures are the windows of a downsample that could not be computed, in order of
@@ -129,7 +129,7 @@ func (f failures) windows(d *meta.Downsample) (n int64) {
 // String says which windows fail and why.
 func (f failures) String() string {
 	var parts []string
-	for _, x := range f[:min(len(f), failuresTold)] {
+	for _, x := range f[:min(len(f), failuresShown)] {
 		parts = append(parts, fmt.Sprintf("measurement %s, windows %s to %s: %s (failed %d times, next at %s)", x.measurement,
 			timeText(time.Unix(0, x.from)), timeText(time.Unix(0, x.to)), x.err, x.tries, timeText(x.again)))
 	}

@@ -13,23 +13,23 @@ import (
 // names would be given to another key, and the other nodes of a cluster could not apply
 // that.
 type IDs struct {
-	Next uint64 // all that were given are below
-	Told bool   // that the series file lacks some of them
+	Next     uint64 // all that were given are below
+	Reported bool   // that the series file lacks some of them
 }
 
 func (l *Ledger) appendIDs(dst []byte, at int64, database uint32) []byte {
 	ids, flags := l.IDs[database], byte(0)
-	if ids.Told {
-		flags |= flagTold
+	if ids.Reported {
+		flags |= flagReported
 	}
 	return appendRecord(dst, at, kindIDs, flags, uint64(database), ids.Next, 0, 0)
 }
 
 // Lacks returns an ErrCorrupt that counts the ids which were given and are not in the
 // series file of a database, all of which are below has. They are damage as long as nobody
-// was told of them.
+// has reported them.
 func (i IDs) Lacks(has uint64, dir string, database uint32) error {
-	if i.Told || has >= i.Next {
+	if i.Reported || has >= i.Next {
 		return nil
 	}
 	name := path.Join(dir, layout.DatabaseDir(database), "series", series.LogName)
@@ -63,11 +63,11 @@ func (l *File) Reserve(database uint32, f *series.File) error {
 	defer l.mu.Unlock()
 	ids, has := l.mu.IDs[database], f.Given()
 	f.Reserve(ids.Next)
-	if told := has < ids.Next; told != ids.Told {
-		if told {
+	if lacks := has < ids.Next; lacks != ids.Reported {
+		if lacks {
 			l.skipped.Add(int64(ids.Next - has))
 		}
-		l.mu.IDs[database] = IDs{Next: ids.Next, Told: told}
+		l.mu.IDs[database] = IDs{Next: ids.Next, Reported: lacks}
 		l.mu.given[database] = true
 	}
 	return ids.Lacks(has, path.Dir(l.dir), database)

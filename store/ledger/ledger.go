@@ -57,9 +57,9 @@ const (
 	kindLog   = 2
 	kindIDs   = 3
 
-	flagOpen    = 1 << 0 // more entries may follow in the segment
-	flagTold    = 1 << 1 // what is missing of the log or the series file was reported
-	flagRelaxed = 1 << 2 // the log is not synced before a write is answered
+	flagOpen     = 1 << 0 // more entries may follow in the segment
+	flagReported = 1 << 1 // what is missing of the log or the series file was reported
+	flagRelaxed  = 1 << 2 // the log is not synced before a write is answered
 )
 
 // Ledger is what a data directory's ledger says.
@@ -113,10 +113,10 @@ func decode(name string, b []byte) (l *Ledger, whole bool, err error) {
 		case kindShard:
 			l.Shards[n(0)] = Shard{uint32(n(1)), manifest.Known{Flushed: n(2), Edition: n(3)}}
 		case kindLog:
-			l.Log = wal.Known{Segment: n(0), Sequence: n(1), Covered: n(2), Open: r[5]&flagOpen != 0, Told: r[5]&flagTold != 0}
+			l.Log = wal.Known{Segment: n(0), Sequence: n(1), Covered: n(2), Open: r[5]&flagOpen != 0, Told: r[5]&flagReported != 0}
 			l.Relaxed = r[5]&flagRelaxed != 0
 		case kindIDs:
-			l.IDs[uint32(n(0))] = IDs{Next: n(1), Told: r[5]&flagTold != 0}
+			l.IDs[uint32(n(0))] = IDs{Next: n(1), Reported: r[5]&flagReported != 0}
 		}
 	}
 	return l, whole, nil
@@ -175,7 +175,7 @@ func (l *Ledger) appendLog(dst []byte, at int64) []byte {
 		flags |= flagOpen
 	}
 	if l.Log.Told {
-		flags |= flagTold
+		flags |= flagReported
 	}
 	if l.Relaxed {
 		flags |= flagRelaxed

@@ -25,10 +25,10 @@ func Environment(err error) bool {
 }
 
 // Retry calls do until it succeeds: as long as the disk is full, and up to so many times
-// more for another error of the environment, as of a read or of too many open files. told
+// more for another error of the environment, as of a read or of too many open files. retried
 // gets the first error that is tried again. rest waits between two attempts; its error ends
 // Retry.
-func (d *Space) Retry(tries int, do func() error, told func(error), rest func(time.Duration) error) error {
+func (d *Space) Retry(tries int, do func() error, retried func(error), rest func(time.Duration) error) error {
 	for try := 0; ; try++ {
 		err := do()
 		if !vfs.IsFull(err) && (!Environment(err) || try >= tries) {
@@ -36,7 +36,7 @@ func (d *Space) Retry(tries int, do func() error, told func(error), rest func(ti
 		}
 		d.Note(err)
 		if try == 0 {
-			told(err)
+			retried(err)
 		}
 		if err := rest(min(firstRetry<<min(try, 16), lastRetry)); err != nil {
 			return err
