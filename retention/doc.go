@@ -3,8 +3,8 @@
 // so that no write has to wait for the catalog at a group's end.
 //
 // Start runs two loops until Close: each CheckInterval the expiry loop looks
-// for groups with Expired, each PrecreateInterval the other loop looks for
-// groups that end within PrecreateAdvance. Both change the
+// for groups with Expired, each precreateInterval the other loop looks for
+// groups that end within precreateAdvance. Both change the
 // catalog through the store, which removes the files of what is dropped.
 //
 // Invariant: a group is dropped only when two checks found it expired with at

@@ -17,25 +17,20 @@ type Store interface {
 	Apply(ctx context.Context, cmd meta.Command) error
 }
 
-// The intervals that stand in for zero Options: InfluxDB's.
+// The intervals of InfluxDB.
 const (
-	DefaultCheckInterval     = 30 * time.Minute
-	DefaultPrecreateInterval = 10 * time.Minute
-	DefaultPrecreateAdvance  = 30 * time.Minute
+	DefaultCheckInterval = 30 * time.Minute
+	precreateInterval    = 10 * time.Minute
+	// precreateAdvance is how long before its end a group gets its successor.
+	precreateAdvance = 30 * time.Minute
 )
 
 // Options adjusts a Service. Only Store is required.
 type Options struct {
-	Store Store
-	// CheckInterval is the time between looks for expired groups.
-	CheckInterval time.Duration
-	// PrecreateInterval is the time between looks for groups about to end, and
-	// PrecreateAdvance how long before its end a group gets its successor.
-	PrecreateInterval time.Duration
-	PrecreateAdvance  time.Duration
-	Logger            *slog.Logger // nil discards
-	// Now is the wall clock; nil is time.Now.
-	Now func() time.Time
+	Store         Store
+	CheckInterval time.Duration    // between looks for expired groups; 0: the default
+	Logger        *slog.Logger     // nil discards
+	Now           func() time.Time // the wall clock; nil is time.Now
 }
 
 // Expired reports whether all data of g is older than its policy keeps: the
@@ -58,15 +53,7 @@ type Service struct {
 
 // Start starts the loops. The first check runs at once. Close ends them.
 func Start(opt Options) *Service {
-	if opt.CheckInterval <= 0 {
-		opt.CheckInterval = DefaultCheckInterval
-	}
-	if opt.PrecreateInterval <= 0 {
-		opt.PrecreateInterval = DefaultPrecreateInterval
-	}
-	if opt.PrecreateAdvance <= 0 {
-		opt.PrecreateAdvance = DefaultPrecreateAdvance
-	}
+	opt.CheckInterval = cmp.Or(opt.CheckInterval, DefaultCheckInterval)
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -76,7 +63,7 @@ func Start(opt Options) *Service {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{opt: opt, cancel: cancel, firstSeen: map[uint64]time.Time{}}
 	s.wg.Go(func() { every(ctx, opt.CheckInterval, s.expire) })
-	s.wg.Go(func() { every(ctx, opt.PrecreateInterval, s.precreate) })
+	s.wg.Go(func() { every(ctx, precreateInterval, s.precreate) })
 	return s
 }
 
@@ -188,7 +175,7 @@ func (s *Service) precreate(ctx context.Context) {
 	for _, db := range s.opt.Store.Catalog().Databases {
 		for _, rp := range db.RetentionPolicies {
 			g := rp.ShardGroupAt(now)
-			if g == nil || g.End > now+int64(s.opt.PrecreateAdvance) || rp.ShardGroupAt(g.End) != nil {
+			if g == nil || g.End > now+int64(precreateAdvance) || rp.ShardGroupAt(g.End) != nil {
 				continue
 			}
 			if ctx.Err() != nil {
