@@ -225,7 +225,7 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 			m.downsamples[d.ID] = t
 		}
 		t.Downsample = *d
-		from, into := db.RetentionPolicy(d.From), db.RetentionPolicy(d.Into)
+		from := db.RetentionPolicy(d.From)
 		t.cover(from)
 		if had := policyBefore(before, db.Name, d.From); had != nil && had.Expired < from.Expired {
 			// What the source has lost by its age stays in the target.
@@ -236,16 +236,12 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 			t.touchAll(sequence)
 			m.dirty = true
 		}
-		for i := range from.ShardGroups {
-			g := &from.ShardGroups[i]
-			for _, sh := range g.Shards {
-				places[sh.ID] = place{downsamples: append(slices.Clip(places[sh.ID].downsamples), t), group: g.TimeRange()}
-			}
-		}
-		for i := range into.ShardGroups {
-			g := &into.ShardGroups[i]
-			for _, sh := range g.Shards {
-				places[sh.ID] = place{downsamples: []*downsample{t}, group: g.TimeRange(), target: true}
+		for _, rp := range []*meta.RetentionPolicy{from, db.RetentionPolicy(d.Into)} {
+			for i := range rp.ShardGroups {
+				g := &rp.ShardGroups[i]
+				for _, sh := range g.Shards {
+					places[sh.ID] = place{append(slices.Clip(places[sh.ID].downsamples), t), g.TimeRange(), rp != from}
+				}
 			}
 		}
 	}
