@@ -3,9 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"path"
-	"slices"
 
 	"tsdbd/internal/identity"
 	"tsdbd/meta"
@@ -67,21 +65,6 @@ func (s *Store) acquire(name string) (*database, error) {
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, name)
 	}
 	return db, err
-}
-
-// lookUp returns a database if it is open, and why it does not open. Both are nil if it was
-// not opened yet, or was dropped.
-func (s *Store) lookUp(id uint32) (*database, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.mu.databases[id], s.mu.refused.Error(id)
-}
-
-// allDatabases returns the databases that are open.
-func (s *Store) allDatabases() []*database {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.Collect(maps.Values(s.mu.databases))
 }
 
 // openedDatabase returns a database of the catalog, opening it if that has

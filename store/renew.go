@@ -6,13 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"sync"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"tsdbd/meta"
-	"tsdbd/model"
 	"tsdbd/series"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/renew"
@@ -54,8 +50,10 @@ func (s *Store) RenewShard(ctx context.Context, id uint64, fetch Fetch) error {
 			return fmt.Errorf("%w: the other node has entries up to %d, files of this one up to %d", renew.ErrNotNow, cut, flushed)
 		}
 		for s.Applied() < cut {
-			if err := s.rest(ctx, time.After(10*time.Millisecond), nil); err != nil {
-				return err
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(10 * time.Millisecond):
 			}
 		}
 		if e.Flushed() != flushed {
@@ -83,39 +81,6 @@ func (s *Store) RenewShard(ctx context.Context, id uint64, fetch Fetch) error {
 		}
 		return s.putFiles(e, f)
 	})
-}
-
-// notedDeletes are the deletes that came to a shard while it was renewed. The zero value
-// notes none.
-type notedDeletes struct {
-	sync.Mutex
-	noted bool
-	all   []*manifest.Tombstone
-}
-
-// begin begins to note deletes, until end.
-func (d *notedDeletes) begin() (end func()) {
-	set := func(noted bool) {
-		d.Lock()
-		defer d.Unlock()
-		d.noted, d.all = noted, nil
-	}
-	set(true)
-	return func() { set(false) }
-}
-
-func (d *notedDeletes) note(sequence uint64, series *roaring.Bitmap, times model.TimeRange) {
-	d.Lock()
-	defer d.Unlock()
-	if d.noted {
-		d.all = append(d.all, &manifest.Tombstone{Sequence: sequence, Range: times, Series: series})
-	}
-}
-
-func (d *notedDeletes) list() []*manifest.Tombstone {
-	d.Lock()
-	defer d.Unlock()
-	return d.all
 }
 
 // flushAbove flushes a shard. In its sequences, what it writes begins behind above.

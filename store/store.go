@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -186,6 +188,21 @@ func (s *Store) shard(id uint64) *shardEntry {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.mu.shards[id]
+}
+
+// lookUp returns a database if it is open, and why it does not open. Both are nil if it was
+// not opened yet, or was dropped.
+func (s *Store) lookUp(id uint32) (*database, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.mu.databases[id], s.mu.refused.Error(id)
+}
+
+// allDatabases returns the databases that are open.
+func (s *Store) allDatabases() []*database {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Values(s.mu.databases))
 }
 
 func wake(c chan struct{}) {
