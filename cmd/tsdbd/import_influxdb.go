@@ -22,7 +22,6 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/server"
 	"tsdbd/store"
-	"tsdbd/transfer"
 	"tsdbd/transfer/mover"
 	"tsdbd/transfer/sink/files"
 	sinkserver "tsdbd/transfer/sink/server"
@@ -256,7 +255,7 @@ func (m *influxImport) intoServer(ctx context.Context, src mover.Source) (*mover
 	if err := m.client.Ping(ctx); err != nil {
 		return nil, err
 	}
-	return m.move.run(ctx, m.what(m.client.URL), src, sinkserver.New(&m.client, transfer.ImportOptions{}))
+	return m.move.run(ctx, m.what(m.client.URL), src, sinkserver.New(&m.client, sinkserver.Options{}))
 }
 
 // what names the import for the journal.

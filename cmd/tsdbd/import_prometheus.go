@@ -16,7 +16,6 @@ import (
 	"tsdbd/exchange"
 	"tsdbd/model"
 	"tsdbd/prom/block"
-	"tsdbd/transfer"
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/mover"
 	"tsdbd/transfer/prometheus"
@@ -126,7 +125,7 @@ func (m *prometheusImport) run(ctx context.Context, c *cli.Command, place string
 	m.opt.Progress = func(s mover.Stats) {
 		m.p.show("%s%d samples written, %d refused", pace(s.Rows, m.expected, s.Written, time.Since(m.begin)), s.Written, s.Refused+s.EarlierRefused.Count+from.Lost().Refused)
 	}
-	s, err := m.move.run(ctx, what, from, sinkserver.New(&m.client, transfer.ImportOptions{Workers: m.workers}))
+	s, err := m.move.run(ctx, what, from, sinkserver.New(&m.client, sinkserver.Options{Workers: m.workers}))
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 
 	"tsdbd/exchange"
 	"tsdbd/model"
-	"tsdbd/transfer"
 	"tsdbd/transfer/compare"
+	"tsdbd/transfer/mover"
 	"tsdbd/transfer/pull"
 
 	"github.com/urfave/cli/v3"
@@ -96,7 +96,7 @@ func (s *serverImport) run(ctx context.Context, c *cli.Command) (err error) {
 	return s.kept(s.from.URL+" to "+to.URL, false, func() (err error) {
 		s.opt.Journal, s.opt.Refused = s.move.opt.Journal, s.move.opt.Failed
 		if s.opt.Refused == nil { // they are counted all the same
-			if s.opt.Refused, err = transfer.OpenRefused("", false); err != nil {
+			if s.opt.Refused, err = mover.OpenRefused("", false); err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, s.opt.Refused.Close()) }()

@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/exchange"
-	"tsdbd/transfer"
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/journal"
 	"tsdbd/transfer/mover"
@@ -62,7 +61,7 @@ func (m *move) kept(what string, goOn bool, do func() error, unfinished func(err
 	}
 	j := m.opt.Journal
 	if m.failed != "" {
-		if m.opt.Failed, err = transfer.OpenRefused(m.failed, goOn); err != nil {
+		if m.opt.Failed, err = mover.OpenRefused(m.failed, goOn); err != nil {
 			if j != nil {
 				err = errors.Join(err, j.Close())
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 // Lines returns the runs of r as line protocol with times in nanoseconds, below the
-// headers "# CONTEXT-DATABASE:" and "# CONTEXT-RETENTION-POLICY:", as transfer.Import
+// headers "# CONTEXT-DATABASE:" and "# CONTEXT-RETENTION-POLICY:", as an import
 // reads them. An error of r is the error of Read. The caller closes r.
 func Lines(ctx context.Context, r Reader, database, policy string) (io.Reader, error) {
 	header, err := Header(database, policy)
@@ -37,11 +37,7 @@ type lines struct {
 	buf []byte // text of the present run
 	at  int    // bytes of buf that were read
 	err error
-
-	key      string // of the latest run
-	series   []byte // its text
-	fields   []column.Field
-	prefixes []string // the texts before the values
+	to  LineWriter
 }
 
 func (l *lines) Read(p []byte) (int, error) {
@@ -51,7 +47,11 @@ func (l *lines) Read(p []byte) (int, error) {
 		}
 		var run *Run
 		if run, l.err = l.r.Next(l.ctx); l.err == nil {
-			l.buf, l.at = l.append(l.buf[:0], run), 0
+			l.buf, l.at = l.buf[:0], 0
+			l.to.Begin(run)
+			for row := range run.Times {
+				l.buf = l.to.AppendRow(l.buf, row)
+			}
 		}
 	}
 	n := copy(p, l.buf[l.at:])
@@ -59,8 +59,18 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (l *lines) append(dst []byte, run *Run) []byte {
-	if run.Key != l.key || l.series == nil {
+// LineWriter writes the rows of runs as line protocol.
+type LineWriter struct {
+	run      *Run
+	key      string // of the latest run
+	series   []byte // its text
+	fields   []column.Field
+	prefixes []string // the texts before the values
+}
+
+// Begin begins a run.
+func (l *LineWriter) Begin(run *Run) {
+	if l.run = run; run.Key != l.key || l.series == nil {
 		l.key, l.series = run.Key, wire.AppendSeries(l.series[:0], run.Key)
 	}
 	if !slices.Equal(run.Fields, l.fields) {
@@ -69,8 +79,10 @@ func (l *lines) append(dst []byte, run *Run) []byte {
 			l.prefixes = append(l.prefixes, wire.FieldPrefix(f.Key))
 		}
 	}
-	for row, at := range run.Times {
-		dst = wire.AppendRow(dst, l.series, l.prefixes, run.Cols, row, at)
-	}
-	return dst
+}
+
+// AppendRow appends the line of a row of the run, with a line break. A row without values has
+// no line.
+func (l *LineWriter) AppendRow(dst []byte, row int) []byte {
+	return wire.AppendRow(dst, l.series, l.prefixes, l.run.Cols, row, l.run.Times[row])
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"sync"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"tsdbd/exchange"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
-	"tsdbd/transfer"
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/journal"
 )
@@ -26,7 +24,7 @@ type Options struct {
 	// Journal, if set, has the parts that are finished, and gets those to come.
 	Journal *journal.Journal
 	// Failed, if set, gets the rows that the target refuses.
-	Failed *transfer.Refused
+	Failed *Refused
 	// Damaged, if set, reports whether damage of the source was found so far.
 	Damaged func() bool
 	// Note, if set, is called with what a user should know, once each.
@@ -49,8 +47,7 @@ type Move struct {
 		stats  Stats
 		noted  map[string]bool
 		seen   hashes
-		flawed bool  // a part differs from its source
-		err    error // of Options.Failed
+		flawed bool // a part differs from its source
 	}
 }
 
@@ -86,7 +83,7 @@ func (m *Move) run(ctx context.Context, from Source, to Sink) error {
 	}
 	err = m.parts(ctx, from, to)
 	if m.opt.Failed != nil {
-		err = errors.Join(err, m.sync())
+		err = errors.Join(err, m.opt.Failed.Sync())
 	}
 	if err == nil {
 		err = m.compare(ctx, to)
@@ -148,6 +145,17 @@ func (m *Move) part(ctx context.Context, p *Part, to Sink) (err error) {
 			return nil
 		}
 	}
+	if p.Lines != nil {
+		s, ok := to.(LineSink)
+		if !ok {
+			return errors.New("lines of text can be sent only to a server")
+		}
+		if err := s.PutLines(ctx, p, t); err != nil {
+			return err
+		}
+		m.Change(func(s *Stats) { s.Parts++ })
+		return m.finish(p, t, false)
+	}
 	r, err := p.Open(ctx, p.Times, t.Refuse)
 	if err != nil {
 		return err
@@ -187,8 +195,10 @@ func (m *Move) finish(p *Part, t *Tally, flawed bool) error {
 	if m.opt.Journal == nil {
 		return nil
 	}
-	if err := m.sync(); err != nil {
-		return fmt.Errorf("keep what was refused: %w", err)
+	if m.opt.Failed != nil {
+		if err := m.opt.Failed.Sync(); err != nil {
+			return fmt.Errorf("keep what was refused: %w", err)
+		}
 	}
 	m.mu.Lock()
 	m.mu.flawed = m.mu.flawed || flawed
@@ -200,17 +210,6 @@ func (m *Move) finish(p *Part, t *Tally, flawed bool) error {
 		}
 	}
 	return m.opt.Journal.Finish(p.Name, t.refused)
-}
-
-// sync makes the refused rows durable. It returns the first error of all writes.
-func (m *Move) sync() error {
-	if m.opt.Failed == nil {
-		return nil
-	}
-	m.mu.Lock()
-	err := m.mu.err
-	m.mu.Unlock()
-	return errors.Join(err, m.opt.Failed.Sync())
 }
 
 // compare has the sink count what was moved, as far as Put has not.
@@ -276,14 +275,6 @@ func (m *Move) Filter() *exchange.Filter { return &m.opt.Filter }
 
 // Now returns the present, by which rows expire.
 func (m *Move) Now() time.Time { return m.opt.Now() }
-
-// Failed returns what takes lines that a server refuses, or nil.
-func (m *Move) Failed() io.Writer {
-	if m.opt.Failed == nil {
-		return nil
-	}
-	return m.opt.Failed
-}
 
 // Target returns the name that a database of the source gets.
 func (m *Move) Target(database string) string {

@@ -1,48 +1,171 @@
 package mover
 
 import (
-	"slices"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
-
-	"tsdbd/exchange/rows"
-	"tsdbd/lineproto"
-	"tsdbd/model"
-	"tsdbd/model/column"
-	"tsdbd/transfer/journal"
 )
 
-// TestRefusalsOfNames: rows whose names line protocol cannot have are comments, whatever is in
-// the names, the reason and the values.
-func TestRefusalsOfNames(t *testing.T) {
-	var text strings.Builder
-	v := column.Vector{Type: model.String, Strings: []string{"x\nevil v=1 98"}}
-	for _, c := range []struct{ key, field string }{{"m,t=a\nevil", "v"}, {`m,t=a\`, "v"}, {"m,t=a", `v\`}, {"m,t=a", "v\n"}, {"", "v"}, {"#m", "v"}, {"m,t=a b", "v"}} {
-		b, err := textOf("d", "p", "a bad name\nevil v=1 97", &rows.Run{Key: c.key, Fields: []column.Field{{Key: c.field, Type: model.String}}, Rows: column.Rows{Times: []int64{99}, Cols: []column.Vector{v}}})
+// TestRefused: a file has each refused line once, whatever is refused again, also by an
+// import that goes on after one that was killed.
+func TestRefused(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "refused")
+	const head, other = "# CONTEXT-DATABASE:d\n# CONTEXT-RETENTION-POLICY:p 1\n", "# CONTEXT-DATABASE:d\n# CONTEXT-RETENTION-POLICY:\n"
+	open := func(name string, goOn bool, has int64) *Refused {
+		t.Helper()
+		r, err := OpenRefused(name, goOn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text.Write(b)
+		if r.Lines(0) != has {
+			t.Errorf("%d lines at first, want %d", r.Lines(0), has)
+		}
+		return r
 	}
-	for line := range lineproto.Lines([]byte(text.String())) {
-		if !strings.HasPrefix(string(line), "# ") {
-			t.Errorf("a line %q", line)
+	write := func(r *Refused, text string) {
+		t.Helper()
+		if n, err := r.Write([]byte(text)); n != len(text) || err != nil {
+			t.Errorf("%d, %v", n, err)
 		}
 	}
-	if n := strings.Count(text.String(), "\n# \"a bad name\\nevil v=1 97\": \""); n != 7 {
-		t.Errorf("%d comments, want 7:\n%s", n, text.String())
+	expect := func(r *Refused, lines int64, want string) {
+		t.Helper()
+		if err := r.Sync(); err != nil {
+			t.Error(err)
+		}
+		got, err := os.ReadFile(name)
+		if err != nil || string(got) != want || r.Lines(0) != lines {
+			t.Errorf("%d lines, %v\n%s\nwant %d\n%s", r.Lines(0), err, got, lines, want)
+		}
+	}
+	r := open(name, false, 0)
+	write(r, head+"m s=\"a\nb\" 1\nm v=1 2\n")
+	write(r, head+"m v=1 2\nm v=1 3\n")
+	write(r, other+"m v=1 2\n")
+	write(r, head+"m v=1 2\n")
+	write(r, head+"# a tag with a line break: \"m,t=a\\nb v=1 4\"\n")
+	want := head + "m s=\"a\nb\" 1\nm v=1 2\nm v=1 3\n" + other + "m v=1 2\n" + head + "# a tag with a line break: \"m,t=a\\nb v=1 4\"\n"
+	expect(r, 5, want)
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	// The import is killed within a line, and repeated.
+	for _, torn := range []string{"m s=\"cut\noff", "m v=1 5", "# CONTEXT-DATABASE:d"} {
+		if err := os.WriteFile(name, []byte(want+torn), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r = open(name, true, 5)
+		write(r, head+"m v=1 2\nm v=1 3\n")
+		expect(r, 5, want)
+		write(r, head+"m v=1 5\n")
+		expect(r, 6, want+head+"m v=1 5\n")
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	r = open(name, false, 0) // another import
+	expect(r, 0, "")
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(name)); err != nil || len(left) != 1 {
+		t.Errorf("files that stay: %v, %v", left, err)
+	}
+	if _, err := OpenRefused(filepath.Join(name, "x"), false); err == nil {
+		t.Error("a file below a file was opened")
+	}
+
+	// Many lines, by several goroutines, without a file.
+	r = open("", true, 0)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			for i := range 2 * firstPlaces {
+				if _, err := fmt.Fprintf(r, "%sm v=%d %d\n", head, i%3, i); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if r.Lines(0) != 2*firstPlaces {
+		t.Errorf("%d lines", r.Lines(0))
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
-// TestReasons: what was refused for one reason is counted by it, and for several together as a
-// whole.
-func TestReasons(t *testing.T) {
-	m := &Move{}
-	tally := &Tally{m: m}
-	tally.Refused(journal.Refused{Count: 2, Reasons: []string{"a"}})
-	tally.Refused(journal.Refused{Count: 5, Reasons: []string{"a", "b"}})
-	want := []Reason{{"a", 2}, {"b", 0}}
-	if s := &m.mu.stats; s.Refused != 7 || !slices.Equal(s.Reasons, want) || tally.refused.Count != 7 {
-		t.Errorf("%+v", s)
+// TestRefusedLong: a line as long as a line may be is read back.
+func TestRefusedLong(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "refused")
+	line := `m s="` + strings.Repeat("x", 4<<20) + `" 1` + "\n"
+	for _, has := range []int64{0, 1} {
+		r, err := OpenRefused(name, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Lines(0) != has {
+			t.Errorf("%d lines, want %d", r.Lines(0), has)
+		}
+		if _, err := r.Write([]byte(line)); err != nil {
+			t.Error(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRefusedFails: after a line that could not be kept nothing succeeds any more, also
+// not the same line once more, which would be taken as kept.
+func TestRefusedFails(t *testing.T) {
+	const line = "# CONTEXT-DATABASE:d\n# CONTEXT-RETENTION-POLICY:p\nm v=1 1\n"
+	for _, written := range []bool{false, true} {
+		r, err := OpenRefused(filepath.Join(t.TempDir(), "refused"), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written {
+			if _, err := io.WriteString(r, line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.mu.file.Close(); err != nil { // as if the disk were gone
+			t.Fatal(err)
+		}
+		for try := range 2 {
+			if !written {
+				if _, err := io.WriteString(r, line); err == nil {
+					t.Errorf("try %d: the line is said to be kept", try)
+				}
+			}
+			if err := r.Sync(); err == nil {
+				t.Errorf("written %t, try %d: the line is said to be durable", written, try)
+			}
+		}
+		if err := r.Close(); err == nil {
+			t.Error("the file was closed twice")
+		}
+	}
+}
+
+// TestRefusedDevice: lines go to what is no file of a disk.
+func TestRefusedDevice(t *testing.T) {
+	for _, goOn := range []bool{false, true} {
+		r, err := OpenRefused(os.DevNull, goOn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.WriteString(r, "# CONTEXT-DATABASE:d\n# CONTEXT-RETENTION-POLICY:p\nm v=1 1\n")
+		if err := errors.Join(err, r.Sync(), r.Close()); err != nil || r.Lines(0) != 1 {
+			t.Errorf("%d lines, %v", r.Lines(0), err)
+		}
 	}
 }

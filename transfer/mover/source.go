@@ -48,6 +48,14 @@ type Part struct {
 	// Open reads the rows within times. Rows that cannot be stored go to refuse. A sink
 	// that makes files needs series in ascending order of their keys.
 	Open func(ctx context.Context, times model.TimeRange, refuse Refuse) (rows.Reader, error)
+	// Lines, in place of Open, passes on the rows of a source whose form is text, in the order
+	// in which they are stored. ctx ends with the error of the target. Only a LineSink takes them.
+	Lines func(ctx context.Context, to Lines) error
+	// Precision is the unit of the times of Lines: ns (default), us, ms, s, m, h.
+	Precision string
+	// Series says that Lines are VictoriaMetrics' lines of JSON. Without a Database the server
+	// chooses that of Prometheus.
+	Series bool
 }
 
 // Shard names a shard of a source.

@@ -2,6 +2,7 @@ package mover
 
 import (
 	"slices"
+	"strings"
 
 	"tsdbd/exchange"
 	"tsdbd/transfer/compare"
@@ -26,7 +27,10 @@ type Stats struct {
 	Values, Bytes  int64 // values that were read, or stored in files, and the size of the files
 	Passed         int64 // about how many values of finished parts were not read
 	Refused        int64 // values; by a server, points
-	Reasons        []Reason
+	// Statements of the source were run, and the server has refused some of them: what they
+	// should make may be there in another form.
+	Statements, FailedStatements int64
+	Reasons                      []Reason
 	// Source and Target are what was read and what the target has of it. Target may have
 	// more, where it had points before. Options.Progress does not get them.
 	Source, Target compare.Totals
@@ -35,7 +39,7 @@ type Stats struct {
 // Reason is why values were refused.
 type Reason struct {
 	Text   string
-	Values int64 // 0: not known, because there were several reasons at a time
+	Values int64 // 0 of a statement
 }
 
 // maxReasons bounds how many different reasons are kept.
@@ -43,7 +47,11 @@ const maxReasons = 20
 
 // refuse counts what was refused.
 func (s *Stats) refuse(reason string, values int64) {
-	i := slices.IndexFunc(s.Reasons, func(r Reason) bool { return r.Text == reason })
+	kind := func(text string) string {
+		kind, _, _ := strings.Cut(text, " dropped=") // the number of lines differs
+		return kind
+	}
+	i := slices.IndexFunc(s.Reasons, func(r Reason) bool { return kind(r.Text) == kind(reason) })
 	if i < 0 && len(s.Reasons) < maxReasons {
 		i, s.Reasons = len(s.Reasons), append(s.Reasons, Reason{Text: reason})
 	}

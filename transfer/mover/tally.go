@@ -3,6 +3,7 @@ package mover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -27,7 +28,6 @@ type Tally struct {
 	all          int64 // rows
 	rows, values int64 // that the stats do not have
 	shown        int64 // values, about, that they have
-	written      int64 // points, that the stats have
 }
 
 // Move returns the move that the part belongs to.
@@ -92,10 +92,19 @@ func (t *Tally) Sets(sets map[string]*roaring.Bitmap) {
 	}
 }
 
-// Wrote says how many points of the part a server has stored so far.
+// Wrote counts points of the part that a server has stored.
 func (t *Tally) Wrote(points int64) {
-	t.m.Change(func(s *Stats) { s.Written += points - t.written })
-	t.written = points
+	t.m.Change(func(s *Stats) { s.Written += points })
+}
+
+// Queried counts a statement of the source, which a server may refuse.
+func (t *Tally) Queried(statement string, refusal error) {
+	t.m.Change(func(s *Stats) {
+		if s.Statements++; refusal != nil {
+			s.FailedStatements++
+			s.refuse(fmt.Sprintf("%s: %v", statement, refusal), 0)
+		}
+	})
 }
 
 // Refuse keeps and counts the values of rows that are not stored.
@@ -104,34 +113,30 @@ func (t *Tally) Refuse(reason string, run *rows.Run) {
 	if n == 0 {
 		return
 	}
-	t.Refused(journal.Refused{Count: n, Reasons: []string{reason}})
-	if t.m.opt.Failed == nil {
-		return
-	}
-	text, err := textOf(t.part.Database, t.part.Policy, reason, run)
-	if err == nil {
-		_, err = t.m.opt.Failed.Write(text)
-	}
-	if err != nil {
-		t.m.mu.Lock()
-		t.m.mu.err = errors.Join(t.m.mu.err, err)
-		t.m.mu.Unlock()
+	t.Refused(reason, n)
+	if t.Keeps() {
+		t.m.opt.Failed.keepRun(t.part.Database, t.part.Policy, reason, run)
 	}
 }
 
-// Refused counts what is not stored, and kept elsewhere.
-func (t *Tally) Refused(refused journal.Refused) {
-	t.refused.Add(refused)
+// Refused counts what is not stored: values, or points of a server.
+func (t *Tally) Refused(reason string, count int64) {
 	t.m.Change(func(s *Stats) {
-		s.Refused += refused.Count
-		for _, reason := range refused.Reasons {
-			if len(refused.Reasons) > 1 {
-				s.refuse(reason, 0)
-			} else {
-				s.refuse(reason, refused.Count)
-			}
-		}
+		t.refused.Add(journal.Refused{Count: count, Reasons: []string{reason}})
+		s.Refused += count
+		s.refuse(reason, count)
 	})
+}
+
+// Keeps reports whether refused rows are kept.
+func (t *Tally) Keeps() bool { return t.m.opt.Failed != nil }
+
+// Keep keeps the text of a row that is not stored, below a heading. A move that loses it ends.
+func (t *Tally) Keep(heading, row []byte) error {
+	if !t.Keeps() {
+		return nil
+	}
+	return t.m.opt.Failed.Keep(heading, row)
 }
 
 // again counts the rows of a part that an earlier move has stored.

@@ -15,7 +15,6 @@ import (
 	"tsdbd/exchange"
 	"tsdbd/model"
 	"tsdbd/prom/block"
-	"tsdbd/transfer"
 	"tsdbd/transfer/journal"
 	"tsdbd/transfer/mover"
 	"tsdbd/transfer/sink/server"
@@ -60,7 +59,7 @@ type result struct {
 }
 
 // blocks moves the blocks of a directory to a server, with a journal if it is named.
-func blocks(t *testing.T, url string, d *block.Directory, name string, requests transfer.ImportOptions, progress func(mover.Stats)) (result, []string, error) {
+func blocks(t *testing.T, url string, d *block.Directory, name string, requests server.Options, progress func(mover.Stats)) (result, []string, error) {
 	t.Helper()
 	client := &exchange.Client{URL: url}
 	policy, err := server.DefaultPolicy(t.Context(), client, "d")
@@ -102,7 +101,7 @@ func TestBlocks(t *testing.T) {
 	web := httptest.NewServer(to)
 	defer web.Close()
 	name := filepath.Join(t.TempDir(), "journal")
-	if r, _, err := blocks(t, web.URL, d, name, transfer.ImportOptions{}, nil); err == nil || r.Rows != 7 || r.Written != 5 {
+	if r, _, err := blocks(t, web.URL, d, name, server.Options{}, nil); err == nil || r.Rows != 7 || r.Written != 5 {
 		t.Fatalf("broke off with %+v, %v", r.Stats, err)
 	}
 	before := len(to.lines)
@@ -110,7 +109,7 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("sent %q, asked %q", to.lines, to.asked)
 	}
 	to.refuse = ""
-	r, notes, err := blocks(t, web.URL, d, name, transfer.ImportOptions{}, nil)
+	r, notes, err := blocks(t, web.URL, d, name, server.Options{}, nil)
 	if err != nil || r.Rows != 8 || r.Known != 5 || r.Written != 3 || r.Refused != 0 || r.lost != (Lost{}) || len(notes) > 0 {
 		t.Errorf("went on with %+v, %v", r, err)
 	}
@@ -139,11 +138,11 @@ func TestBlocksRefused(t *testing.T) {
 	web := httptest.NewServer(to)
 	defer web.Close()
 	name := filepath.Join(t.TempDir(), "journal")
-	if r, notes, err := blocks(t, web.URL, d, name, transfer.ImportOptions{}, nil); err == nil || r.Refused != 2 || r.Written != 3 || len(notes) > 0 || len(r.Reasons) != 1 || r.Reasons[0].Values != 2 {
+	if r, notes, err := blocks(t, web.URL, d, name, server.Options{}, nil); err == nil || r.Refused != 2 || r.Written != 3 || len(notes) > 0 || len(r.Reasons) != 1 || r.Reasons[0].Values != 2 {
 		t.Fatalf("broke off with %+v, %q, %v", r.Stats, notes, err)
 	}
 	to.refuse, to.bad = "", ""
-	r, _, err := blocks(t, web.URL, d, name, transfer.ImportOptions{}, nil)
+	r, _, err := blocks(t, web.URL, d, name, server.Options{}, nil)
 	if err != nil || r.Rows != 8 || r.Known != 3 || r.Written != 3 || r.Refused != 0 || r.EarlierRefused.Count != 2 || len(r.EarlierRefused.Reasons) != 1 || !strings.Contains(r.EarlierRefused.Reasons[0], "partial write: it is bad") {
 		t.Errorf("went on with %+v, %v", r, err)
 	}
@@ -169,7 +168,7 @@ func TestBlocksHalf(t *testing.T) {
 		}
 		web := httptest.NewServer(&target{})
 		defer web.Close()
-		r, notes, err := blocks(t, web.URL, d, "", transfer.ImportOptions{}, nil)
+		r, notes, err := blocks(t, web.URL, d, "", server.Options{}, nil)
 		notes = append(notes, d.Notes...)
 		if err != nil || r.lost.Blocks != 1 || r.Written == 0 || r.Written == 8 || len(notes) != 1 || !strings.Contains(notes[0], whole.Blocks[0].ID) {
 			t.Errorf("without %s: %+v, %v, notes %q", missing, r, err, notes)
@@ -187,7 +186,7 @@ func TestProgress(t *testing.T) {
 	web := httptest.NewServer(&target{})
 	defer web.Close()
 	var latest mover.Stats
-	r, _, err := blocks(t, web.URL, d, "", transfer.ImportOptions{BatchBytes: 1}, func(s mover.Stats) {
+	r, _, err := blocks(t, web.URL, d, "", server.Options{BatchBytes: 1}, func(s mover.Stats) {
 		if s.Written < latest.Written || s.Rows < latest.Rows {
 			t.Errorf("%+v after %+v", s, latest)
 		}

@@ -17,6 +17,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/transfer"
 	"tsdbd/transfer/journal"
+	"tsdbd/transfer/mover"
 )
 
 // Options say what is taken and how. The zero value takes everything.
@@ -26,7 +27,7 @@ type Options struct {
 	Workers    int           // slices at a time; default 2
 	BatchBytes int           // of a write; default 1 MiB
 	Journal    *journal.Journal
-	Refused    *transfer.Refused // takes the lines that the target refused; nil: they are only counted
+	Refused    *mover.Refused // takes the lines that the target refused; nil: they are only counted
 	// Patience is how long a source that fails is tried; default 5 minutes.
 	Patience time.Duration
 	Progress func(Stats)       // often, by one goroutine at a time
@@ -72,7 +73,7 @@ func New(source *Server, target *exchange.Client, opt Options) *Pull {
 		opt.Patience = 5 * time.Minute
 	}
 	if opt.Refused == nil {
-		opt.Refused, _ = transfer.OpenRefused("", false) // opens nothing
+		opt.Refused, _ = mover.OpenRefused("", false) // opens nothing
 	}
 	p := &Pull{source: source, target: &Server{client: target, kind: tsdbd}, client: target, opt: opt, began: source.now()}
 	p.mu.newest = model.AllTime.Min

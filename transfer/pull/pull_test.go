@@ -19,9 +19,9 @@ import (
 	"tsdbd/exchange"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/transfer"
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/journal"
+	"tsdbd/transfer/mover"
 )
 
 const hour = int64(time.Hour)
@@ -489,7 +489,7 @@ func TestRefused(t *testing.T) {
 	to.refuse = "host=b"
 	f.rows = append(f.rows, fakeRow{"m", "line\nbreak", 7, 1})
 	name := filepath.Join(t.TempDir(), "refused")
-	refused, err := transfer.OpenRefused(name, false)
+	refused, err := mover.OpenRefused(name, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -547,7 +547,7 @@ func TestRefusedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer j.Close()
-		refused, err := transfer.OpenRefused(filepath.Join(dir, "refused"), true)
+		refused, err := mover.OpenRefused(filepath.Join(dir, "refused"), true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -593,7 +593,7 @@ func TestRefusedBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused, err := transfer.OpenRefused(name, true)
+		refused, err := mover.OpenRefused(name, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,6 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
 	"tsdbd/store"
-	"tsdbd/transfer"
 	"tsdbd/transfer/journal"
 	"tsdbd/transfer/mover"
 	"tsdbd/transfer/sink/files"
@@ -112,9 +111,9 @@ func into(t testing.TB, from mover.Source, st *store.Store, opt mover.Options) (
 }
 
 // refused opens a file for refused rows, and returns a function that reads it.
-func refused(t testing.TB) (*transfer.Refused, func() string) {
+func refused(t testing.TB) (*mover.Refused, func() string) {
 	name := filepath.Join(t.TempDir(), "refused")
-	r, err := transfer.OpenRefused(name, false)
+	r, err := mover.OpenRefused(name, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,7 @@
-// Package server is a mover.Sink that sends rows to a running server, by line protocol
-// (transfer.Import), one part after the other.
+// Package server is a mover.Sink that sends rows to a running server, as line protocol or as
+// the lines that the source has. Rows are sent in batches by several requests at a time. If
+// the server refuses some lines of a batch, the sink sends it again by halves until it has
+// found them. It sends for a minute to a server that is away or has a problem of its own.
 package server
 
 import (
@@ -7,29 +9,47 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"tsdbd/exchange"
 	"tsdbd/exchange/rows"
 	"tsdbd/meta"
 	"tsdbd/model"
-	"tsdbd/transfer"
 	"tsdbd/transfer/compare"
-	"tsdbd/transfer/journal"
 	"tsdbd/transfer/mover"
 )
 
 // Sink sends to the server of a client.
 type Sink struct {
 	client    *exchange.Client
-	requests  transfer.ImportOptions // their BatchBytes and Workers
+	opt       Options
 	databases []*meta.Database
 	kept      []string // policies that were there
+
+	mu struct {
+		sync.Mutex
+		made map[string]int // policies that rows needed, and how often batches have asked for them since
+	}
 }
 
-// New returns a Sink that sends requests as an import does.
-func New(client *exchange.Client, requests transfer.ImportOptions) *Sink {
-	return &Sink{client: client, requests: requests}
+// Options say how rows are sent. The zero value works.
+type Options struct {
+	BatchBytes int // of a request; default 1 MiB
+	Workers    int // requests at a time; default 2. With 1, of two lines of a point the later one wins.
+}
+
+// New returns a Sink.
+func New(client *exchange.Client, opt Options) *Sink {
+	if opt.BatchBytes <= 0 {
+		opt.BatchBytes = 1 << 20
+	}
+	if opt.Workers <= 0 {
+		opt.Workers = 2
+	}
+	s := &Sink{client: client, opt: opt}
+	s.mu.made = map[string]int{}
+	return s
 }
 
 // Create implements mover.Sink.
@@ -101,17 +121,7 @@ func oldest(rp *meta.RetentionPolicy, now time.Time) int64 {
 
 // Put implements mover.Sink.
 func (s *Sink) Put(ctx context.Context, p *mover.Part, r rows.Reader, t *mover.Tally) (compare.Totals, error) {
-	text, err := rows.Lines(ctx, t.Reader(r), p.Database, p.Policy)
-	if err != nil {
-		return nil, err
-	}
-	opt := s.requests
-	opt.Failed = t.Move().Failed()
-	opt.Progress = func(now transfer.ImportStats) { t.Wrote(now.Written) }
-	stats, err := transfer.Import(ctx, s.client, text, opt)
-	t.Wrote(stats.Written)
-	t.Refused(journal.Refused{Count: stats.Failed, Reasons: stats.Errors})
-	return nil, err
+	return nil, s.send(ctx, p, t, func(to *lines) error { return to.runs(t.Reader(r)) })
 }
 
 // Count implements mover.Sink.

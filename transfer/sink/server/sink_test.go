@@ -18,7 +18,6 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/transfer"
 	"tsdbd/transfer/journal"
 	"tsdbd/transfer/mover"
 	"tsdbd/transfer/sink/server"
@@ -100,7 +99,7 @@ func TestSink(t *testing.T) {
 		}
 		defer j.Close()
 		notes = nil
-		return mover.Run(t.Context(), src, server.New(client, transfer.ImportOptions{}), mover.Options{
+		return mover.Run(t.Context(), src, server.New(client, server.Options{}), mover.Options{
 			Journal: j, Now: func() time.Time { return now }, Note: func(text string) { notes = append(notes, text) },
 		})
 	}
