@@ -65,7 +65,7 @@ func (s *Source) openBackup(dir string, names []string) error {
 		return err
 	}
 	if meta == "" {
-		return fmt.Errorf("%s is a backup without its catalog: it is half a copy", dir)
+		return fmt.Errorf("%s: incomplete backup: the catalog (meta) is missing", dir)
 	}
 	if s.catalog, err = catalog.Read(filepath.Join(dir, meta)); err != nil {
 		return fmt.Errorf("read catalog: %w", err)

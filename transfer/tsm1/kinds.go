@@ -4,7 +4,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"tsdbd/model"
-	"tsdbd/transfer/tsm1/names"
+	"tsdbd/transfer/tsm1/catalog"
 )
 
 // kindTable finds the fields of measurements that have several types in a shard. InfluxDB
@@ -43,7 +43,7 @@ func newKindTable(indexBytes int64) *kindTable {
 
 // fieldOf appends the measurement of a canonical key, escaped, and a field.
 func fieldOf(dst, key, field []byte) []byte {
-	return names.AppendField(dst, key[:measurementEnd(key)], field)
+	return catalog.AppendField(dst, key[:measurementEnd(key)], field)
 }
 
 // measurementEnd returns the length of the measurement that a key begins with.

@@ -236,7 +236,7 @@ func TestLayouts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "is a backup without its catalog") {
+	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "incomplete backup: the catalog (meta) is missing") {
 		t.Errorf("a backup without meta: %v", err)
 	}
 	dir = t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"tsdbd/internal/binio"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/transfer/tsm1/names"
+	"tsdbd/transfer/tsm1/catalog"
 )
 
 // reader reads the rows of one shard: it merges the columns of its files and of its log
@@ -30,8 +30,8 @@ type reader struct {
 	clashes map[string]model.FieldType // types of the fields that have several
 	names   fieldNames
 	pool    timePool
-	series  *names.Set // what InfluxDB knows besides the TSM files
-	fields  *names.Set
+	series  *catalog.Names // what InfluxDB knows besides the TSM files
+	fields  *catalog.Names
 	unknown int // names that InfluxDB does not know
 
 	// The present series.

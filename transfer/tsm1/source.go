@@ -14,7 +14,6 @@ import (
 	"tsdbd/exchange/rows"
 	"tsdbd/model"
 	"tsdbd/transfer/tsm1/catalog"
-	"tsdbd/transfer/tsm1/names"
 )
 
 // Options say where a Source reads and to whom it reports. The zero value works.
@@ -104,7 +103,7 @@ type Source struct {
 
 	known struct {
 		sync.Mutex
-		series map[string]*names.Set // by the directories of databases
+		series map[string]*catalog.Names // by the directories of databases
 	}
 }
 
@@ -158,11 +157,11 @@ func (s *Source) damage(path string, offset int64, err error) {
 
 // names returns the series of the database of a shard, and the fields of the shard, as far as
 // InfluxDB keeps them besides the TSM files.
-func (s *Source) names(sh *Shard) (series, fields *names.Set) {
+func (s *Source) names(sh *Shard) (series, fields *catalog.Names) {
 	if sh.data == "" {
 		return nil, nil
 	}
-	fields, err := names.Fields(sh.data)
+	fields, err := catalog.FieldNames(sh.data)
 	if err != nil {
 		s.damage(sh.data, -1, fmt.Errorf("names of fields are not checked: %w", err))
 	}
@@ -173,11 +172,11 @@ func (s *Source) names(sh *Shard) (series, fields *names.Set) {
 	if read {
 		return series, fields
 	}
-	if series, err = names.Series(database); err != nil {
+	if series, err = catalog.SeriesNames(database); err != nil {
 		s.damage(database, -1, fmt.Errorf("names of series are not checked: %w", err))
 	}
 	if s.known.series == nil {
-		s.known.series = map[string]*names.Set{}
+		s.known.series = map[string]*catalog.Names{}
 	}
 	s.known.series[database] = series
 	return series, fields

@@ -1,13 +1,13 @@
-// Package catalog reads what InfluxDB 1.x knows besides points: the file meta.db, also as
-// its backups have it, and as influxd.bolt of 2.x has it. docs/formats/influxdb-tsm1.md
-// describes the bytes. A catalog has no checksum in InfluxDB: a message that cannot be read
-// to its end is damage, wrong bytes within it are not found.
+// Package catalog reads what InfluxDB keeps besides points: the catalog (the file meta.db of
+// 1.x, also as its backups have it, and as influxd.bolt of 2.x has it), the keys of the series
+// of a database (the directory _series), and the fields of a shard (fields.idx and
+// fields.idxl). docs/formats/influxdb-tsm1.md describes the bytes. None of them has a checksum:
+// a message that cannot be read to its end is damage, and wrong bytes within it are not found.
 package catalog
 
 import (
 	"cmp"
 	"encoding/binary"
-	"os"
 	"slices"
 	"time"
 
@@ -40,19 +40,9 @@ func (c *Catalog) Database(name string) *meta.Database {
 // backupMagic begins a catalog in a backup. The length of the catalog follows in 8 bytes.
 const backupMagic = 0x59590101
 
-// maxCatalog bounds the size of a catalog.
-const maxCatalog = 1 << 30
-
 // Read reads meta.db, also as a backup has it.
 func Read(path string) (*Catalog, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxCatalog {
-		return nil, binio.Corruptf(path, 0, "catalog of %d bytes", info.Size())
-	}
-	b, err := os.ReadFile(path)
+	b, err := readBounded(path)
 	if err != nil {
 		return nil, err
 	}
@@ -73,216 +63,152 @@ func Parse(b []byte) (*Catalog, error) {
 	if len(b) == 0 {
 		return nil, binio.Corruptf("", 0, "catalog is empty")
 	}
-	var inner []byte
-	portable := false
-	err := fields(b, func(n protowire.Number, f field) error {
-		if n == 1 && f.bytes != nil {
-			inner, portable = f.bytes, true
-		}
-		return nil
-	})
+	data := b
+	err := decode(b, into{1: func(m []byte) error { data = m; return nil }})
 	if err != nil {
 		return nil, err
 	}
-	if portable {
-		b = inner
-	}
 	c := &Catalog{}
 	whole := false
-	err = fields(b, func(n protowire.Number, f field) error {
-		switch n {
-		case 9: // is always there, behind databases and users
-			whole, c.Largest = true, f.number
-		case 5:
-			d := &meta.Database{}
-			c.Databases = append(c.Databases, d)
-			return c.parseDatabase(f.bytes, d)
-		case 6:
-			u := &meta.User{}
-			c.Users = append(c.Users, u)
-			return parseUser(f.bytes, u)
-		}
-		return nil
+	err = decode(data, into{
+		5: c.parseDatabase,
+		6: c.parseUser,
+		// It is always there, behind databases and users.
+		9: func(n uint64) { whole, c.Largest = true, n },
 	})
 	if err == nil && !whole {
-		err = binio.Corruptf("", int64(len(b)), "the catalog lacks its end, it is cut")
+		err = binio.Corruptf("", int64(len(data)), "the catalog lacks its end, it is cut")
 	}
 	return c, err
 }
 
-// field is the value of a field of a message.
-type field struct {
-	number uint64 // of a varint
-	bytes  []byte // of text and of a message
-}
+// into says where the fields of a message go, by their numbers: into a *string, or to a function
+// that takes a number or the bytes of a message.
+type into map[protowire.Number]any
 
-// fields calls fn for the fields of a message.
-func fields(b []byte, fn func(n protowire.Number, f field) error) error {
+// decode reads a message. It passes over fields that are not wanted, or not of the wanted form.
+func decode(b []byte, to into) error {
 	size := len(b)
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
-			return binio.Corruptf("", -1, "catalog: a field at byte %d of %d", size-len(b), size)
+			return binio.Corruptf("", -1, "a field at byte %d of %d", size-len(b), size)
 		}
 		b = b[n:]
-		var f field
+		n = protowire.ConsumeFieldValue(number, kind, b)
+		if n < 0 {
+			return binio.Corruptf("", -1, "the value of field %d at byte %d of %d", number, size-len(b), size)
+		}
+		value := b[:n]
+		b = b[n:]
+		var err error
 		switch kind {
 		case protowire.VarintType:
-			f.number, n = protowire.ConsumeVarint(b)
-		case protowire.BytesType:
-			if f.bytes, n = protowire.ConsumeBytes(b); n >= 0 && f.bytes == nil {
-				f.bytes = []byte{}
+			if take, ok := to[number].(func(uint64)); ok {
+				n, _ := protowire.ConsumeVarint(value)
+				take(n)
 			}
-		default:
-			n = protowire.ConsumeFieldValue(number, kind, b)
+		case protowire.BytesType:
+			text, _ := protowire.ConsumeBytes(value)
+			switch to := to[number].(type) {
+			case *string:
+				*to = string(text)
+			case func([]byte) error:
+				err = to(text)
+			}
 		}
-		if n < 0 {
-			return binio.Corruptf("", -1, "catalog: the value of field %d at byte %d of %d", number, size-len(b), size)
-		}
-		b = b[n:]
-		if err := fn(number, f); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Catalog) parseDatabase(b []byte, d *meta.Database) error {
-	return fields(b, func(n protowire.Number, f field) error {
-		switch n {
-		case 1:
-			d.Name = string(f.bytes)
-		case 2:
-			d.DefaultRetentionPolicy = string(f.bytes)
-		case 3:
-			rp := &meta.RetentionPolicy{}
-			d.RetentionPolicies = append(d.RetentionPolicies, rp)
-			return c.parsePolicy(f.bytes, rp)
-		case 4:
+func (c *Catalog) parseDatabase(b []byte) error {
+	d := &meta.Database{}
+	c.Databases = append(c.Databases, d)
+	return decode(b, into{
+		1: &d.Name,
+		2: &d.DefaultRetentionPolicy,
+		3: func(b []byte) error { return c.parsePolicy(b, d) },
+		4: func(b []byte) error {
 			var q meta.ContinuousQuery
-			err := fields(f.bytes, func(n protowire.Number, f field) error {
-				switch n {
-				case 1:
-					q.Name = string(f.bytes)
-				case 2:
-					q.Query = string(f.bytes)
-				}
-				return nil
-			})
+			err := decode(b, into{1: &q.Name, 2: &q.Query})
 			d.ContinuousQueries = append(d.ContinuousQueries, q)
 			return err
-		}
-		return nil
+		},
 	})
 }
 
-func (c *Catalog) parsePolicy(b []byte, rp *meta.RetentionPolicy) error {
-	err := fields(b, func(n protowire.Number, f field) error {
-		switch n {
-		case 1:
-			rp.Name = string(f.bytes)
-		case 2:
-			rp.Duration = time.Duration(f.number)
-		case 3:
-			rp.ShardGroupDuration = time.Duration(f.number)
-		case 4:
-			rp.ReplicaN = int(uint32(f.number))
-		case 5:
-			g, deleted, err := parseGroup(f.bytes)
-			if !deleted {
-				rp.ShardGroups = append(rp.ShardGroups, g)
-				return err
-			}
-			for _, sh := range g.Shards {
-				if c.Dropped == nil {
-					c.Dropped = map[uint64]bool{}
-				}
-				c.Dropped[sh.ID] = true
-			}
-			return err
-		case 6:
-			s, err := parseSubscription(f.bytes)
+func (c *Catalog) parsePolicy(b []byte, d *meta.Database) error {
+	rp := &meta.RetentionPolicy{}
+	d.RetentionPolicies = append(d.RetentionPolicies, rp)
+	err := decode(b, into{
+		1: &rp.Name,
+		2: func(n uint64) { rp.Duration = time.Duration(n) },
+		3: func(n uint64) { rp.ShardGroupDuration = time.Duration(n) },
+		4: func(n uint64) { rp.ReplicaN = int(uint32(n)) },
+		5: func(b []byte) error { return c.parseGroup(b, rp) },
+		6: func(b []byte) error {
+			var s meta.Subscription
+			err := decode(b, into{1: &s.Name, 2: &s.Mode, 3: func(to []byte) error {
+				s.Destinations = append(s.Destinations, string(to))
+				return nil
+			}})
 			rp.Subscriptions = append(rp.Subscriptions, s)
 			return err
-		case 7:
-			rp.FutureWriteLimit = time.Duration(f.number)
-		case 8:
-			rp.PastWriteLimit = time.Duration(f.number)
-		}
-		return nil
+		},
+		7: func(n uint64) { rp.FutureWriteLimit = time.Duration(n) },
+		8: func(n uint64) { rp.PastWriteLimit = time.Duration(n) },
 	})
 	slices.SortStableFunc(rp.ShardGroups, func(a, b meta.ShardGroup) int { return cmp.Compare(a.Start, b.Start) })
 	return err
 }
 
-func parseGroup(b []byte) (g meta.ShardGroup, deleted bool, err error) {
-	err = fields(b, func(n protowire.Number, f field) error {
-		switch n {
-		case 1:
-			g.ID = f.number
-		case 2:
-			g.Start = int64(f.number)
-		case 3:
-			g.End = int64(f.number)
-		case 4:
-			deleted = f.number != 0
-		case 5:
-			var s meta.Shard
-			err := fields(f.bytes, func(n protowire.Number, f field) error {
-				if n == 1 {
-					s.ID = f.number
-				}
-				return nil
-			})
-			g.Shards = append(g.Shards, s)
+// parseGroup reads a shard group. Of one that was dropped it notes the shards.
+func (c *Catalog) parseGroup(b []byte, rp *meta.RetentionPolicy) error {
+	var g meta.ShardGroup
+	dropped := false
+	err := decode(b, into{
+		1: func(n uint64) { g.ID = n },
+		2: func(n uint64) { g.Start = int64(n) },
+		3: func(n uint64) { g.End = int64(n) },
+		4: func(n uint64) { dropped = n != 0 },
+		5: func(b []byte) error {
+			var sh meta.Shard
+			err := decode(b, into{1: func(n uint64) { sh.ID = n }})
+			g.Shards = append(g.Shards, sh)
 			return err
-		}
-		return nil
+		},
 	})
-	return g, deleted, err
+	if !dropped {
+		rp.ShardGroups = append(rp.ShardGroups, g)
+		return err
+	}
+	for _, sh := range g.Shards {
+		if c.Dropped == nil {
+			c.Dropped = map[uint64]bool{}
+		}
+		c.Dropped[sh.ID] = true
+	}
+	return err
 }
 
-func parseSubscription(b []byte) (s meta.Subscription, err error) {
-	err = fields(b, func(n protowire.Number, f field) error {
-		switch n {
-		case 1:
-			s.Name = string(f.bytes)
-		case 2:
-			s.Mode = string(f.bytes)
-		case 3:
-			s.Destinations = append(s.Destinations, string(f.bytes))
-		}
-		return nil
-	})
-	return s, err
-}
-
-func parseUser(b []byte, u *meta.User) error {
-	return fields(b, func(n protowire.Number, f field) error {
-		switch n {
-		case 1:
-			u.Name = string(f.bytes)
-		case 2:
-			u.Hash = string(f.bytes)
-		case 3:
-			u.Admin = f.number != 0
-		case 4:
+func (c *Catalog) parseUser(b []byte) error {
+	u := &meta.User{}
+	c.Users = append(c.Users, u)
+	return decode(b, into{
+		1: &u.Name,
+		2: &u.Hash,
+		3: func(n uint64) { u.Admin = n != 0 },
+		4: func(b []byte) error {
 			database, privilege := "", meta.Privilege(0)
-			err := fields(f.bytes, func(n protowire.Number, f field) error {
-				switch n {
-				case 1:
-					database = string(f.bytes)
-				case 2:
-					privilege = meta.Privilege(f.number) & meta.AllPrivileges
-				}
-				return nil
-			})
+			err := decode(b, into{1: &database, 2: func(n uint64) { privilege = meta.Privilege(n) & meta.AllPrivileges }})
 			if u.Privileges == nil {
 				u.Privileges = map[string]meta.Privilege{}
 			}
 			u.Privileges[database] = privilege
 			return err
-		}
-		return nil
+		},
 	})
 }

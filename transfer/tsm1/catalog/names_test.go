@@ -1,4 +1,4 @@
-package names_test
+package catalog_test
 
 import (
 	"bytes"
@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
-	"tsdbd/transfer/tsm1/names"
+	"tsdbd/transfer/tsm1/catalog"
 	"tsdbd/transfer/tsm1/tsm1test"
 )
 
 // TestSeries reads series files in several parts, with deleted series.
 func TestSeries(t *testing.T) {
 	dir := t.TempDir()
-	if s, err := names.Series(dir); s != nil || err != nil || !s.Has([]byte("m")) {
+	if s, err := catalog.SeriesNames(dir); s != nil || err != nil || !s.Has([]byte("m")) {
 		t.Errorf("without a series file: %v, %v", s, err)
 	}
 	first := tsm1test.SeriesSegment(tsm1test.SeriesKey("cpu", "host", "a"), tsm1test.SeriesKey("a b", "t,", "="), tsm1test.SeriesKey("\xff\xfe"))
@@ -22,7 +22,7 @@ func TestSeries(t *testing.T) {
 	tsm1test.WriteFile(t, tsm1test.SeriesSegment(), dir, "_series", "00", "0001")
 	tsm1test.WriteFile(t, []byte("x"), dir, "_series", "00", "index")
 	tsm1test.WriteFile(t, tsm1test.SeriesSegment(tsm1test.SeriesKey("ignored", "\x00", "mem", "h", "b", "\xff", "f")), dir, "_series", "07", "0000")
-	s, err := names.Series(dir)
+	s, err := catalog.SeriesNames(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,12 +36,12 @@ func TestSeries(t *testing.T) {
 	}
 	for n := range first[:60] { // up to the room behind the entries
 		tsm1test.WriteFile(t, first[:n], dir, "_series", "00", "0000")
-		if _, err := names.Series(dir); err != nil && !errors.Is(err, binio.ErrCorrupt) {
+		if _, err := catalog.SeriesNames(dir); err != nil && !errors.Is(err, binio.ErrCorrupt) {
 			t.Errorf("cut to %d bytes: %v", n, err)
 		}
 	}
 	tsm1test.WriteFile(t, bytes.Replace(first, []byte{1, 0}, []byte{3, 0}, 1), dir, "_series", "00", "0000")
-	if _, err := names.Series(dir); !errors.Is(err, binio.ErrCorrupt) {
+	if _, err := catalog.SeriesNames(dir); !errors.Is(err, binio.ErrCorrupt) {
 		t.Errorf("an entry that is not known: %v", err)
 	}
 }
@@ -50,18 +50,18 @@ func TestSeries(t *testing.T) {
 // to its end.
 func TestFields(t *testing.T) {
 	dir := t.TempDir()
-	if s, err := names.Fields(dir); s != nil || err != nil {
+	if s, err := catalog.FieldNames(dir); s != nil || err != nil {
 		t.Errorf("without a file: %v, %v", s, err)
 	}
 	idx := tsm1test.Fields("cpu f0 f1", "a,b c", "none")
 	tsm1test.WriteFile(t, idx, dir, "fields.idx")
 	has := func(want bool, measurement, field string) {
 		t.Helper()
-		s, err := names.Fields(dir)
+		s, err := catalog.FieldNames(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Has(names.AppendField(nil, []byte(measurement), []byte(field))) != want {
+		if s.Has(catalog.AppendField(nil, []byte(measurement), []byte(field))) != want {
 			t.Errorf("%s %s: %v, want %v", measurement, field, !want, want)
 		}
 	}
@@ -79,12 +79,12 @@ func TestFields(t *testing.T) {
 	has(false, "cpu", "torn")
 	for n := range idx {
 		tsm1test.WriteFile(t, idx[:n], dir, "fields.idx")
-		if _, err := names.Fields(dir); err != nil && !errors.Is(err, binio.ErrCorrupt) {
+		if _, err := catalog.FieldNames(dir); err != nil && !errors.Is(err, binio.ErrCorrupt) {
 			t.Errorf("cut to %d bytes: %v", n, err)
 		}
 	}
 	tsm1test.WriteFile(t, idx[1:], dir, "fields.idx")
-	if _, err := names.Fields(dir); !errors.Is(err, binio.ErrCorrupt) {
+	if _, err := catalog.FieldNames(dir); !errors.Is(err, binio.ErrCorrupt) {
 		t.Errorf("another beginning: %v", err)
 	}
 }
@@ -97,10 +97,10 @@ func FuzzFiles(f *testing.F) {
 		tsm1test.WriteFile(t, segment, dir, "_series", "00", "0000")
 		tsm1test.WriteFile(t, fields, dir, "fields.idx")
 		tsm1test.WriteFile(t, changes, dir, "fields.idxl")
-		if _, err := names.Series(dir); err != nil && !errors.Is(err, binio.ErrCorrupt) {
+		if _, err := catalog.SeriesNames(dir); err != nil && !errors.Is(err, binio.ErrCorrupt) {
 			t.Error(err)
 		}
-		if _, err := names.Fields(dir); err != nil && !errors.Is(err, binio.ErrCorrupt) {
+		if _, err := catalog.FieldNames(dir); err != nil && !errors.Is(err, binio.ErrCorrupt) {
 			t.Error(err)
 		}
 	})

@@ -1,15 +1,4 @@
-// Package names reads the names that InfluxDB keeps besides its TSM files: the keys of the
-// series of a database in the series file (the directory _series), and the fields of a
-// shard in fields.idx and fields.idxl. docs/formats/influxdb-tsm1.md describes the bytes.
-//
-// The index of a TSM file has no checksum, so a damaged name of a series or of a field looks
-// like another one. A Set finds it: a name that InfluxDB knows is in the Set.
-//
-// A Set takes some bytes for each name, whatever its length, because it has a hash of 32
-// bits of each. So it has a name that InfluxDB does not know with a chance of the number of
-// names in 4 billion, and it always has those that InfluxDB knows. A Set may be used
-// concurrently after it was read.
-package names
+package catalog
 
 import (
 	"bufio"
@@ -23,19 +12,26 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cespare/xxhash/v2"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"tsdbd/internal/binio"
 	"tsdbd/model"
 )
 
-// Set is a set of names. A nil Set has all names.
-type Set struct{ hashes *roaring.Bitmap }
+// Names are names that InfluxDB keeps besides its TSM files. The index of a TSM file has no
+// checksum, so a damaged name looks like another one. Names find it: they have each name that
+// InfluxDB knows. nil has all names.
+//
+// Names take some bytes for each name, whatever its length, because they have a hash of 32
+// bits of each. So they have a name that InfluxDB does not know with a chance of the number of
+// names in 4 billion. They may be used concurrently after they were read.
+type Names struct{ hashes *roaring.Bitmap }
 
-// Has reports whether a name is in the set.
-func (s *Set) Has(name []byte) bool { return s == nil || s.hashes.Contains(uint32(xxhash.Sum64(name))) }
+// Has reports whether a name is one of them.
+func (s *Names) Has(name []byte) bool {
+	return s == nil || s.hashes.Contains(uint32(xxhash.Sum64(name)))
+}
 
-func (s *Set) add(name []byte) { s.hashes.Add(uint32(xxhash.Sum64(name))) }
+func (s *Names) add(name []byte) { s.hashes.Add(uint32(xxhash.Sum64(name))) }
 
 // The segments of a series file.
 const (
@@ -46,14 +42,14 @@ const (
 	maxSeriesKey   = 1 << 20
 )
 
-// Series returns the canonical keys of the series that the series file of a database ever
+// SeriesNames returns the canonical keys of the series that the series file of a database ever
 // had. It returns nil if there is no such directory.
-func Series(dir string) (*Set, error) {
+func SeriesNames(dir string) (*Names, error) {
 	segments, err := filepath.Glob(filepath.Join(dir, "_series", "[0-9][0-9]", "[0-9][0-9][0-9][0-9]"))
 	if err != nil || len(segments) == 0 {
 		return nil, err
 	}
-	s := &Set{roaring.New()}
+	s := &Names{roaring.New()}
 	for _, path := range segments {
 		f, err := os.Open(path)
 		if err != nil {
@@ -68,7 +64,7 @@ func Series(dir string) (*Set, error) {
 }
 
 // readSegment adds the series of a segment. Entries end at a byte that is 0.
-func (s *Set) readSegment(r *bufio.Reader) error {
+func (s *Names) readSegment(r *bufio.Reader) error {
 	var head [len(segmentMagic) + 1]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return binio.Corruptf("", 0, "series file ends in its header: %v", err)
@@ -153,14 +149,11 @@ func appendKey(dst, b []byte) ([]byte, bool) {
 // fieldsMagic begins fields.idx.
 var fieldsMagic = []byte{0, 6, 1, 3}
 
-// maxFields bounds the size of a file of fields.
-const maxFields = 1 << 30
-
-// Fields returns the fields that fields.idx and fields.idxl of a shard have, each as
+// FieldNames returns the fields that fields.idx and fields.idxl of a shard have, each as
 // AppendField writes it. It returns nil if there is no fields.idx.
-func Fields(dir string) (*Set, error) {
+func FieldNames(dir string) (*Names, error) {
 	path := filepath.Join(dir, "fields.idx")
-	b, err := read(path)
+	b, err := readBounded(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -171,12 +164,12 @@ func Fields(dir string) (*Set, error) {
 	if !ok {
 		return nil, binio.Corruptf(path, 0, "it does not begin as a file of fields")
 	}
-	s := &Set{roaring.New()}
-	if err := binio.InFile(messages(b, 1, s.addMeasurement), path); err != nil {
+	s := &Names{roaring.New()}
+	if err := binio.InFile(decode(b, into{1: s.addMeasurement}), path); err != nil {
 		return nil, err
 	}
 	path += "l"
-	if b, err = read(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if b, err = readBounded(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for len(b) >= 8 { // what follows the last change was not written to its end
@@ -184,7 +177,7 @@ func Fields(dir string) (*Set, error) {
 		if n > uint64(len(b)-8) {
 			break
 		}
-		if err := binio.InFile(messages(b[8:8+n], 1, s.addMeasurement), path); err != nil {
+		if err := binio.InFile(decode(b[8:8+n], into{1: s.addMeasurement}), path); err != nil {
 			return nil, err
 		}
 		b = b[8+n:]
@@ -192,60 +185,37 @@ func Fields(dir string) (*Set, error) {
 	return s, nil
 }
 
-// AppendField appends a field of a measurement as a Set of Fields has it. measurement is
+// AppendField appends a field of a measurement as FieldNames has it. measurement is
 // canonical: what a key of a series begins with.
 func AppendField(dst, measurement, field []byte) []byte {
 	return append(append(append(dst, measurement...), 0), field...)
 }
 
-func read(path string) ([]byte, error) {
+// maxFile bounds the size of a file that is read as a whole.
+const maxFile = 1 << 30
+
+// readBounded reads a file that is held as a whole.
+func readBounded(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxFields {
+	if info.Size() > maxFile {
 		return nil, binio.Corruptf(path, 0, "file of %d bytes", info.Size())
 	}
 	return os.ReadFile(path)
 }
 
 // addMeasurement adds the fields of a measurement, or the field of a change, which has the
-// same form. A change that drops a measurement takes nothing away: a Set has what was ever
+// same form. A change that drops a measurement takes nothing away: Names have what was ever
 // there.
-func (s *Set) addMeasurement(b []byte) error {
-	var name []byte
-	if err := messages(b, 1, func(b []byte) error { name = b; return nil }); err != nil {
+func (s *Names) addMeasurement(b []byte) error {
+	var name string
+	if err := decode(b, into{1: &name}); err != nil {
 		return err
 	}
-	return messages(b, 2, func(b []byte) error { return s.addField(name, b) })
-}
-
-// addField adds a field by its message.
-func (s *Set) addField(measurement, b []byte) error {
-	key := model.AppendSeriesKey(nil, string(measurement), nil)
-	return messages(b, 1, func(b []byte) error { s.add(AppendField(nil, key, b)); return nil })
-}
-
-// messages calls fn for the fields of a message with a number, which have bytes.
-func messages(b []byte, number protowire.Number, fn func(b []byte) error) error {
-	size := len(b)
-	for len(b) > 0 {
-		n, kind, head := protowire.ConsumeTag(b)
-		if head < 0 {
-			return binio.Corruptf("", -1, "a field at byte %d of %d", size-len(b), size)
-		}
-		b = b[head:]
-		length := protowire.ConsumeFieldValue(n, kind, b)
-		if length < 0 {
-			return binio.Corruptf("", -1, "the value of field %d at byte %d of %d", n, size-len(b), size)
-		}
-		if n == number && kind == protowire.BytesType {
-			value, _ := protowire.ConsumeBytes(b)
-			if err := fn(value); err != nil {
-				return err
-			}
-		}
-		b = b[length:]
-	}
-	return nil
+	measurement := model.AppendSeriesKey(nil, name, nil)
+	return decode(b, into{2: func(b []byte) error { // a field
+		return decode(b, into{1: func(key []byte) error { s.add(AppendField(nil, measurement, key)); return nil }})
+	}})
 }
