@@ -9,10 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -22,10 +20,16 @@ import (
 // tarMembers are the files in tars, by shard and by name.
 type tarMembers map[shardKey]map[string]shardFile
 
+// tarFile is a tar that is open.
+type tarFile interface {
+	io.ReaderAt
+	io.Closer
+}
+
 // add finds the files in a tar that is not compressed, where they are read in place. The
 // name is for messages. open opens the tar for each file that is read. A file that the tar
 // does not have to its end is left out with an error.
-func (m tarMembers) add(name string, f *os.File, open func() (*os.File, io.Closer, error)) error {
+func (m tarMembers) add(name string, f *os.File, open func() (tarFile, error)) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -50,7 +54,10 @@ func (m tarMembers) add(name string, f *os.File, open func() (*os.File, io.Close
 		if m[key] == nil {
 			m[key] = map[string]shardFile{}
 		}
-		m[key][base] = tarMember(name+":"+base, offset, h.Size, open)
+		m[key][base] = shardFile{path: name + ":" + base, size: h.Size, open: func() (section, error) {
+			f, err := open()
+			return section{io.NewSectionReader(f, offset, h.Size), f}, err
+		}}
 	}
 }
 
@@ -61,35 +68,7 @@ func (m tarMembers) open(name string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	return m.add(name, f, func() (*os.File, io.Closer, error) {
-		f, err := os.Open(name)
-		return f, f, err
-	})
-}
-
-// tarMember is a file in a tar.
-func tarMember(label string, offset, size int64, open func() (*os.File, io.Closer, error)) shardFile {
-	return shardFile{
-		path: label, size: size,
-		open: func() (*tsmFile, io.Closer, error) {
-			f, closer, err := open()
-			if err != nil {
-				return nil, nil, err
-			}
-			t, err := openTSM(label, io.NewSectionReader(f, offset, size), size)
-			if err != nil {
-				return nil, nil, errors.Join(err, closer.Close())
-			}
-			return t, closer, nil
-		},
-		tombstone: func() (io.ReadCloser, error) {
-			f, closer, err := open()
-			return struct {
-				io.Reader
-				io.Closer
-			}{io.NewSectionReader(f, offset, size), closer}, err
-		},
-	}
+	return m.add(name, f, func() (tarFile, error) { return os.Open(name) })
 }
 
 // tarName takes the name of a file in a tar apart.
@@ -128,20 +107,7 @@ func (s *Source) addArchive(sh *Shard, name string, size int64) error {
 // addMembers adds the files of a tar that has one shard.
 func (sh *Shard) addMembers(members tarMembers) {
 	for _, files := range members {
-		sh.addFiles(files)
-	}
-}
-
-// addFiles adds files of one directory in order of age, with their tombstones.
-func (sh *Shard) addFiles(files map[string]shardFile) {
-	for _, base := range slices.Sorted(maps.Keys(files)) {
-		f := files[base]
-		if !strings.HasSuffix(base, ".tsm") {
-			continue
-		}
-		t := files[strings.TrimSuffix(base, ".tsm")+".tombstone"]
-		f.tombstonePath, f.tombstone = t.path, t.tombstone
-		sh.add(f)
+		sh.add(files)
 	}
 }
 
@@ -157,13 +123,9 @@ func (s *Source) estimateArchives() {
 	if sample == nil {
 		return
 	}
-	files, closer, err := s.unpack(context.Background(), sample)
+	unpacked, closer, err := s.unpack(context.Background(), sample)
 	if err != nil {
 		return // the reader of the shard says why
-	}
-	unpacked := &Shard{}
-	for _, f := range files {
-		unpacked.add(f)
 	}
 	values := float64(unpacked.estimate())
 	_ = closer.Close()
@@ -210,9 +172,12 @@ func unpackedSize(name string, size int64) (int64, error) {
 	return n, nil
 }
 
-// unpack unpacks the archive of a shard into a file, and returns the files in it. Closing
-// removes the file.
-func (s *Source) unpack(ctx context.Context, sh *Shard) (_ []shardFile, _ io.Closer, err error) {
+// unpack returns a shard whose files can be read: the shard itself, or what its archive has,
+// unpacked into a file. Closing removes the file.
+func (s *Source) unpack(ctx context.Context, sh *Shard) (_ *Shard, _ io.Closer, err error) {
+	if sh.archive == "" {
+		return sh, io.NopCloser(nil), nil
+	}
 	f, closer, err := s.scratch()
 	if err != nil {
 		return nil, nil, fmt.Errorf("unpack %s: %w", sh.archive, err)
@@ -223,7 +188,12 @@ func (s *Source) unpack(ctx context.Context, sh *Shard) (_ []shardFile, _ io.Clo
 	}
 	members := tarMembers{}
 	if _, err = f.Seek(0, io.SeekStart); err == nil {
-		err = members.add(sh.archive, f, func() (*os.File, io.Closer, error) { return f, io.NopCloser(nil), nil })
+		err = members.add(sh.archive, f, func() (tarFile, error) {
+			return struct {
+				io.ReaderAt
+				io.Closer
+			}{f, io.NopCloser(nil)}, nil
+		})
 	}
 	switch {
 	case damage != nil:
@@ -233,7 +203,7 @@ func (s *Source) unpack(ctx context.Context, sh *Shard) (_ []shardFile, _ io.Clo
 	}
 	unpacked := &Shard{}
 	unpacked.addMembers(members)
-	return unpacked.files, closer, nil
+	return unpacked, closer, nil
 }
 
 // gunzip appends what a gzip file has to another file. What comes after damage is missing.
@@ -243,8 +213,7 @@ func gunzip(ctx context.Context, to io.Writer, name string) (damage, err error) 
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	from := &gzipped{ctx: ctx, file: f}
-	in := bufio.NewReaderSize(from, 1<<16)
+	in := bufio.NewReaderSize(&cancelled{ctx, f}, 1<<16)
 	var n int64
 	z, err := gzip.NewReader(in)
 	if err == nil {
@@ -260,24 +229,22 @@ func gunzip(ctx context.Context, to io.Writer, name string) (damage, err error) 
 		return nil, err
 	}
 	err = fmt.Errorf("ends after %d unpacked bytes: %w", n, err)
-	return binio.Corruptf(name, from.read-int64(in.Buffered()), "it is half a copy or damaged: %v", err), nil
+	at, _ := f.Seek(0, io.SeekCurrent)
+	return binio.Corruptf(name, at-int64(in.Buffered()), "it is half a copy or damaged: %v", err), nil
 }
 
-// gzipped is a compressed file that is read.
-type gzipped struct {
-	ctx  context.Context
-	file *os.File
-	read int64
+// cancelled is a file that is read until a context is done.
+type cancelled struct {
+	ctx context.Context
+	*os.File
 }
 
-// Read reads the file until the context is done.
-func (g *gzipped) Read(b []byte) (int, error) {
-	if err := g.ctx.Err(); err != nil {
+// Read implements io.Reader.
+func (c *cancelled) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
 		return 0, err
 	}
-	n, err := g.file.Read(b)
-	g.read += int64(n)
-	return n, err
+	return c.File.Read(b)
 }
 
 // scratch makes a file for what is unpacked. Closing removes the file. Where the system

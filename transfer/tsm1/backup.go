@@ -127,7 +127,7 @@ func (s *Source) openLegacy(dir string, names []string, shards map[shardKey]*Sha
 	}
 	for key, files := range parts {
 		sh := &Shard{Database: key.database, Policy: key.policy, ID: key.id}
-		sh.addFiles(files)
+		sh.add(files)
 		shards[key] = sh
 	}
 	return meta, nil

@@ -318,7 +318,7 @@ func FuzzSegment(f *testing.F) {
 		l := &logWindow{kinds: newKindTable(0)}
 		l.window.limit = 1 << 20
 		l.window.reset("")
-		at, err := readSegment(strings.NewReader(string(b)), int64(len(b)), l)
+		at, err := readSegment(strings.NewReader(string(b)), int64(len(b)), walSink{l.write, l.drop})
 		if err != nil && !errors.Is(err, binio.ErrCorrupt) || err == nil && at != int64(len(b)) || at > int64(len(b)) {
 			t.Fatalf("%d of %d bytes: %v", at, len(b), err)
 		}

@@ -100,20 +100,6 @@ func (k *kindTable) clashes() map[string]model.FieldType {
 	return out
 }
 
-// kindSink counts the types of a log.
-type kindSink struct {
-	kinds *kindTable
-	names namer
-}
-
-func (s *kindSink) write(key []byte, kind model.FieldType, n int, _ []byte) {
-	if series, field, ok := splitKey(key); ok {
-		s.kinds.add(s.names.name(series).key, field, kind, int64(n))
-	}
-}
-
-func (s *kindSink) drop([]byte, model.TimeRange) {}
-
 // fieldNames keeps one string for each field key.
 type fieldNames map[string]string
 

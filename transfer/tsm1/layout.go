@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -367,35 +367,42 @@ func directories(dir string) ([]string, error) {
 	return names, nil
 }
 
-// addTSM adds the TSM files in a directory, in order of age.
+// addTSM adds the TSM files in a directory.
 func (s *Source) addTSM(sh *Shard, dir string, names []string) error {
 	sh.data = dir
+	files := map[string]shardFile{}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		switch {
-		case strings.HasSuffix(name, ".tsm"):
+		case strings.HasSuffix(name, ".tsm"), strings.HasSuffix(name, ".tombstone"):
 			info, err := os.Stat(path)
 			if err != nil {
 				return err
 			}
-			f := shardFile{path: path, size: info.Size(), open: func() (*tsmFile, io.Closer, error) { return openPath(path) }}
-			stone := strings.TrimSuffix(name, ".tsm") + ".tombstone"
-			if slices.Contains(names, stone) {
-				f.tombstonePath = filepath.Join(dir, stone)
-				f.tombstone = func() (io.ReadCloser, error) { return os.Open(f.tombstonePath) }
-			}
-			sh.add(f)
+			files[name] = shardFile{path: path, size: info.Size(), open: func() (section, error) { return openPath(path) }}
 		case strings.Contains(name, ".bad"):
 			s.notes = append(s.notes, fmt.Sprintf("%s is left out: InfluxDB has set it aside as damaged", path))
 		}
 	}
+	sh.add(files)
 	return nil
 }
 
-func (sh *Shard) add(f shardFile) {
-	sh.files = append(sh.files, f)
-	sh.TSMBytes += f.size
-	sh.Paths = append(sh.Paths, f.path)
+// add adds the files of a directory in order of age, with their tombstones.
+func (sh *Shard) add(files map[string]shardFile) {
+	for _, base := range slices.Sorted(maps.Keys(files)) {
+		name, ok := strings.CutSuffix(base, ".tsm")
+		if !ok {
+			continue
+		}
+		f := files[base]
+		if t, ok := files[name+".tombstone"]; ok {
+			f.tombstone = &t
+		}
+		sh.files = append(sh.files, f)
+		sh.TSMBytes += f.size
+		sh.Paths = append(sh.Paths, f.path)
+	}
 }
 
 // addWAL adds the segments of the log in a directory, in order.

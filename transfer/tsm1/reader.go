@@ -76,18 +76,15 @@ func (r *reader) open(ctx context.Context) error {
 	if err := r.shard.changed(); err != nil {
 		return err
 	}
-	files := r.shard.files
-	if r.shard.archive != "" {
-		unpacked, closer, err := r.source.unpack(ctx, r.shard)
-		if err != nil {
-			return err
-		}
-		files, r.closers = unpacked, append(r.closers, closer)
+	unpacked, closer, err := r.source.unpack(ctx, r.shard)
+	if err != nil {
+		return err
 	}
+	r.closers = append(r.closers, closer)
 	r.series, r.fields = r.source.names(r.shard)
 	tombstones, indexes := 0, int64(0)
-	for i, file := range files {
-		f, closer, err := file.open()
+	for i, file := range unpacked.files {
+		f, closer, err := file.openTSM()
 		if isNotExist(err) {
 			return cmp.Or(r.shard.changed(), err)
 		}
@@ -100,7 +97,7 @@ func (r *reader) open(ctx context.Context) error {
 		h := &fileHead{file: f, rank: i << 16}
 		if file.tombstone != nil {
 			tombstones++
-			h.deletes = &deletes{path: file.tombstonePath, open: file.tombstone, damage: r.damage}
+			h.deletes = &deletes{file: file.tombstone, damage: r.damage}
 		}
 		r.heads = append(r.heads, h)
 	}
@@ -132,8 +129,14 @@ func (r *reader) findClashes(ctx context.Context, kinds *kindTable) error {
 			return err
 		}
 	}
+	var logged namer
+	count := walSink{write: func(key []byte, kind model.FieldType, n int, _ []byte) {
+		if series, field, ok := splitKey(key); ok {
+			kinds.add(logged.name(series).key, field, kind, int64(n))
+		}
+	}}
 	for _, path := range r.log.segments {
-		_, _ = readSegmentFile(path, &kindSink{kinds: kinds}) // damage is reported already
+		_, _ = readSegmentFile(path, count) // damage is reported already
 	}
 	r.clashes = kinds.clashes()
 	return nil

@@ -18,18 +18,21 @@ import (
 // bounds returns the times of a shard's points, by its index and its log. Damage is left
 // to the reader of its rows.
 func (s *Source) bounds(sh *Shard) model.TimeRange {
-	b := boundsSink{model.TimeRange{Min: 1, Max: 0}}
-	files := sh.files
-	if sh.archive != "" {
-		unpacked, closer, err := s.unpack(context.Background(), sh)
-		if err != nil {
-			return model.AllTime
+	bounds := model.TimeRange{Min: 1, Max: 0}
+	add := func(t model.TimeRange) {
+		if bounds.Empty() {
+			bounds = t
+		} else if !t.Empty() {
+			bounds = bounds.Union(t)
 		}
-		defer func() { _ = closer.Close() }()
-		files = unpacked
 	}
-	for _, file := range files {
-		f, closer, err := file.open()
+	unpacked, closer, err := s.unpack(context.Background(), sh)
+	if err != nil {
+		return model.AllTime
+	}
+	defer func() { _ = closer.Close() }()
+	for _, file := range unpacked.files {
+		f, closer, err := file.openTSM()
 		if err != nil {
 			continue
 		}
@@ -38,33 +41,17 @@ func (s *Source) bounds(sh *Shard) model.TimeRange {
 			if err != nil {
 				break
 			}
-			b.add(k.ref(0).times)
-			b.add(k.ref(k.count() - 1).times)
+			add(k.ref(0).times)
+			add(k.ref(k.count() - 1).times)
 		}
 		_ = closer.Close()
 	}
+	times := func(t int64, _ []byte) { add(model.TimeRange{Min: t, Max: t}) }
 	for _, path := range sh.wal {
-		_, _ = readSegmentFile(path, &b)
+		_, _ = readSegmentFile(path, walSink{write: func(_ []byte, kind model.FieldType, n int, values []byte) { eachLogged(kind, n, values, times) }})
 	}
-	return b.times
+	return bounds
 }
-
-// boundsSink finds the times of the writes of a log.
-type boundsSink struct{ times model.TimeRange }
-
-func (b *boundsSink) add(t model.TimeRange) {
-	if b.times.Empty() {
-		b.times = t
-	} else if !t.Empty() {
-		b.times = b.times.Union(t)
-	}
-}
-
-func (b *boundsSink) write(_ []byte, kind model.FieldType, n int, values []byte) {
-	eachLogged(kind, n, values, func(t int64, _ []byte) { b.add(model.TimeRange{Min: t, Max: t}) })
-}
-
-func (b *boundsSink) drop([]byte, model.TimeRange) {}
 
 // present returns the names and sizes of the files of a shard.
 func (sh *Shard) present() string {
@@ -101,7 +88,7 @@ func (sh *Shard) estimate() int64 {
 		return sh.WALBytes / loggedBytes
 	}
 	largest := slices.MaxFunc(sh.files, func(a, b shardFile) int { return int(min(max(a.size-b.size, -1), 1)) })
-	f, closer, err := largest.open()
+	f, closer, err := largest.openTSM()
 	if err != nil {
 		return 0
 	}

@@ -79,13 +79,31 @@ type Shard struct {
 	state   string // of dirs, when the source was opened
 }
 
-// shardFile is a TSM file with its tombstones.
+// shardFile is a file of a shard, which may be a part of a tar.
 type shardFile struct {
-	path          string
-	size          int64
-	open          func() (*tsmFile, io.Closer, error)
-	tombstone     func() (io.ReadCloser, error) // nil: none
-	tombstonePath string
+	path      string
+	size      int64
+	open      func() (section, error)
+	tombstone *shardFile // of a TSM file; nil: none
+}
+
+// section is a file, or a part of one, that is open.
+type section struct {
+	*io.SectionReader
+	io.Closer
+}
+
+// openTSM opens a TSM file.
+func (f *shardFile) openTSM() (*tsmFile, io.Closer, error) {
+	in, err := f.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := openTSM(f.path, in, in.Size())
+	if err != nil {
+		return nil, nil, errors.Join(err, in.Close())
+	}
+	return t, in, nil
 }
 
 // Source is a directory with data of InfluxDB. It may be used concurrently; each reader of
@@ -191,19 +209,15 @@ func compareShards(a, b *Shard) int {
 	return cmp.Or(cmp.Compare(a.Database, b.Database), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Times.Min, b.Times.Min), cmp.Compare(a.ID, b.ID))
 }
 
-// openPath returns the file at a path of the file system.
-func openPath(path string) (*tsmFile, io.Closer, error) {
+// openPath opens the file at a path of the file system.
+func openPath(path string) (section, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, err
+		return section{}, err
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
+		return section{}, errors.Join(err, f.Close())
 	}
-	t, err := openTSM(path, f, info.Size())
-	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
-	}
-	return t, f, nil
+	return section{io.NewSectionReader(f, 0, info.Size()), f}, nil
 }

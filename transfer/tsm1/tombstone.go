@@ -2,9 +2,9 @@ package tsm1
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"tsdbd/internal/binio"
@@ -20,8 +20,7 @@ type columnDelete struct {
 
 // deletes are the tombstones of one TSM file.
 type deletes struct {
-	path     string
-	open     func() (io.ReadCloser, error)
+	file     *shardFile
 	damage   func(path string, offset int64, err error)
 	names    namer
 	window   keyWindow[[]columnDelete]
@@ -39,16 +38,16 @@ func (d *deletes) load(from string) {
 	d.window.reset(from)
 	err := d.read()
 	if err != nil && !d.loaded {
-		d.damage(d.path, offsetOf(err), err)
+		d.damage(d.file.path, offsetOf(err), err)
 	}
 	if len(d.prefixes) > maxPrefixes && !d.loaded {
-		d.damage(d.path, -1, fmt.Errorf("more than %d deletes of prefixes: what the others have deleted comes back", maxPrefixes))
+		d.damage(d.file.path, -1, fmt.Errorf("more than %d deletes of prefixes: what the others have deleted comes back", maxPrefixes))
 	}
 	d.loaded = true
 }
 
 func (d *deletes) read() error {
-	r, err := d.open()
+	r, err := d.file.open()
 	if err != nil {
 		return err
 	}
@@ -94,15 +93,7 @@ func (d *deletes) of(key string, raw, field []byte) []model.TimeRange {
 			out = append(out, t.Times)
 		}
 	}
-	slices.SortFunc(out, func(a, b model.TimeRange) int {
-		switch {
-		case a.Min < b.Min:
-			return -1
-		case a.Min > b.Min:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(out, func(a, b model.TimeRange) int { return cmp.Compare(a.Min, b.Min) })
 	return out
 }
 

@@ -29,11 +29,11 @@ const (
 var walTypes = [...]model.FieldType{1: model.Float, 2: model.Integer, 3: model.Boolean, 4: model.String, 5: model.Unsigned}
 
 // walSink takes what a WAL says, in its order. What it gets is valid during the call.
-type walSink interface {
+type walSink struct {
 	// write takes the values of a column: n times, each followed by a value.
-	write(key []byte, kind model.FieldType, n int, values []byte)
-	// drop takes a delete of a column.
-	drop(key []byte, times model.TimeRange)
+	write func(key []byte, kind model.FieldType, n int, values []byte)
+	// drop takes a delete of a column; nil: nobody does.
+	drop func(key []byte, times model.TimeRange)
 }
 
 // readSegment gives the entries of a segment to a sink. It returns the offset behind the
@@ -71,11 +71,20 @@ func readSegment(f io.Reader, size int64, sink walSink) (int64, error) {
 
 // readEntry gives an entry to a sink, after it has found it whole.
 func readEntry(kind byte, b []byte, sink walSink) error {
+	none := walSink{func([]byte, model.FieldType, int, []byte) {}, func([]byte, model.TimeRange) {}}
+	if err := parseEntry(kind, b, none); err != nil {
+		return err
+	}
+	if sink.drop == nil {
+		sink.drop = none.drop
+	}
+	return parseEntry(kind, b, sink)
+}
+
+// parseEntry gives an entry to a sink as far as it is whole.
+func parseEntry(kind byte, b []byte, sink walSink) error {
 	switch kind {
 	case walWrite:
-		if err := readWrite(b, func([]byte, model.FieldType, int, []byte) {}); err != nil {
-			return err
-		}
 		return readWrite(b, sink.write)
 	case walDelete:
 		all := model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
@@ -93,21 +102,15 @@ func readEntry(kind byte, b []byte, sink walSink) error {
 			return binio.Corruptf("", -1, "delete of %d bytes", len(b))
 		}
 		times := model.TimeRange{Min: int64(binary.BigEndian.Uint64(b)), Max: int64(binary.BigEndian.Uint64(b[8:]))}
-		keys := func(each func(key []byte, times model.TimeRange)) error {
-			for b := b[16:]; len(b) > 0; {
-				if len(b) < 4 || uint64(binary.BigEndian.Uint32(b)) > uint64(len(b)-4) {
-					return binio.Corruptf("", -1, "key beyond the end of a delete")
-				}
-				n := 4 + int(binary.BigEndian.Uint32(b))
-				each(b[4:n], times)
-				b = b[n:]
+		for b = b[16:]; len(b) > 0; {
+			if len(b) < 4 || uint64(binary.BigEndian.Uint32(b)) > uint64(len(b)-4) {
+				return binio.Corruptf("", -1, "key beyond the end of a delete")
 			}
-			return nil
+			n := 4 + int(binary.BigEndian.Uint32(b))
+			sink.drop(b[4:n], times)
+			b = b[n:]
 		}
-		if err := keys(func([]byte, model.TimeRange) {}); err != nil {
-			return err
-		}
-		return keys(sink.drop)
+		return nil
 	}
 	return binio.Corruptf("", -1, "unknown kind %d of an entry", kind)
 }
@@ -197,7 +200,7 @@ type logWindow struct {
 func (l *logWindow) load(from string) {
 	l.window.reset(from)
 	for _, path := range l.segments {
-		if at, err := readSegmentFile(path, l); err != nil && !l.loaded {
+		if at, err := readSegmentFile(path, walSink{l.write, l.drop}); err != nil && !l.loaded {
 			l.damage(path, at, err)
 		}
 	}
