@@ -185,68 +185,20 @@ func (c *Client) WriteSeries(ctx context.Context, db, rp string, lines []byte) e
 	return c.Ask(ctx, http.MethodPost, "/api/v1/import", params, nil, bytes.NewReader(lines), nil)
 }
 
-// results is a query's answer, as far as it is read here.
-type results struct {
-	Error   string
-	Results []struct {
-		Error  string
-		Series []struct{ Values [][]any }
-	}
-}
-
-// Query runs a statement and returns its error.
-func (c *Client) Query(ctx context.Context, statement string) error {
-	_, err := c.query(ctx, statement)
-	return err
-}
-
-func (c *Client) query(ctx context.Context, statement string) (*results, error) {
-	form := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
-	var j results
-	if err := c.Ask(ctx, http.MethodPost, "/query", nil, form, strings.NewReader(url.Values{"q": {statement}}.Encode()), &j); err != nil {
-		return nil, err
-	}
-	for _, r := range j.Results {
-		if r.Error != "" {
-			return nil, errors.New(r.Error)
-		}
-	}
-	if j.Error != "" {
-		return nil, errors.New(j.Error)
-	}
-	return &j, nil
-}
-
 // policies returns the names of a database's retention policies; nil when there
 // is no such database.
 func (c *Client) policies(ctx context.Context, db string) ([]string, error) {
-	r, err := c.query(ctx, "SHOW DATABASES")
+	r, err := c.Tables(ctx, "", "SHOW DATABASES")
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(r.firstColumn(), db) {
+	if !slices.Contains(first(r), db) {
 		return nil, nil
 	}
-	if r, err = c.query(ctx, "SHOW RETENTION POLICIES ON "+QuoteIdent(db)); err != nil {
+	if r, err = c.Tables(ctx, "", "SHOW RETENTION POLICIES ON "+QuoteIdent(db)); err != nil {
 		return nil, err
 	}
-	return append([]string{}, r.firstColumn()...), nil
-}
-
-func (r *results) firstColumn() []string {
-	var out []string
-	for _, x := range r.Results {
-		for _, s := range x.Series {
-			for _, v := range s.Values {
-				if len(v) > 0 {
-					if text, ok := v[0].(string); ok {
-						out = append(out, text)
-					}
-				}
-			}
-		}
-	}
-	return out
+	return append([]string{}, first(r)...), nil
 }
 
 // Export copies the server's export to w. An export that breaks off is an

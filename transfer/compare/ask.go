@@ -5,23 +5,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/exchange"
 	"tsdbd/model"
 )
 
 // Server is what Ask asks; an exchange.Client is one.
 type Server interface {
-	// Ask sends a request and decodes the answer from JSON into to.
-	Ask(ctx context.Context, method, path string, params url.Values, header http.Header, body io.Reader, to any) error
+	// Tables runs a statement of InfluxQL.
+	Tables(ctx context.Context, database, statement string) ([]exchange.Table, error)
 }
 
 // fieldsPerQuery bounds the columns of one SELECT.
@@ -76,7 +74,7 @@ func fieldsOf(ctx context.Context, server Server, database, policy string) (out 
 	if policy != "" {
 		q += " FROM " + influxql.QuoteIdent(policy) + "./.*/"
 	}
-	a, err := query(ctx, server, database, q)
+	a, err := server.Tables(ctx, database, q)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +85,9 @@ func fieldsOf(ctx context.Context, server Server, database, policy string) (out 
 			if len(row) < 2 {
 				return nil, errors.New("SHOW FIELD KEYS: an answer without types")
 			}
-			key, kind := text(row[0]), fieldType(text(row[1]))
+			key, _ := row[0].(string)
+			of, _ := row[1].(string)
+			kind := fieldType(of)
 			// A field has one type in a shard. A query takes all numbers together, and the
 			// other types each for itself.
 			column := influxql.QuoteIdent(key)
@@ -150,7 +150,7 @@ func (m *Measurement) askPart(ctx context.Context, server Server, name Name, par
 	if times != model.AllTime {
 		q += fmt.Sprintf(" WHERE time >= %d AND time <= %d", times.Min, times.Max)
 	}
-	a, err := query(ctx, server, name.Database, q)
+	a, err := server.Tables(ctx, name.Database, q)
 	switch {
 	case sums && unwritable(err) && len(part) > 1:
 		for half := range slices.Chunk(part, (len(part)+1)/2) {
@@ -185,13 +185,13 @@ func unwritable(err error) bool {
 const countNames = "cde"
 
 // take takes the row of an answer. Columns are named c, d, e and s and the number of a field.
-func (m *Measurement) take(fields []typed, columns []string, row []json.RawMessage) error {
+func (m *Measurement) take(fields []typed, columns []string, row []any) error {
 	if len(row) != len(columns) {
 		return errors.New("the answer has another number of columns than names")
 	}
 	for i, column := range columns {
-		number := text(row[i])
-		if column == "" || !strings.Contains(countNames+"s", column[:1]) || number == "null" {
+		number, ok := row[i].(json.Number)
+		if column == "" || !strings.Contains(countNames+"s", column[:1]) || !ok {
 			continue
 		}
 		at, err := strconv.Atoi(column[1:])
@@ -201,7 +201,7 @@ func (m *Measurement) take(fields []typed, columns []string, row []json.RawMessa
 		of := fields[at]
 		switch {
 		case column[0] != 's':
-			count, err := strconv.ParseFloat(number, 64)
+			count, err := number.Float64()
 			if err != nil {
 				return fmt.Errorf("count of field %q: %w", of.key, err)
 			}
@@ -215,7 +215,7 @@ func (m *Measurement) take(fields []typed, columns []string, row []json.RawMessa
 			}
 		case m.Fields[of.key] != nil: // counts come first
 			f := m.Fields[of.key]
-			if err := f.parse(number); err != nil {
+			if err := f.parse(number.String()); err != nil {
 				return fmt.Errorf("sum of field %q: %w", of.key, err)
 			}
 		}
@@ -251,7 +251,7 @@ func source(name Name) string {
 // askSeries counts the series. Not every server can.
 func (m *Measurement) askSeries(ctx context.Context, server Server, name Name) {
 	q := fmt.Sprintf("SHOW SERIES EXACT CARDINALITY ON %s FROM %s", influxql.QuoteIdent(name.Database), source(name))
-	a, err := query(ctx, server, name.Database, q)
+	a, err := server.Tables(ctx, name.Database, q)
 	if err != nil {
 		return
 	}
@@ -259,7 +259,8 @@ func (m *Measurement) askSeries(ctx context.Context, server Server, name Name) {
 	for _, s := range a {
 		for _, row := range s.Values {
 			if len(row) > 0 {
-				count, err := strconv.ParseInt(text(row[len(row)-1]), 10, 64)
+				number, _ := row[len(row)-1].(json.Number)
+				count, err := number.Int64()
 				if err != nil {
 					return
 				}
@@ -268,46 +269,4 @@ func (m *Measurement) askSeries(ctx context.Context, server Server, name Name) {
 		}
 	}
 	m.Series = n
-}
-
-// answer is a series of an answer to InfluxQL.
-type answer struct {
-	Name    string
-	Columns []string
-	Values  [][]json.RawMessage
-}
-
-// text returns a cell of an answer: a text without its quotes, a number as it is.
-func text(cell json.RawMessage) string {
-	var s string
-	if json.Unmarshal(cell, &s) == nil && len(cell) > 0 && cell[0] == '"' {
-		return s
-	}
-	return string(cell)
-}
-
-// query sends a statement.
-func query(ctx context.Context, server Server, database, statement string) (out []answer, err error) {
-	var j struct {
-		Error   string
-		Results []struct {
-			Error  string
-			Series []answer
-		}
-	}
-	form := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
-	body := url.Values{"q": {statement}, "db": {database}}.Encode()
-	if err := server.Ask(ctx, http.MethodPost, "/query", url.Values{"db": {database}}, form, strings.NewReader(body), &j); err != nil {
-		return nil, err
-	}
-	if j.Error != "" {
-		return nil, errors.New(j.Error)
-	}
-	for _, r := range j.Results {
-		if r.Error != "" {
-			return nil, errors.New(r.Error)
-		}
-		out = append(out, r.Series...)
-	}
-	return out, nil
 }

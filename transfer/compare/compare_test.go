@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"tsdbd/exchange"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -235,20 +233,12 @@ func TestCount(t *testing.T) {
 // fakeServer answers statements by their beginnings.
 type fakeServer map[string]string
 
-func (f fakeServer) Ask(_ context.Context, _, _ string, _ url.Values, _ http.Header, body io.Reader, to any) error {
-	b, err := io.ReadAll(body)
-	if err != nil {
-		return err
-	}
-	form, err := url.ParseQuery(string(b))
-	if err != nil {
-		return err
-	}
-	answer, ok := f[form.Get("q")]
+func (f fakeServer) Tables(_ context.Context, _, statement string) ([]exchange.Table, error) {
+	answer, ok := f[statement]
 	if !ok {
-		answer = `{"results":[{"error":"unexpected: ` + strings.ReplaceAll(form.Get("q"), `"`, "'") + `"}]}`
+		answer = `{"results":[{"error":"unexpected: ` + strings.ReplaceAll(statement, `"`, "'") + `"}]}`
 	}
-	return json.Unmarshal([]byte(answer), to)
+	return exchange.ReadTables(strings.NewReader(answer))
 }
 
 // TestAsk reads answers as InfluxDB 1.6 gives them.
@@ -307,27 +297,19 @@ func TestNotFinite(t *testing.T) {
 // overflowing is a server with a field x of each measurement whose sum overflows.
 type overflowing struct{ fakeServer }
 
-func (o overflowing) Ask(ctx context.Context, method, path string, params url.Values, header http.Header, body io.Reader, to any) error {
-	var sent strings.Builder
-	if _, err := io.Copy(&sent, body); err != nil {
-		return err
-	}
-	form, err := url.ParseQuery(sent.String())
-	if err != nil {
-		return err
-	}
-	switch q := form.Get("q"); {
+func (o overflowing) Tables(ctx context.Context, database, q string) ([]exchange.Table, error) {
+	switch {
 	case strings.Contains(q, "sum(x)"):
-		return json.Unmarshal([]byte("json: error calling MarshalJSON for type httpd.Response: json: unsupported value: +Inf"), to)
+		return exchange.ReadTables(strings.NewReader("json: error calling MarshalJSON for type httpd.Response: json: unsupported value: +Inf"))
 	case strings.HasPrefix(q, "SELECT"):
 		var names, values []string
 		for i, column := range strings.Split(q[len("SELECT "):strings.Index(q, " FROM")], ", ") {
 			_, name, _ := strings.Cut(column, " AS ")
 			names, values = append(names, fmt.Sprintf("%q", name)), append(values, fmt.Sprint(2-i%2))
 		}
-		return json.Unmarshal(fmt.Appendf(nil, `{"results":[{"series":[{"columns":[%s],"values":[[%s]]}]}]}`, strings.Join(names, ","), strings.Join(values, ",")), to)
+		return exchange.ReadTables(strings.NewReader(fmt.Sprintf(`{"results":[{"series":[{"columns":[%s],"values":[[%s]]}]}]}`, strings.Join(names, ","), strings.Join(values, ","))))
 	}
-	return o.fakeServer.Ask(ctx, method, path, params, header, strings.NewReader(sent.String()), to)
+	return o.fakeServer.Tables(ctx, database, q)
 }
 
 // TestOverflow: a sum that a server cannot write costs this sum, and no other one.

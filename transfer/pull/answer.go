@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"tsdbd/exchange"
 	"tsdbd/model"
 )
 
@@ -15,12 +16,6 @@ type rowSink interface {
 	// row takes a row of the series. The values are valid until the call returns.
 	row(values []value) error
 }
-
-// queryError is an error that a server reports within an answer.
-type queryError struct{ text string }
-
-// Error returns the text of the server.
-func (e *queryError) Error() string { return e.text }
 
 // errTruncated is the error of an answer that ends before its rows do.
 var errTruncated = errors.New("a limit of the server has truncated the answer")
@@ -101,7 +96,7 @@ func (a *answer) fail() error {
 	if err != nil {
 		return err
 	}
-	return &queryError{string(b)}
+	return &exchange.QueryError{Text: string(b)}
 }
 
 // result takes a member of the result of a statement.

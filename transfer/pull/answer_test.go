@@ -12,6 +12,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"tsdbd/exchange"
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
 )
@@ -88,11 +89,11 @@ func TestJSON(t *testing.T) {
 	} {
 		for how, r := range map[string]io.Reader{"whole": strings.NewReader(c.answer), "by bytes": iotest.OneByteReader(strings.NewReader(c.answer))} {
 			got, l, err := told(newJSON(r), asked())
-			var q *queryError
+			var q *exchange.QueryError
 			switch {
 			case got != c.want || l.refusals() != c.refused || (c.refused > 0) != (len(l.errors) > 0):
 				t.Errorf("%s, %s: %d refused %q, error %v\n%s\nwant\n%s", name, how, l.refusals(), l.errors, err, got, c.want)
-			case c.text != "" && (!errors.As(err, &q) || q.text != c.text), c.text == "" && !errors.Is(err, c.err):
+			case c.text != "" && (!errors.As(err, &q) || q.Text != c.text), c.text == "" && !errors.Is(err, c.err):
 				t.Errorf("%s, %s: error %v, want %v%s", name, how, err, c.err, c.text)
 			}
 		}
@@ -153,8 +154,8 @@ func TestMsgpack(t *testing.T) {
 	} {
 		for how, r := range map[string]io.Reader{"whole": bytes.NewReader(c.answer), "by bytes": iotest.OneByteReader(bytes.NewReader(c.answer))} {
 			got, _, err := told(newMsgpack(r), asked())
-			var q *queryError
-			if got != c.want || c.text != "" && (!errors.As(err, &q) || q.text != c.text) || c.text == "" && !errors.Is(err, c.err) {
+			var q *exchange.QueryError
+			if got != c.want || c.text != "" && (!errors.As(err, &q) || q.Text != c.text) || c.text == "" && !errors.Is(err, c.err) {
 				t.Errorf("%s, %s: %v\n%q\nwant\n%q", name, how, err, got, c.want)
 			}
 		}

@@ -135,7 +135,7 @@ func (c *Catalog) check(f *exchange.Filter) error {
 
 // refusal reports that a server works and does not answer a statement.
 func refusal(err error) bool {
-	var q *queryError
+	var q *exchange.QueryError
 	var w *exchange.WriteError
 	return errors.As(err, &q) || errors.As(err, &w) && w.Status/100 == 4 && w.Status != http.StatusTooManyRequests
 }
@@ -149,8 +149,8 @@ func (s *Server) databases(ctx context.Context) ([]string, error) {
 	var out []string
 	for _, t := range tables {
 		for _, row := range t.Values {
-			deleted, _ := t.at(row, "deleted").(bool) // 3.x keeps them for a while
-			if name := t.text(row, "name", "iox::database"); name != "" && !deleted {
+			deleted, _ := t.At(row, "deleted").(bool) // 3.x keeps them for a while
+			if name := t.Text(row, "name", "iox::database"); name != "" && !deleted {
 				out = append(out, name)
 			}
 		}
@@ -174,7 +174,7 @@ func (s *Server) policies(ctx context.Context, d *meta.Database, only string) er
 		rp := &meta.RetentionPolicy{Name: cmp.Or(only, autogen), ReplicaN: 1}
 		for _, t := range tables {
 			for _, row := range t.Values {
-				rp.Duration = duration(t.at(row, "duration"))
+				rp.Duration = duration(t.At(row, "duration"))
 			}
 		}
 		rp.ShardGroupDuration = meta.ShardDurations{}.For(rp.Duration)
@@ -187,11 +187,11 @@ func (s *Server) policies(ctx context.Context, d *meta.Database, only string) er
 	for _, t := range tables {
 		for _, row := range t.Values {
 			rp := &meta.RetentionPolicy{
-				Name: t.text(row, "name"), ReplicaN: 1,
-				Duration:           duration(t.at(row, "duration")),
-				ShardGroupDuration: duration(t.at(row, "shardGroupDuration")),
-				FutureWriteLimit:   duration(t.at(row, "futureWriteLimit")),
-				PastWriteLimit:     duration(t.at(row, "pastWriteLimit")),
+				Name: t.Text(row, "name"), ReplicaN: 1,
+				Duration:           duration(t.At(row, "duration")),
+				ShardGroupDuration: duration(t.At(row, "shardGroupDuration")),
+				FutureWriteLimit:   duration(t.At(row, "futureWriteLimit")),
+				PastWriteLimit:     duration(t.At(row, "pastWriteLimit")),
 			}
 			if rp.ShardGroupDuration <= 0 {
 				rp.ShardGroupDuration = meta.ShardDurations{}.For(rp.Duration)
@@ -200,7 +200,7 @@ func (s *Server) policies(ctx context.Context, d *meta.Database, only string) er
 			if d.RetentionPolicy(rp.Name) == nil {
 				d.RetentionPolicies = append(d.RetentionPolicies, rp)
 			}
-			if is, _ := t.at(row, "default").(bool); is {
+			if is, _ := t.At(row, "default").(bool); is {
 				d.DefaultRetentionPolicy = rp.Name
 			}
 		}
@@ -232,12 +232,12 @@ func (s *Server) shards(ctx context.Context, c *Catalog) error {
 	groups, hidden := map[place][]model.TimeRange{}, map[place]int64{}
 	for _, t := range tables {
 		for _, row := range t.Values {
-			start, err1 := time.Parse(time.RFC3339Nano, t.text(row, "start_time"))
-			end, err2 := time.Parse(time.RFC3339Nano, t.text(row, "end_time"))
+			start, err1 := time.Parse(time.RFC3339Nano, t.Text(row, "start_time"))
+			end, err2 := time.Parse(time.RFC3339Nano, t.Text(row, "end_time"))
 			if err := errors.Join(err1, err2); err != nil {
-				return &queryError{err.Error()}
+				return &exchange.QueryError{Text: err.Error()}
 			}
-			p := place{t.text(row, "database"), t.text(row, "retention_policy")}
+			p := place{t.Text(row, "database"), t.Text(row, "retention_policy")}
 			r := groupTimes(start, end)
 			if start.After(end) {
 				hidden[p] = r.Max + 1
@@ -269,21 +269,21 @@ func groupTimes(start, end time.Time) model.TimeRange {
 }
 
 func (s *Server) continuous(ctx context.Context, c *Catalog) error {
-	return s.each(ctx, c, "SHOW CONTINUOUS QUERIES", func(t *table, row []any) error {
-		c.Queries = append(c.Queries, exchange.Continuous{Database: t.Name, Name: t.text(row, "name"), Query: t.text(row, "query")})
+	return s.each(ctx, c, "SHOW CONTINUOUS QUERIES", func(t *exchange.Table, row []any) error {
+		c.Queries = append(c.Queries, exchange.Continuous{Database: t.Name, Name: t.Text(row, "name"), Query: t.Text(row, "query")})
 		return nil
 	})
 }
 
 func (s *Server) downsamples(ctx context.Context, c *Catalog) error {
-	err := s.each(ctx, c, "SHOW DOWNSAMPLES", func(t *table, row []any) error {
-		every, err := influxql.ParseDuration(t.text(row, "every"))
+	err := s.each(ctx, c, "SHOW DOWNSAMPLES", func(t *exchange.Table, row []any) error {
+		every, err := influxql.ParseDuration(t.Text(row, "every"))
 		if err != nil {
 			return fmt.Errorf("a downsample of %s: %w", t.Name, err)
 		}
 		c.Downsamples = append(c.Downsamples, exchange.Downsample{Database: t.Name, Definition: meta.Downsample{
-			From: t.text(row, "from"), Into: t.text(row, "into"), Every: every,
-			Functions: strings.Split(t.text(row, "functions"), ", "), Where: t.text(row, "where"),
+			From: t.Text(row, "from"), Into: t.Text(row, "into"), Every: every,
+			Functions: strings.Split(t.Text(row, "functions"), ", "), Where: t.Text(row, "where"),
 		}})
 		return nil
 	})
@@ -294,22 +294,22 @@ func (s *Server) downsamples(ctx context.Context, c *Catalog) error {
 }
 
 func (s *Server) subscriptions(ctx context.Context, c *Catalog) error {
-	return s.each(ctx, c, "SHOW SUBSCRIPTIONS", func(t *table, row []any) error {
+	return s.each(ctx, c, "SHOW SUBSCRIPTIONS", func(t *exchange.Table, row []any) error {
 		var to []string
-		list, _ := t.at(row, "destinations").([]any)
+		list, _ := t.At(row, "destinations").([]any)
 		for _, d := range list {
 			if d, ok := d.(string); ok {
 				to = append(to, "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(d)+"'")
 			}
 		}
-		c.Statements = append(c.Statements, fmt.Sprintf("CREATE SUBSCRIPTION %s ON %s.%s DESTINATIONS %s %s", exchange.QuoteIdent(t.text(row, "name")),
-			exchange.QuoteIdent(t.Name), exchange.QuoteIdent(t.text(row, "retention_policy")), t.text(row, "mode"), strings.Join(to, ", ")))
+		c.Statements = append(c.Statements, fmt.Sprintf("CREATE SUBSCRIPTION %s ON %s.%s DESTINATIONS %s %s", exchange.QuoteIdent(t.Text(row, "name")),
+			exchange.QuoteIdent(t.Name), exchange.QuoteIdent(t.Text(row, "retention_policy")), t.Text(row, "mode"), strings.Join(to, ", ")))
 		return nil
 	})
 }
 
 // each calls do for the rows of a SHOW statement whose tables are databases that come along.
-func (s *Server) each(ctx context.Context, c *Catalog, statement string, do func(t *table, row []any) error) error {
+func (s *Server) each(ctx context.Context, c *Catalog, statement string, do func(t *exchange.Table, row []any) error) error {
 	tables, err := s.ask(ctx, place{}, statement)
 	if err != nil {
 		return err
@@ -336,9 +336,9 @@ func (s *Server) users(ctx context.Context, c *Catalog) error {
 	}
 	for _, t := range tables {
 		for _, row := range t.Values {
-			name := exchange.QuoteIdent(t.text(row, "user"))
+			name := exchange.QuoteIdent(t.Text(row, "user"))
 			q := fmt.Sprintf("CREATE USER %s WITH PASSWORD '...'", name)
-			if admin, _ := t.at(row, "admin").(bool); admin {
+			if admin, _ := t.At(row, "admin").(bool); admin {
 				q += " WITH ALL PRIVILEGES"
 			}
 			c.Statements = append(c.Statements, q)
@@ -348,8 +348,8 @@ func (s *Server) users(ctx context.Context, c *Catalog) error {
 			}
 			for _, g := range grants {
 				for _, row := range g.Values {
-					right := strings.TrimSuffix(g.text(row, "privilege"), " PRIVILEGES")
-					if db := g.text(row, "database"); right != "NO" && right != "" && c.database(db) != nil {
+					right := strings.TrimSuffix(g.Text(row, "privilege"), " PRIVILEGES")
+					if db := g.Text(row, "database"); right != "NO" && right != "" && c.database(db) != nil {
 						c.Statements = append(c.Statements, fmt.Sprintf("GRANT %s ON %s TO %s", right, exchange.QuoteIdent(db), name))
 					}
 				}

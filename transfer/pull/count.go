@@ -32,7 +32,7 @@ func (s *Server) counts(ctx context.Context, m *measurement, r model.TimeRange, 
 	out := map[int64]map[string]int64{}
 	for _, t := range tables {
 		for _, row := range t.Values {
-			at := value{kind: number, text: fmt.Append(nil, t.at(row, "time"))}
+			at := value{kind: number, text: fmt.Append(nil, t.At(row, "time"))}
 			start, err := at.time()
 			if err != nil {
 				return nil, fmt.Errorf("%w: %w", errForm, err)
@@ -199,7 +199,7 @@ func (p *Pull) before(ctx context.Context, at place, times model.TimeRange, pres
 
 // totals counts what the source has of a policy, by the names that the target has.
 func (p *Pull) totals(ctx context.Context, at place, times model.TimeRange, wanted func(string) bool) (compare.Totals, error) {
-	all, err := compare.Ask(ctx, p.source.client, p.source.database(at), p.source.policy(at), times, wanted)
+	all, err := compare.Ask(ctx, p.source, p.source.database(at), p.source.policy(at), times, wanted)
 	if err != nil {
 		return nil, fmt.Errorf("ask the old server: %w", err)
 	}

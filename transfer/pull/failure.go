@@ -30,7 +30,7 @@ var passing = []string{"max-concurrent-queries", "query interrupted", "query kil
 // judge says what to do about an error.
 func judge(err error) verdict {
 	var w *exchange.WriteError
-	var q *queryError
+	var q *exchange.QueryError
 	var file *fs.PathError // the disk here is full
 	switch {
 	case errors.Is(err, context.Canceled), errors.As(err, &file):
@@ -40,7 +40,7 @@ func judge(err error) verdict {
 	case errors.As(err, &w):
 		return judgeText(w.Message, judgeStatus(w.Status))
 	case errors.As(err, &q):
-		return judgeText(q.text, give)
+		return judgeText(q.Text, give)
 	}
 	return again // the connection, or half an answer
 }

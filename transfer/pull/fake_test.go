@@ -102,7 +102,7 @@ func (f *fake) selects() (n int) {
 	return n
 }
 
-var fakeSelect = regexp.MustCompile(`^SELECT (.*) FROM (?:"p"\.)?"?([^" ]*)"?(?: WHERE)?(?: time >= (-?\d+))?(?: AND)?(?: time <= (-?\d+))?( (?:GROUP|ORDER) .*)?$`)
+var fakeSelect = regexp.MustCompile(`^SELECT (.*) FROM (?:"(?:p|autogen)"\.)?"?([^" ]*)"?(?: WHERE)?(?: time >= (-?\d+))?(?: AND)?(?: time <= (-?\d+))?( (?:GROUP|ORDER) .*)?$`)
 
 // times returns the times of a SELECT.
 func times(selection []string) (from, to int64) {

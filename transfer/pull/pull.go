@@ -343,7 +343,7 @@ func (p *Pull) slices(ctx context.Context, c *Catalog, m *measurement, rp *meta.
 
 // first returns the time of the first row within times, in an order.
 func first(ctx context.Context, p *Pull, m *measurement, times model.TimeRange, order string) (int64, bool, error) {
-	tables, err := retry(ctx, p, func() ([]table, error) {
+	tables, err := retry(ctx, p, func() ([]exchange.Table, error) {
 		return p.source.ask(ctx, m.place, fmt.Sprintf("SELECT * FROM %s%s ORDER BY time %s LIMIT 1", p.source.source(m.place, m.name), where(times), order))
 	})
 	if err != nil {
@@ -351,7 +351,7 @@ func first(ctx context.Context, p *Pull, m *measurement, times model.TimeRange, 
 	}
 	for _, t := range tables {
 		for _, row := range t.Values {
-			v := value{kind: number, text: fmt.Append(nil, t.at(row, "time"))}
+			v := value{kind: number, text: fmt.Append(nil, t.At(row, "time"))}
 			at, err := v.time()
 			return at, err == nil, err
 		}

@@ -190,6 +190,26 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// TestCompareVersions: each version counts for the comparison. InfluxDB 3.x takes queries in URLs
+// only.
+func TestCompareVersions(t *testing.T) {
+	for _, version := range []string{"1.12.2", "v2.7.1", "3.4.0"} {
+		f, to := newFake(t, version, fakeRow{"m", "a", 5, 1}, fakeRow{"m", "b", 7, 2}), newTarget(t)
+		p, err := pulled(t, f, to, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		catalog, err := p.source.Catalog(t.Context(), &p.opt.Filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, target, err := p.Compare(t.Context(), catalog)
+		if err != nil || source.Values() != 2 || len(compare.Differences(source, target)) > 0 {
+			t.Errorf("%s: %v, %d values, differences %v", version, err, source.Values(), compare.Differences(source, target))
+		}
+	}
+}
+
 // TestFailures: an answer that fails is asked for again, or by halves; what does not pass
 // ends the import with a reason, and the journal has the rest skipped.
 func TestFailures(t *testing.T) {
@@ -319,7 +339,7 @@ func TestLongQuery(t *testing.T) {
 		q := "SHOW " + strings.Repeat("x", n)
 		f.extra[q] = table1("", "name", `["y"]`)
 		tables, err := s.ask(t.Context(), place{"d", "p"}, q)
-		if err != nil || len(tables) != 1 || tables[0].text(tables[0].Values[0], "name") != "y" {
+		if err != nil || len(tables) != 1 || tables[0].Text(tables[0].Values[0], "name") != "y" {
 			t.Errorf("%d bytes: %v, %v", n, tables, err)
 		}
 		if f.method != map[bool]string{false: http.MethodGet, true: http.MethodPost}[n > longQuery] {
@@ -774,10 +794,10 @@ func TestJudge(t *testing.T) {
 		{errTruncated, split},
 		{fmt.Errorf("read: %w", errStalled), split},
 		{fmt.Errorf("read: %w", &fs.PathError{Op: "write", Path: "refused", Err: syscall.ENOSPC}), give},
-		{&queryError{"query-timeout limit exceeded"}, split},
-		{&queryError{"max-concurrent-queries limit exceeded(5, 5)"}, again},
-		{&queryError{"Query would scan 500 Parquet files, exceeding the file limit"}, split},
-		{&queryError{"database not found: d"}, give},
+		{&exchange.QueryError{Text: "query-timeout limit exceeded"}, split},
+		{&exchange.QueryError{Text: "max-concurrent-queries limit exceeded(5, 5)"}, again},
+		{&exchange.QueryError{Text: "Query would scan 500 Parquet files, exceeding the file limit"}, split},
+		{&exchange.QueryError{Text: "database not found: d"}, give},
 		{&exchange.WriteError{Status: 400, Message: "error parsing query"}, give},
 		{&exchange.WriteError{Status: 401}, give},
 		{&exchange.WriteError{Status: 429}, again},

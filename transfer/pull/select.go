@@ -49,7 +49,7 @@ func (s *Server) measurements(ctx context.Context, p place) ([]string, error) {
 	}
 	for _, t := range tables {
 		for _, row := range t.Values {
-			if name := t.text(row, "name"); name != "" {
+			if name := t.Text(row, "name"); name != "" {
 				out = append(out, name)
 			}
 		}
@@ -67,7 +67,7 @@ func (s *Server) measurement(ctx context.Context, p place, name string) (*measur
 	types := map[string]map[model.FieldType]bool{}
 	for _, t := range tables {
 		for _, row := range t.Values {
-			key := t.text(row, "fieldKey")
+			key := t.Text(row, "fieldKey")
 			if key == "time" {
 				continue // no server stores it
 			}
@@ -75,7 +75,7 @@ func (s *Server) measurement(ctx context.Context, p place, name string) (*measur
 				types[key] = map[model.FieldType]bool{}
 			}
 			for f := model.Float; f.Valid(); f++ {
-				if f.String() == t.text(row, "fieldType") {
+				if f.String() == t.Text(row, "fieldType") {
 					types[key][f] = true
 				}
 			}

@@ -3,7 +3,6 @@ package pull
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -128,36 +127,8 @@ func (s *Server) do(ctx context.Context, p place, q, accept string, params url.V
 	return s.client.Do(ctx, http.MethodPost, "/query", params, header, strings.NewReader(url.Values{"q": {q}}.Encode()))
 }
 
-// table is a series of a small answer.
-type table struct {
-	Name    string
-	Columns []string
-	Values  [][]any
-}
-
-// at returns the value of a row in the first of the named columns that there is.
-func (t *table) at(row []any, names ...string) any {
-	for _, name := range names {
-		for i, c := range t.Columns {
-			if c == name && i < len(row) {
-				return row[i]
-			}
-		}
-	}
-	return nil
-}
-
-// text returns the value as a string, "" if it is none.
-func (t *table) text(row []any, names ...string) string {
-	s, _ := t.at(row, names...).(string)
-	return s
-}
-
-// maxAnswer bounds an answer that is held as a whole: names of measurements and fields.
-const maxAnswer = 256 << 20
-
 // ask runs a statement whose answer is small.
-func (s *Server) ask(ctx context.Context, p place, q string) ([]table, error) {
+func (s *Server) ask(ctx context.Context, p place, q string) ([]exchange.Table, error) {
 	ctx, w := watch(ctx)
 	defer w.stop()
 	w.wait()
@@ -167,40 +138,27 @@ func (s *Server) ask(ctx context.Context, p place, q string) ([]table, error) {
 		return nil, w.cause(err)
 	}
 	defer resp.Body.Close()
-	var a struct {
-		Error   string
-		Results []struct {
-			Error  string
-			Series []table
-		}
+	tables, err := exchange.ReadTables(w.reader(resp.Body))
+	var refused *exchange.QueryError
+	switch err = w.cause(err); {
+	case err == io.EOF: // InfluxDB 3.x has nothing to say
+		return nil, nil
+	case err == nil, errors.Is(err, errStalled), errors.As(err, &refused):
+		return tables, err
 	}
-	d := json.NewDecoder(io.LimitReader(w.reader(resp.Body), maxAnswer))
-	d.UseNumber()
-	if err := d.Decode(&a); err == io.EOF {
-		return nil, nil // InfluxDB 3.x has nothing to say
-	} else if err := w.cause(err); errors.Is(err, errStalled) {
-		return nil, err
-	} else if err != nil {
-		return nil, fmt.Errorf("%w: %w", errForm, err)
-	}
-	if a.Error != "" {
-		return nil, &queryError{a.Error}
-	}
-	var out []table
-	for _, r := range a.Results {
-		if r.Error != "" {
-			return nil, &queryError{r.Error}
-		}
-		out = append(out, r.Series...)
-	}
-	return out, nil
+	return nil, fmt.Errorf("%w: %w", errForm, err)
+}
+
+// Tables implements compare.Server.
+func (s *Server) Tables(ctx context.Context, database, q string) ([]exchange.Table, error) {
+	return s.ask(ctx, place{database: database}, q)
 }
 
 // tables is a rowSink that keeps the texts of an answer.
-type tables struct{ list []table }
+type tables struct{ list []exchange.Table }
 
 func (t *tables) series(name string, _ model.Tags, columns []string) error {
-	t.list = append(t.list, table{Name: name, Columns: columns})
+	t.list = append(t.list, exchange.Table{Name: name, Columns: columns})
 	return nil
 }
 
@@ -216,9 +174,12 @@ func (t *tables) row(values []value) error {
 	return nil
 }
 
+// maxNames bounds an answer with names.
+const maxNames = 256 << 20
+
 // askNames runs a statement that shows names of points. It asks for MessagePack where the
 // server has it: JSON has no bytes that are not UTF-8, which names may have.
-func (s *Server) askNames(ctx context.Context, p place, q string) ([]table, error) {
+func (s *Server) askNames(ctx context.Context, p place, q string) ([]exchange.Table, error) {
 	if s.kind == influx3 || s.kind == unknownServer {
 		return s.ask(ctx, p, q)
 	}
@@ -232,7 +193,7 @@ func (s *Server) askNames(ctx context.Context, p place, q string) ([]table, erro
 	}
 	defer resp.Body.Close()
 	var out tables
-	err = readAnswer(formOf(resp, io.LimitReader(w.reader(resp.Body), maxAnswer)), &out)
+	err = readAnswer(formOf(resp, io.LimitReader(w.reader(resp.Body), maxNames)), &out)
 	return out.list, w.cause(err)
 }
 
