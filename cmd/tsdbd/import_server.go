@@ -15,7 +15,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/mover"
-	"tsdbd/transfer/pull"
+	"tsdbd/transfer/source/influxhttp"
 
 	"github.com/urfave/cli/v3"
 )
@@ -24,7 +24,7 @@ import (
 type serverImport struct {
 	*move
 	from   exchange.Client
-	opt    pull.Options
+	opt    influxhttp.Options
 	follow bool
 	idle   time.Duration
 }
@@ -65,7 +65,7 @@ func (s *serverImport) run(ctx context.Context, c *cli.Command) (err error) {
 	if s.from.URL == to.URL {
 		return usageError(c, "-from and -host are the same server")
 	}
-	source, err := pull.Connect(ctx, &s.from)
+	source, err := influxhttp.Connect(ctx, &s.from)
 	if err != nil {
 		return &oldServerError{fmt.Errorf("%s: %w", s.from.URL, err)}
 	}
@@ -81,7 +81,7 @@ func (s *serverImport) run(ctx context.Context, c *cli.Command) (err error) {
 	if skew := source.Skew(); skew.Abs() > maxSkew {
 		s.opt.Report(fmt.Sprintf("the clock of %s differs from the one here by %s; times go by the clock there", s.from.URL, skew))
 	}
-	s.opt.Progress = func(st pull.Stats) {
+	s.opt.Progress = func(st influxhttp.Stats) {
 		written := st.Written + st.Underway
 		if !st.UpTo.IsZero() {
 			s.p.show("following, %s behind  %d points written, %d refused", (time.Since(st.UpTo) + source.Skew()).Round(time.Second), written, st.Failed)
@@ -90,7 +90,7 @@ func (s *serverImport) run(ctx context.Context, c *cli.Command) (err error) {
 		s.p.show("%s%d points written, %d refused", pace(st.Done, st.Total, written, time.Since(s.begin)), written, st.Failed)
 	}
 	if s.dry {
-		return s.survey(ctx, pull.New(source, to, s.opt), catalog)
+		return s.survey(ctx, influxhttp.New(source, to, s.opt), catalog)
 	}
 	var broken *brokenOff
 	return s.kept(s.from.URL+" to "+to.URL, false, func() (err error) {
@@ -101,7 +101,7 @@ func (s *serverImport) run(ctx context.Context, c *cli.Command) (err error) {
 			}
 			defer func() { err = errors.Join(err, s.opt.Refused.Close()) }()
 		}
-		return s.transfer(ctx, pull.New(source, to, s.opt), catalog)
+		return s.transfer(ctx, influxhttp.New(source, to, s.opt), catalog)
 	}, func(err error) bool { return errors.As(err, &broken) })
 }
 
@@ -153,13 +153,13 @@ func (b *brokenOff) Error() string { return b.err.Error() }
 func (b *brokenOff) Unwrap() error { return b.err }
 
 // transfer takes databases, rows, and definitions.
-func (s *serverImport) transfer(ctx context.Context, p *pull.Pull, catalog *pull.Catalog) error {
+func (s *serverImport) transfer(ctx context.Context, p *influxhttp.Pull, catalog *influxhttp.Catalog) error {
 	err := p.Create(ctx, catalog)
 	if err == nil {
 		err = p.Rows(ctx, catalog)
 	}
 	if err == nil && s.follow {
-		err = p.Follow(ctx, catalog, pull.FollowOptions{Idle: s.idle})
+		err = p.Follow(ctx, catalog, influxhttp.FollowOptions{Idle: s.idle})
 		if ctx.Err() != nil {
 			err, ctx = nil, context.WithoutCancel(ctx) // Ctrl-C ends it in order
 		}
@@ -213,7 +213,7 @@ func (s *serverImport) transfer(ctx context.Context, p *pull.Pull, catalog *pull
 }
 
 // compare prints what both servers have.
-func (s *serverImport) compare(ctx context.Context, p *pull.Pull, catalog *pull.Catalog) error {
+func (s *serverImport) compare(ctx context.Context, p *influxhttp.Pull, catalog *influxhttp.Catalog) error {
 	stop := s.p.during("comparing both servers, %s")
 	old, now, err := p.Compare(ctx, catalog)
 	stop()
@@ -239,7 +239,7 @@ func (s *serverImport) compare(ctx context.Context, p *pull.Pull, catalog *pull.
 }
 
 // survey prints what there is.
-func (s *serverImport) survey(ctx context.Context, p *pull.Pull, catalog *pull.Catalog) error {
+func (s *serverImport) survey(ctx context.Context, p *influxhttp.Pull, catalog *influxhttp.Catalog) error {
 	found, took, err := p.Survey(ctx, catalog)
 	s.p.clear()
 	if err != nil {

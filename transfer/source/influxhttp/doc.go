@@ -1,4 +1,4 @@
-// Package pull takes everything out of a running server by its HTTP API: InfluxDB 1.x,
+// Package influxhttp takes everything out of a running server by its HTTP API: InfluxDB 1.x,
 // 2.x by its API of 1.x, 3.x by InfluxQL, and tsdbd.
 //
 // Connect finds out what the Server is. Catalog asks for databases and policies. Pull.Rows
@@ -21,4 +21,4 @@
 // and repeated with its journal loses nothing. Rows that are written twice stay the same.
 //
 // A Server is safe for concurrent use, a Pull for one goroutine.
-package pull
+package influxhttp
