@@ -18,6 +18,7 @@ import (
 	"tsdbd/transfer"
 	"tsdbd/transfer/csv"
 	"tsdbd/transfer/mongo"
+	sinkserver "tsdbd/transfer/sink/server"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
@@ -155,7 +156,7 @@ func (m *fileImport) fromServer(ctx context.Context, c *cli.Command, rest []stri
 	if len(rest) > 0 {
 		return usageError(c, "-from takes no files, such as %q", rest[0])
 	}
-	m.from.opt.Workers, m.from.opt.BatchBytes = m.opt.Workers, m.opt.BatchBytes
+	m.from.requests = sinkserver.Options{BatchBytes: m.opt.BatchBytes, Workers: m.opt.Workers}
 	f := &m.from.opt.Filter
 	f.Database, f.RetentionPolicy = m.opt.Database, m.opt.RetentionPolicy
 	if m.tables.Measurement != "" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,9 @@ import (
 	"tsdbd/exchange"
 	"tsdbd/model"
 	"tsdbd/transfer/compare"
+	"tsdbd/transfer/journal"
 	"tsdbd/transfer/mover"
+	sinkserver "tsdbd/transfer/sink/server"
 	"tsdbd/transfer/source/influxhttp"
 
 	"github.com/urfave/cli/v3"
@@ -23,10 +26,11 @@ import (
 // serverImport is an import from a running server.
 type serverImport struct {
 	*move
-	from   exchange.Client
-	opt    influxhttp.Options
-	follow bool
-	idle   time.Duration
+	from     exchange.Client
+	opt      influxhttp.Options
+	requests sinkserver.Options
+	follow   bool
+	idle     time.Duration
 }
 
 // flags are the flags that only an import from a server has.
@@ -65,43 +69,36 @@ func (s *serverImport) run(ctx context.Context, c *cli.Command) (err error) {
 	if s.from.URL == to.URL {
 		return usageError(c, "-from and -host are the same server")
 	}
-	source, err := influxhttp.Connect(ctx, &s.from)
+	old, err := influxhttp.Connect(ctx, &s.from)
 	if err != nil {
 		return &oldServerError{fmt.Errorf("%s: %w", s.from.URL, err)}
 	}
 	if err := to.Ping(ctx); err != nil {
 		return fmt.Errorf("%s: %w", to.URL, err)
 	}
-	catalog, err := source.Catalog(ctx, &s.opt.Filter)
+	catalog, err := old.Catalog(ctx, &s.opt.Filter)
 	if err != nil {
 		return &oldServerError{err}
 	}
-	s.opt.Report = func(text string) { s.note("%s", text) }
-	s.opt.Report(fmt.Sprintf("%s at %s: %d databases", source.Product, s.from.URL, len(catalog.Data.Databases)))
-	if skew := source.Skew(); skew.Abs() > maxSkew {
-		s.opt.Report(fmt.Sprintf("the clock of %s differs from the one here by %s; times go by the clock there", s.from.URL, skew))
+	s.opt.Note, s.opt.Journal = s.move.opt.Note, s.journal != ""
+	s.note("%s at %s: %d databases", old.Product, s.from.URL, len(catalog.Data.Databases))
+	if skew := old.Skew(); skew.Abs() > maxSkew {
+		s.note("the clock of %s differs from the one here by %s; times go by the clock there", s.from.URL, skew)
 	}
-	s.opt.Progress = func(st influxhttp.Stats) {
-		written := st.Written + st.Underway
-		if !st.UpTo.IsZero() {
-			s.p.show("following, %s behind  %d points written, %d refused", (time.Since(st.UpTo) + source.Skew()).Round(time.Second), written, st.Failed)
-			return
-		}
-		s.p.show("%s%d points written, %d refused", pace(st.Done, st.Total, written, time.Since(s.begin)), written, st.Failed)
-	}
+	source := influxhttp.New(old, to, catalog, s.opt)
 	if s.dry {
-		return s.survey(ctx, influxhttp.New(source, to, s.opt), catalog)
+		return s.survey(ctx, source)
 	}
+	s.move.opt.Filter, s.move.opt.Workers, s.move.opt.Now = s.opt.Filter, cmp.Or(s.requests.Workers, 2), old.Now
 	var broken *brokenOff
 	return s.kept(s.from.URL+" to "+to.URL, false, func() (err error) {
-		s.opt.Journal, s.opt.Refused = s.move.opt.Journal, s.move.opt.Failed
-		if s.opt.Refused == nil { // they are counted all the same
-			if s.opt.Refused, err = mover.OpenRefused("", false); err != nil {
+		if s.failed == "" { // what is refused is counted all the same, once
+			if s.move.opt.Failed, err = mover.OpenRefused("", false); err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.opt.Refused.Close()) }()
+			defer func() { err = errors.Join(err, s.move.opt.Failed.Close()) }()
 		}
-		return s.transfer(ctx, influxhttp.New(source, to, s.opt), catalog)
+		return s.transfer(ctx, source, catalog)
 	}, func(err error) bool { return errors.As(err, &broken) })
 }
 
@@ -152,33 +149,68 @@ func (b *brokenOff) Error() string { return b.err.Error() }
 // Unwrap returns the cause.
 func (b *brokenOff) Unwrap() error { return b.err }
 
-// transfer takes databases, rows, and definitions.
-func (s *serverImport) transfer(ctx context.Context, p *influxhttp.Pull, catalog *influxhttp.Catalog) error {
-	err := p.Create(ctx, catalog)
-	if err == nil {
-		err = p.Rows(ctx, catalog)
-	}
-	if err == nil && s.follow {
-		err = p.Follow(ctx, catalog, influxhttp.FollowOptions{Idle: s.idle})
-		if ctx.Err() != nil {
-			err, ctx = nil, context.WithoutCancel(ctx) // Ctrl-C ends it in order
+// rows moves the rows, and those that come while it follows.
+func (s *serverImport) rows(ctx context.Context, source *influxhttp.Source) (*mover.Stats, error) {
+	opt, sum, upTo := s.move.opt, &mover.Stats{}, time.Time{}
+	opt.Progress = func(st mover.Stats) {
+		written, refused := sum.Written+st.Written, opt.Failed.Lines(sum.EarlierRefused.Count+st.EarlierRefused.Count)
+		if upTo.IsZero() {
+			s.p.show("%s%d points written, %d refused", pace(int64(st.Share*1e6), 1e6, written, time.Since(s.begin)), written, refused)
+		} else {
+			s.p.show("following, %s behind  %d points written, %d refused", opt.Now().Sub(upTo).Round(time.Second), written, refused)
 		}
+	}
+	to := sinkserver.New(&s.client, sinkserver.Options{BatchBytes: s.requests.BatchBytes})
+	move := func(ctx context.Context, from mover.Source) (int64, error) {
+		st, err := mover.Run(ctx, from, to, opt)
+		sum.Add(st)
+		return sum.Written, err
+	}
+	if _, err := move(ctx, source); err != nil || !s.follow {
+		return sum, err
+	}
+	opt.Journal = nil
+	err := source.Follow(ctx, influxhttp.FollowOptions{Idle: s.idle, UpTo: func(at time.Time) { upTo = at }}, move)
+	if ctx.Err() != nil {
+		err = nil // Ctrl-C ends it in order
+	}
+	return sum, err
+}
+
+// transfer takes databases, rows, and definitions.
+func (s *serverImport) transfer(ctx context.Context, source *influxhttp.Source, catalog *influxhttp.Catalog) error {
+	stats, err := s.rows(ctx, source)
+	if err == nil && ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
 	}
 	s.p.clear()
-	stats := p.Stats()
-	if err != nil {
+	refused := s.move.opt.Failed.Lines(stats.EarlierRefused.Count)
+	if errors.Is(err, mover.ErrLost) {
+		return fmt.Errorf("%w; the same command begins again", err)
+	} else if err != nil {
 		hint := "The same command begins again; with -journal FILE it would continue where it stopped."
-		if s.opt.Journal != nil {
+		if s.journal != "" {
 			hint = "The same command continues where this one stopped."
 		}
-		fmt.Fprintf(s.stderr, "The import broke off after %d points. %s\n", stats.Lines+stats.Underway, hint)
+		fmt.Fprintf(s.stderr, "The import broke off after %d points. %s\n", stats.Written+refused, hint)
 		return &brokenOff{err}
 	}
-	if stats.Skipped > 0 {
-		fmt.Fprintf(s.stderr, "%d slices were done before\n", stats.Skipped)
+	if stats.Earlier > 0 {
+		fmt.Fprintf(s.stderr, "%d slices were done before\n", stats.Earlier)
 	}
-	refused := importResult(stats.ImportStats, "points", s.stdout, s.stderr)
-	made, err := p.Define(ctx, catalog)
+	reasons := stats.EarlierRefused
+	for _, r := range stats.Reasons {
+		reasons.Add(journal.Refused{Reasons: []string{r.Text}})
+	}
+	for _, reason := range reasons.Reasons {
+		fmt.Fprintln(s.stderr, printable(reason))
+	}
+	fmt.Fprintf(s.stdout, "%d points processed, %d written, %d refused\n", stats.Written+refused, stats.Written, refused)
+	var failed error
+	if refused > 0 {
+		failed = fmt.Errorf("%d points were refused", refused)
+	}
+	made, err := source.Define(ctx)
 	if err != nil {
 		fmt.Fprintln(s.stderr, printable("the continuous queries, downsamples and write limits were not made: "+err.Error()))
 		for _, q := range catalog.Queries {
@@ -209,13 +241,13 @@ func (s *serverImport) transfer(ctx context.Context, p *influxhttp.Pull, catalog
 			fmt.Fprintln(s.stdout, " ", printable(q))
 		}
 	}
-	return errors.Join(refused, s.compare(ctx, p, catalog))
+	return errors.Join(failed, s.compare(ctx, source))
 }
 
 // compare prints what both servers have.
-func (s *serverImport) compare(ctx context.Context, p *influxhttp.Pull, catalog *influxhttp.Catalog) error {
+func (s *serverImport) compare(ctx context.Context, source *influxhttp.Source) error {
 	stop := s.p.during("comparing both servers, %s")
-	old, now, err := p.Compare(ctx, catalog)
+	old, now, err := source.Compare(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(s.stderr, printable("the servers could not be compared: "+err.Error()))
@@ -239,8 +271,10 @@ func (s *serverImport) compare(ctx context.Context, p *influxhttp.Pull, catalog 
 }
 
 // survey prints what there is.
-func (s *serverImport) survey(ctx context.Context, p *influxhttp.Pull, catalog *influxhttp.Catalog) error {
-	found, took, err := p.Survey(ctx, catalog)
+func (s *serverImport) survey(ctx context.Context, source *influxhttp.Source) error {
+	found, took, err := source.Survey(ctx, func(share float64) {
+		s.p.show("%s0 points written, 0 refused", pace(int64(share*1e6), 1e6, 0, time.Since(s.begin)))
+	})
 	s.p.clear()
 	if err != nil {
 		return err

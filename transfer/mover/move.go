@@ -102,15 +102,16 @@ func (m *Move) run(ctx context.Context, from Source, to Sink) error {
 func (m *Move) parts(ctx context.Context, from Source, to Sink) (err error) {
 	workers, within := errgroup.WithContext(ctx)
 	workers.SetLimit(max(m.opt.Workers, 1))
-	for p, perr := range to.Parts(ctx, m, from.Parts(ctx, &m.opt.Filter)) {
+	for p, perr := range to.Parts(within, m, from.Parts(within, &m.opt.Filter)) {
 		move := func() error {
 			if err := within.Err(); err != nil {
 				return err
 			}
-			if err := m.part(within, p, to); err != nil {
-				return fmt.Errorf("%s: %w", p.Name, err)
+			err := m.part(within, p, to)
+			if err == nil || p.Recover != nil {
+				return err
 			}
-			return nil
+			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 		if err = perr; err == nil && m.opt.Workers > 1 {
 			workers.Go(move)
@@ -139,6 +140,7 @@ func (m *Move) part(ctx context.Context, p *Part, to Sink) (err error) {
 			s.EarlierRefused.Add(t.earlier)
 			if !p.Again {
 				s.Passed += p.Values
+				s.Share += p.Share
 			}
 		})
 		if !p.Again {
@@ -146,15 +148,7 @@ func (m *Move) part(ctx context.Context, p *Part, to Sink) (err error) {
 		}
 	}
 	if p.Lines != nil {
-		s, ok := to.(LineSink)
-		if !ok {
-			return errors.New("lines of text can be sent only to a server")
-		}
-		if err := s.PutLines(ctx, p, t); err != nil {
-			return err
-		}
-		m.Change(func(s *Stats) { s.Parts++ })
-		return m.finish(p, t, false)
+		return m.lines(ctx, p, to, t)
 	}
 	r, err := p.Open(ctx, p.Times, t.Refuse)
 	if err != nil {
@@ -174,6 +168,7 @@ func (m *Move) part(ctx context.Context, p *Part, to Sink) (err error) {
 	flawed := have != nil && len(missing(t.totals, have)) > 0
 	m.Change(func(s *Stats) {
 		s.Values += exact - t.shown
+		s.Share += p.Share
 		s.Source.Merge(t.totals)
 		s.Target.Merge(have)
 		if !done && !t.Empty() {
@@ -184,6 +179,66 @@ func (m *Move) part(ctx context.Context, p *Part, to Sink) (err error) {
 		return nil
 	}
 	return m.finish(p, t, flawed)
+}
+
+// lines moves a part whose form is text.
+func (m *Move) lines(ctx context.Context, p *Part, to Sink, t *Tally) error {
+	s, ok := to.(LineSink)
+	if !ok {
+		return errors.New("lines of text can be sent only to a server")
+	}
+	if p.Halves != nil && (m.Finished(halvesOf+p.Name) || p.Halve()) {
+		return m.halves(ctx, p, to)
+	}
+	for {
+		err := s.PutLines(ctx, p, t)
+		if err == nil {
+			break
+		}
+		if p.Recover == nil {
+			return err
+		}
+		then := p.Recover(ctx, err)
+		halve := errors.Is(then, ErrHalve)
+		if halve && p.Halves == nil {
+			return err
+		} else if then != nil && !halve {
+			return then
+		}
+		t.undo()
+		if !halve {
+			continue
+		}
+		if m.opt.Journal != nil { // what cannot be answered as a whole is not asked for again
+			if err := m.opt.Journal.Finish(halvesOf+p.Name, journal.Refused{}); err != nil {
+				return err
+			}
+		}
+		return m.halves(ctx, p, to)
+	}
+	m.Change(func(s *Stats) {
+		s.Parts++
+		s.Share += p.Share
+	})
+	if p.Settled != nil && !p.Settled() {
+		return nil
+	}
+	return m.finish(p, t, false)
+}
+
+// halvesOf begins the name in the journal of a part that was too large.
+const halvesOf = "halves of "
+
+func (m *Move) halves(ctx context.Context, p *Part, to Sink) error {
+	for _, half := range p.Halves() {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if err := m.part(ctx, half, to); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // flaws is the entry of a journal with parts that are not all that the source has.

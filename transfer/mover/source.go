@@ -2,6 +2,7 @@ package mover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -36,12 +37,13 @@ type Refuse func(reason string, run *rows.Run)
 
 // Part is rows that are moved together, such as a shard.
 type Part struct {
-	Name             string          // for messages, and in the journal; no two parts have the same
+	Name             string          // in the journal, and for messages; no two parts have the same
 	Database, Policy string          // of the source; for a sink, of the target
 	ID               uint64          // of the shard, if it is one
 	Times            model.TimeRange // of its rows, at most
 	Bytes            int64           // of its files
 	Values           int64           // about; 0: not known
+	Share            float64         // of all that the source has, for the progress; 0: not known
 	// Again says that the rows are read and counted also if the journal has the part: those
 	// of the next part may come behind them, and the comparison is of all.
 	Again bool
@@ -51,12 +53,25 @@ type Part struct {
 	// Lines, in place of Open, passes on the rows of a source whose form is text, in the order
 	// in which they are stored. ctx ends with the error of the target. Only a LineSink takes them.
 	Lines func(ctx context.Context, to Lines) error
+	// Recover, if set, says what becomes of a part with Lines after an error: it is moved again if
+	// Recover returns nil, maybe after a pause, and by halves after ErrHalve. Every other error
+	// ends the move, and names the part.
+	Recover func(ctx context.Context, err error) error
+	// Halves, if set, returns the part as two that are moved one after the other. Halve says
+	// whether to do that at once.
+	Halves func() [2]*Part
+	Halve  func() bool
+	// Settled, if set, reports after the part was moved whether it goes to the journal.
+	Settled func() bool
 	// Precision is the unit of the times of Lines: ns (default), us, ms, s, m, h.
 	Precision string
 	// Series says that Lines are VictoriaMetrics' lines of JSON. Without a Database the server
 	// chooses that of Prometheus.
 	Series bool
 }
+
+// ErrHalve is the result of Part.Recover for a part that is too large for its source.
+var ErrHalve = errors.New("the part is too large")
 
 // Shard names a shard of a source.
 func Shard(id uint64, database, policy string) string {

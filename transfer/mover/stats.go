@@ -21,12 +21,13 @@ type Stats struct {
 	// EarlierRefused what was refused of them. They are not in the other numbers.
 	EarlierFlaws   bool
 	EarlierRefused journal.Refused
-	Rows           int64 // read, with those of parts that had to be read again
-	Known          int64 // of them, those that were stored by an earlier move
-	Written        int64 // points that a server has stored
-	Values, Bytes  int64 // values that were read, or stored in files, and the size of the files
-	Passed         int64 // about how many values of finished parts were not read
-	Refused        int64 // values; by a server, points
+	Rows           int64   // read, with those of parts that had to be read again
+	Known          int64   // of them, those that were stored by an earlier move
+	Written        int64   // points that a server has stored
+	Values, Bytes  int64   // values that were read, or stored in files, and the size of the files
+	Share          float64 // of the parts that are finished, as far as they say theirs
+	Passed         int64   // about how many values of finished parts were not read
+	Refused        int64   // values; by a server, points
 	// Statements of the source were run, and the server has refused some of them: what they
 	// should make may be there in another form.
 	Statements, FailedStatements int64
@@ -34,6 +35,16 @@ type Stats struct {
 	// Source and Target are what was read and what the target has of it. Target may have
 	// more, where it had points before. Options.Progress does not get them.
 	Source, Target compare.Totals
+}
+
+// Add adds what another move of the same source has done, without its comparison.
+func (s *Stats) Add(o *Stats) {
+	s.Parts, s.Earlier, s.Expired = s.Parts+o.Parts, s.Earlier+o.Earlier, s.Expired+o.Expired
+	s.Written, s.Refused = s.Written+o.Written, s.Refused+o.Refused
+	s.EarlierRefused.Add(o.EarlierRefused)
+	for _, r := range o.Reasons {
+		s.refuse(r.Text, r.Values)
+	}
 }
 
 // Reason is why values were refused.

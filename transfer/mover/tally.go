@@ -22,6 +22,8 @@ type Tally struct {
 	totals  compare.Totals
 	refused journal.Refused
 	earlier journal.Refused // of a part that the journal has
+	written int64           // points that a server has stored
+	reasons map[string]int64
 
 	key          string // of the latest run
 	measurement  *compare.Measurement
@@ -94,7 +96,22 @@ func (t *Tally) Sets(sets map[string]*roaring.Bitmap) {
 
 // Wrote counts points of the part that a server has stored.
 func (t *Tally) Wrote(points int64) {
-	t.m.Change(func(s *Stats) { s.Written += points })
+	t.m.Change(func(s *Stats) {
+		t.written += points
+		s.Written += points
+	})
+}
+
+// undo takes back what was counted of a part that is moved once more.
+func (t *Tally) undo() {
+	t.m.Change(func(s *Stats) {
+		s.Written -= t.written
+		for reason, count := range t.reasons {
+			s.Refused -= count
+			s.refuse(reason, -count)
+		}
+		t.written, t.reasons, t.refused = 0, nil, journal.Refused{}
+	})
 }
 
 // Queried counts a statement of the source, which a server may refuse.
@@ -123,6 +140,10 @@ func (t *Tally) Refuse(reason string, run *rows.Run) {
 func (t *Tally) Refused(reason string, count int64) {
 	t.m.Change(func(s *Stats) {
 		t.refused.Add(journal.Refused{Count: count, Reasons: []string{reason}})
+		if t.reasons == nil {
+			t.reasons = map[string]int64{}
+		}
+		t.reasons[reason] += count
 		s.Refused += count
 		s.refuse(reason, count)
 	})

@@ -86,7 +86,7 @@ func (s *Sink) Parts(_ context.Context, m *mover.Move, parts iter.Seq2[*mover.Pa
 					yield(nil, fmt.Errorf("%w: the server did not have %s", mover.ErrLost, at))
 					return
 				}
-			} else if floor := oldest(rp, m.Now()); p.Times.Min < floor {
+			} else if floor := oldest(rp, m.Now()); p.Lines == nil && p.Times.Min < floor { // text has no times here
 				p.Times.Min = floor
 				m.Note(p.Name + " is left out as far as it is older than the retention policy keeps points")
 				if p.Times.Empty() {

@@ -13,8 +13,10 @@ import (
 	"github.com/tinylib/msgp/msgp"
 
 	"tsdbd/exchange"
+	"tsdbd/lineproto"
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
+	"tsdbd/transfer/mover"
 )
 
 // asked are the fields that the answers of these tests have.
@@ -26,17 +28,37 @@ func asked() (fields []field) {
 	return fields
 }
 
-// told reads an answer and returns its lines, and what was refused.
-func told(f form, fields []field) (string, *lines, error) {
-	var out, refused strings.Builder
-	l := newLines(&out, &refused, &measurement{place: place{"d", "p"}, name: "m", fields: fields}, model.AllTime)
-	err := readAnswer(f, l)
-	return out.String() + string(l.buf), l, err
+// kept is mover.Lines that keeps what it gets.
+type kept struct {
+	mover.Lines
+	lines, refused string
+	reasons        []string
 }
 
-// refusals returns how many rows were refused.
-func (l *lines) refusals() int64 {
-	return int64(strings.Count(l.refused.(*strings.Builder).String(), "# CONTEXT-DATABASE:d\n"))
+func (k *kept) Put(l *mover.Line) error {
+	k.lines += string(l.Text) + "\n"
+	return nil
+}
+
+func (k *kept) Refuse(reason string, l *mover.Line) error {
+	k.refused += l.Database + "." + l.Policy + "\n" + string(l.Text) + "\n"
+	k.reasons = append(k.reasons, reason)
+	return nil
+}
+
+// told reads an answer and returns what it passes on.
+func told(f form, fields []field) (*kept, error) {
+	return toldOf(f, &measurement{place: place{"d", "p"}, name: "m", fields: fields})
+}
+
+func toldOf(f form, m *measurement) (*kept, error) {
+	to := &kept{}
+	l := newLines(to, m, model.AllTime)
+	err := readAnswer(f, l)
+	if err == nil && l.refused != int64(len(to.reasons)) {
+		err = fmt.Errorf("%d rows refused, %d reasons", l.refused, len(to.reasons))
+	}
+	return to, err
 }
 
 // TestJSON reads answers in JSON, as a whole and byte by byte.
@@ -44,7 +66,7 @@ func TestJSON(t *testing.T) {
 	one := func(series string) string { return `{"results":[{"statement_id":0,"series":[` + series + `]}]}` + "\n" }
 	for name, c := range map[string]struct {
 		answer, want string
-		refused      int64
+		refused      int
 		err          error
 		text         string
 	}{
@@ -88,11 +110,11 @@ func TestJSON(t *testing.T) {
 		"numbers where text once was": {answer: one(`{"columns":["time","s","b"],"values":[[1,1,0.5]]}`), want: "m s=1,b=0.5 1\n"},
 	} {
 		for how, r := range map[string]io.Reader{"whole": strings.NewReader(c.answer), "by bytes": iotest.OneByteReader(strings.NewReader(c.answer))} {
-			got, l, err := told(newJSON(r), asked())
+			got, err := told(newJSON(r), asked())
 			var q *exchange.QueryError
 			switch {
-			case got != c.want || l.refusals() != c.refused || (c.refused > 0) != (len(l.errors) > 0):
-				t.Errorf("%s, %s: %d refused %q, error %v\n%s\nwant\n%s", name, how, l.refusals(), l.errors, err, got, c.want)
+			case got.lines != c.want || len(got.reasons) != c.refused:
+				t.Errorf("%s, %s: refused %q, error %v\n%s\nwant\n%s", name, how, got.reasons, err, got.lines, c.want)
 			case c.text != "" && (!errors.As(err, &q) || q.Text != c.text), c.text == "" && !errors.Is(err, c.err):
 				t.Errorf("%s, %s: error %v, want %v%s", name, how, err, c.err, c.text)
 			}
@@ -153,10 +175,10 @@ func TestMsgpack(t *testing.T) {
 		"a string without end":  {append(pack(mapOf(1)), 0xdb, 0xff, 0xff, 0xff, 0xff), "", errForm, ""},
 	} {
 		for how, r := range map[string]io.Reader{"whole": bytes.NewReader(c.answer), "by bytes": iotest.OneByteReader(bytes.NewReader(c.answer))} {
-			got, _, err := told(newMsgpack(r), asked())
+			got, err := told(newMsgpack(r), asked())
 			var q *exchange.QueryError
-			if got != c.want || c.text != "" && (!errors.As(err, &q) || q.Text != c.text) || c.text == "" && !errors.Is(err, c.err) {
-				t.Errorf("%s, %s: %v\n%q\nwant\n%q", name, how, err, got, c.want)
+			if got.lines != c.want || c.text != "" && (!errors.As(err, &q) || q.Text != c.text) || c.text == "" && !errors.Is(err, c.err) {
+				t.Errorf("%s, %s: %v\n%q\nwant\n%q", name, how, err, got.lines, c.want)
 			}
 		}
 	}
@@ -169,23 +191,21 @@ func TestSeveralTypes(t *testing.T) {
 	for i := range fields {
 		fields[i].prefix = wire.FieldPrefix(fields[i].key)
 	}
-	got, _, err := told(newJSON(strings.NewReader(`{"results":[{"series":[{"columns":["time","v","v_1","v_2","w"],"values":[[1,1,null,null,null],[2,"a","a",null,true],[3,null,"b",null,null],[4,null,null,false,null]]}]}]}`)), fields)
-	if want := "m v=1 1\nm v=\"a\",w=true 2\nm v=\"b\" 3\nm v=false 4\n"; got != want || err != nil {
-		t.Errorf("%q, %v", got, err)
+	got, err := told(newJSON(strings.NewReader(`{"results":[{"series":[{"columns":["time","v","v_1","v_2","w"],"values":[[1,1,null,null,null],[2,"a","a",null,true],[3,null,"b",null,null],[4,null,null,false,null]]}]}]}`)), fields)
+	if want := "m v=1 1\nm v=\"a\",w=true 2\nm v=\"b\" 3\nm v=false 4\n"; got.lines != want || err != nil {
+		t.Errorf("%q, %v", got.lines, err)
 	}
-	if _, _, err := told(newJSON(strings.NewReader(`{"results":[{"series":[{"columns":["time","v"],"values":[]}]}]}`)), fields); !errors.Is(err, errForm) {
+	if _, err := told(newJSON(strings.NewReader(`{"results":[{"series":[{"columns":["time","v"],"values":[]}]}]}`)), fields); !errors.Is(err, errForm) {
 		t.Errorf("fewer columns than fields: %v", err)
 	}
 }
 
 // TestUnwritable: a measurement that line protocol cannot have is refused, not sent.
 func TestUnwritable(t *testing.T) {
-	for name, refused := range map[string]int64{"m": 0, "#m": 1, "": 1, "a\nb": 1, "a b": 0, "\ta": 1, "\x00a": 1, " a": 0} {
-		var out strings.Builder
-		l := newLines(&out, new(strings.Builder), &measurement{place: place{"d", "p"}, name: name, fields: asked()}, model.AllTime)
-		err := readAnswer(newJSON(strings.NewReader(`{"results":[{"series":[{"columns":["time","f"],"values":[[1,1]]}]}]}`)), l)
-		if err != nil || l.refusals() != refused || len(l.buf) > 0 == (refused > 0) {
-			t.Errorf("%q: %v, %d refused, %q", name, err, l.refusals(), l.buf)
+	for name, refused := range map[string]int{"m": 0, "#m": 1, "": 1, "a\nb": 1, "a b": 0, "\ta": 1, "\x00a": 1, " a": 0} {
+		got, err := toldOf(newJSON(strings.NewReader(`{"results":[{"series":[{"columns":["time","f"],"values":[[1,1]]}]}]}`)), &measurement{place: place{"d", "p"}, name: name, fields: asked()})
+		if err != nil || len(got.reasons) != refused || len(got.lines) > 0 == (refused > 0) {
+			t.Errorf("%q: %v, %+v", name, err, got)
 		}
 	}
 }
@@ -205,11 +225,9 @@ func TestUnwritableNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var out, refused strings.Builder
-		l := newLines(&out, &refused, m, model.AllTime)
-		err = readAnswer(newJSON(strings.NewReader(fmt.Sprintf(`{"results":[{"series":[{"tags":{"t":"%s"},"columns":["time",%q],"values":[[1,"x\nevil v=1 1\n"]]}]}]}`, c.tag, c.field))), l)
-		if err != nil || l.flush() != nil || out.Len() > 0 || !strings.Contains(refused.String(), "\n# "+c.want+": \"m,t=a") {
-			t.Errorf("tag %s, field %q: %v, lines %q, refused %q", c.tag, c.field, err, out.String(), refused.String())
+		got, err := toldOf(newJSON(strings.NewReader(fmt.Sprintf(`{"results":[{"series":[{"tags":{"t":"%s"},"columns":["time",%q],"values":[[1,"x\nevil v=1 1\n"]]}]}]}`, c.tag, c.field))), m)
+		if err != nil || got.lines != "" || !strings.Contains(got.refused, "d.p\n# "+c.want+": \"m,t=a") {
+			t.Errorf("tag %s, field %q: %v, %+v", c.tag, c.field, err, got)
 		}
 	}
 }
@@ -218,17 +236,17 @@ func TestUnwritableNames(t *testing.T) {
 func TestStamps(t *testing.T) {
 	const text = "m v=1 5\nm v=\"a 9223372036854775807\nc\" -7\nm v=2i 9223372036854775806\nm v=3 8\n"
 	for step := 1; step <= len(text); step++ {
-		var out strings.Builder
+		out := &kept{}
 		_, w := watch(t.Context())
-		s := &stamps{out: &out, newest: model.AllTime.Min, w: w}
+		s := &exported{to: out, of: &measurement{}, w: w, copied: copied{newest: model.AllTime.Min}}
 		for at := 0; at < len(text); at += step {
 			if _, err := io.WriteString(s, text[at:min(at+step, len(text))]); err != nil {
 				t.Fatal(err)
 			}
 		}
 		w.stop()
-		if out.String() != text || s.newest != 9223372036854775806 {
-			t.Errorf("by %d bytes: %d, %q", step, s.newest, out.String())
+		if out.lines != text || s.newest != 9223372036854775806 || s.rows != 4 {
+			t.Errorf("by %d bytes: %d, %q", step, s.newest, out.lines)
 		}
 	}
 }
@@ -239,9 +257,11 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(pack(mapOf(1), "results", arrayOf(1), mapOf(1), "series", arrayOf(1), mapOf(2), "columns", arrayOf(1), "time", "values", arrayOf(1), arrayOf(1), int64(1)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, form := range []form{newJSON(bytes.NewReader(b)), newMsgpack(bytes.NewReader(b))} {
-			got, l, _ := told(form, asked())
-			if l.rows > 0 && !strings.HasSuffix(got, "\n") {
-				t.Errorf("half a line: %q", got)
+			got, _ := told(form, asked())
+			for line := range lineproto.Lines([]byte(got.lines)) {
+				if !bytes.HasSuffix(line, []byte("\n")) {
+					t.Errorf("half a line: %q", line)
+				}
 			}
 		}
 	})

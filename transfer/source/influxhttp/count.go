@@ -5,15 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
 	"time"
 
-	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/transfer/compare"
+	"tsdbd/transfer/mover"
 )
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
@@ -61,37 +60,35 @@ type Found struct {
 }
 
 // Survey counts what there is, without a change. took estimates how long reading it
-// takes, by a sample of the largest measurement. It is 0 if there is nothing.
-func (p *Pull) Survey(ctx context.Context, c *Catalog) (found []Found, took time.Duration, err error) {
+// takes, by a sample of the largest measurement. It is 0 if there is nothing. progress gets the
+// share that is counted.
+func (s *Source) Survey(ctx context.Context, progress func(share float64)) (found []Found, took time.Duration, err error) {
 	var largest *measurement
 	var most, total int64
-	err = p.places(ctx, c, func(d *meta.Database, rp *meta.RetentionPolicy, names []string) error {
-		for _, name := range names {
-			m, err := retry(ctx, p, func() (*measurement, error) { return p.source.measurement(ctx, place{d.Name, rp.Name}, name) })
-			if err != nil {
-				return err
+	counted := 0.0
+	err = s.each(ctx, s.catalog, func(m *measurement, share float64) error {
+		var n int64
+		if len(m.fields) > 0 {
+			var err error
+			if n, err = s.count(ctx, m, s.opt.Filter.Times()); err != nil {
+				return fmt.Errorf("count %s: %w", m, err)
 			}
-			var n int64
-			if len(m.fields) > 0 {
-				if n, err = p.count(ctx, m, p.opt.Filter.Times()); err != nil {
-					return fmt.Errorf("count %s: %w", m, err)
-				}
-			}
-			if n > 0 {
-				found = append(found, Found{d.Name, rp.Name, name, len(m.fields), n})
-			}
-			if n > most {
-				largest, most = m, n
-			}
-			total += n
-			p.add(func(s *Stats) { s.Done += whole })
 		}
+		if n > 0 {
+			found = append(found, Found{m.database, m.policy, m.name, len(m.fields), n})
+		}
+		if n > most {
+			largest, most = m, n
+		}
+		total += n
+		counted += share
+		progress(counted)
 		return nil
 	})
 	if err != nil || largest == nil {
 		return found, 0, err
 	}
-	rate, err := p.sample(ctx, largest)
+	rate, err := s.sample(ctx, largest)
 	if err != nil || rate <= 0 {
 		return found, 0, err
 	}
@@ -99,24 +96,22 @@ func (p *Pull) Survey(ctx context.Context, c *Catalog) (found []Found, took time
 }
 
 // count counts the values of a measurement, by halves if the server cannot otherwise.
-func (p *Pull) count(ctx context.Context, m *measurement, r model.TimeRange) (n int64, err error) {
-	windows, err := retry(ctx, p, func() (map[int64]map[string]int64, error) { return p.source.counts(ctx, m, r, 0) })
+func (s *Source) count(ctx context.Context, m *measurement, r model.TimeRange) (n int64, err error) {
+	windows, err := retry(ctx, s, func() (map[int64]map[string]int64, error) { return s.server.counts(ctx, m, r, 0) })
 	if err != nil {
 		if length := r.Max - r.Min; judge(err) != split || length >= 0 && length < 2*shortest {
 			return 0, err
 		}
-		middle := r.Min + int64(uint64(r.Max-r.Min)/2)
-		left, err := p.count(ctx, m, model.TimeRange{Min: r.Min, Max: middle})
+		early, late := halves(r)
+		before, err := s.count(ctx, m, early)
 		if err != nil {
 			return 0, err
 		}
-		right, err := p.count(ctx, m, model.TimeRange{Min: middle + 1, Max: r.Max})
-		return left + right, err
+		after, err := s.count(ctx, m, late)
+		return before + after, err
 	}
 	for _, counts := range windows {
-		for _, c := range counts {
-			n += c
-		}
+		n += total(counts)
 	}
 	return n, nil
 }
@@ -124,44 +119,50 @@ func (p *Pull) count(ctx context.Context, m *measurement, r model.TimeRange) (n 
 // sampleTime is how long Survey reads to learn the rate of the source.
 const sampleTime = 2 * time.Second
 
-// sample returns how many values of a measurement the source gives in a second.
-func (p *Pull) sample(ctx context.Context, m *measurement) (float64, error) {
+// sample returns how many values of a measurement the server gives in a second.
+func (s *Source) sample(ctx context.Context, m *measurement) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTime)
 	defer cancel()
 	began := time.Now()
-	c, err := p.source.copy(ctx, m, p.opt.Filter.Times(), io.Discard, io.Discard)
+	c, err := s.server.copy(ctx, m, s.opt.Filter.Times(), discard{})
 	if err != nil && ctx.Err() == nil {
 		return 0, fmt.Errorf("read %s: %w", m, err)
 	}
 	return float64(c.values) / time.Since(began).Seconds(), nil
 }
 
-// Compare counts what both servers have of the policies of c. It counts without bounds of
-// time where nothing sets them, so that rows are missed that a bound hides. While writers
-// still write to the source, it compares what is older than the beginning of this Pull.
-func (p *Pull) Compare(ctx context.Context, c *Catalog) (source, target compare.Totals, err error) {
+// discard is mover.Lines that keeps nothing.
+type discard struct{ mover.Lines }
+
+// Put implements mover.Lines.
+func (discard) Put(*mover.Line) error { return nil }
+
+// Refuse implements mover.Lines.
+func (discard) Refuse(string, *mover.Line) error { return nil }
+
+// Compare counts what both servers have of the policies of the catalog. It counts without
+// bounds of time where nothing sets them, so that rows are missed that a bound hides. While
+// writers write, both differ by the rows of the present. So where there are such rows and a
+// difference, it counts what is before the present.
+func (s *Source) Compare(ctx context.Context) (source, target compare.Totals, err error) {
 	source, target = compare.Totals{}, compare.Totals{}
-	wanted := p.opt.Filter.Wanted()
-	for _, d := range c.Data.Databases {
+	wanted := s.opt.Filter.Wanted()
+	for _, d := range s.catalog.Data.Databases {
 		for _, rp := range d.RetentionPolicies {
-			if !p.opt.Filter.WantsPolicy(d, rp) {
+			if !s.opt.Filter.WantsPolicy(d, rp) {
 				continue
 			}
 			at := place{d.Name, rp.Name}
-			times, err := p.kept(ctx, at)
+			times, err := s.kept(ctx, at)
 			if err != nil {
 				return nil, nil, err
 			}
-			there, err := p.totals(ctx, at, times, wanted)
+			there, here, err := s.both(ctx, at, times, wanted)
 			if err != nil {
 				return nil, nil, err
 			}
-			here, err := p.totalsHere(ctx, at, times, wanted)
-			if err != nil {
-				return nil, nil, err
-			}
-			if present := p.began.UnixNano(); p.Stats().newest >= present && times.Max >= present && len(compare.Differences(there, here)) > 0 {
-				if there, here, err = p.before(ctx, at, times, present, there, wanted); err != nil {
+			if present := s.began.UnixNano(); s.newest.Load() >= present && times.Max >= present && len(compare.Differences(there, here)) > 0 {
+				if there, here, err = s.before(ctx, at, times, present, there, wanted); err != nil {
 					return nil, nil, err
 				}
 			}
@@ -174,16 +175,12 @@ func (p *Pull) Compare(ctx context.Context, c *Catalog) (source, target compare.
 
 // before counts what both servers have before the present. Values that are among all of the
 // source, and neither before the present nor after it, count as well: no bound reaches them.
-func (p *Pull) before(ctx context.Context, at place, times model.TimeRange, present int64, all compare.Totals, wanted func(string) bool) (there, here compare.Totals, err error) {
-	past := model.TimeRange{Min: times.Min, Max: present - 1}
-	if there, err = p.totals(ctx, at, past, wanted); err != nil {
-		return nil, nil, err
-	}
-	if here, err = p.totalsHere(ctx, at, past, wanted); err != nil {
+func (s *Source) before(ctx context.Context, at place, times model.TimeRange, present int64, all compare.Totals, wanted func(string) bool) (there, here compare.Totals, err error) {
+	if there, here, err = s.both(ctx, at, model.TimeRange{Min: times.Min, Max: present - 1}, wanted); err != nil {
 		return nil, nil, err
 	}
 	// Rows that writers have written since all was counted are after the present.
-	after, err := p.totals(ctx, at, model.TimeRange{Min: present, Max: times.Max}, wanted)
+	after, err := s.totals(ctx, at, model.TimeRange{Min: present, Max: times.Max}, wanted)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -197,27 +194,29 @@ func (p *Pull) before(ctx context.Context, at place, times model.TimeRange, pres
 	return there, here, nil
 }
 
+// both counts what both servers have of a policy.
+func (s *Source) both(ctx context.Context, at place, times model.TimeRange, wanted func(string) bool) (there, here compare.Totals, err error) {
+	if there, err = s.totals(ctx, at, times, wanted); err != nil {
+		return nil, nil, err
+	}
+	if here, err = compare.Ask(ctx, s.target.client, at.database, at.policy, times, wanted); err != nil {
+		return nil, nil, fmt.Errorf("ask the new server: %w", err)
+	}
+	return there, here, nil
+}
+
 // totals counts what the source has of a policy, by the names that the target has.
-func (p *Pull) totals(ctx context.Context, at place, times model.TimeRange, wanted func(string) bool) (compare.Totals, error) {
-	all, err := compare.Ask(ctx, p.source, p.source.database(at), p.source.policy(at), times, wanted)
+func (s *Source) totals(ctx context.Context, at place, times model.TimeRange, wanted func(string) bool) (compare.Totals, error) {
+	all, err := compare.Ask(ctx, s.server, s.server.database(at), s.server.policy(at), times, wanted)
 	if err != nil {
 		return nil, fmt.Errorf("ask the old server: %w", err)
 	}
 	out := compare.Totals{}
 	for n, m := range all {
-		if !p.source.countsSeries() {
+		if !s.server.countsSeries() {
 			m.Series = -1
 		}
 		out[compare.Name{Database: at.database, Policy: at.policy, Measurement: n.Measurement}] = m
 	}
 	return out, nil
-}
-
-// totalsHere counts what the target has of a policy.
-func (p *Pull) totalsHere(ctx context.Context, at place, times model.TimeRange, wanted func(string) bool) (compare.Totals, error) {
-	all, err := compare.Ask(ctx, p.client, at.database, at.policy, times, wanted)
-	if err != nil {
-		return nil, fmt.Errorf("ask the new server: %w", err)
-	}
-	return all, nil
 }

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"tsdbd/exchange"
+	"tsdbd/transfer/mover"
 )
 
 // verdict says what to do about an error of the source.
@@ -78,16 +80,10 @@ func away(err error) bool {
 	return errors.As(err, &w) && w.Temporary() || errors.As(err, &u)
 }
 
-// targetError is an error of the target.
-type targetError struct{ error }
-
-// Unwrap returns the error.
-func (e targetError) Unwrap() error { return e.error }
-
 // explain adds to a refusal of the source what the user can do.
 func explain(err error) error {
 	var w *exchange.WriteError
-	var target targetError
+	var target *mover.TargetError
 	switch {
 	case err == nil, errors.As(err, &target):
 	case errors.As(err, &w) && w.Status == http.StatusUnauthorized:
@@ -96,4 +92,51 @@ func explain(err error) error {
 		return fmt.Errorf("the login may not read that at the old server; an administrator, or a token with the right to read all buckets, may: %w", err)
 	}
 	return err
+}
+
+// retry asks until an answer comes, as long as the source may recover.
+func retry[T any](ctx context.Context, s *Source, ask func() (T, error)) (T, error) {
+	for w := s.newWait(); ; {
+		out, err := ask()
+		if err == nil || judge(err) != again {
+			return out, err
+		}
+		if err := w.pause(ctx, err); err != nil {
+			return out, err
+		}
+	}
+}
+
+// wait is the time between the attempts of a request.
+type wait struct {
+	source *Source
+	until  time.Time // zero before the first error: an attempt may take long
+	next   time.Duration
+	told   bool
+}
+
+func (s *Source) newWait() wait {
+	return wait{source: s, next: s.opt.Patience / 1000}
+}
+
+// pause waits before the next attempt. It returns the error of the last one when the
+// patience is at its end.
+func (w *wait) pause(ctx context.Context, last error) error {
+	if w.until.IsZero() {
+		w.until = time.Now().Add(w.source.opt.Patience)
+	}
+	if time.Now().Add(w.next).After(w.until) {
+		return last
+	}
+	if !w.told && w.next > w.source.opt.Patience/100 {
+		w.told = true
+		w.source.note("%v; trying again for up to %s", last, time.Until(w.until).Round(time.Second))
+	}
+	select {
+	case <-time.After(w.next):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	w.next = min(2*w.next, 30*time.Second)
+	return nil
 }

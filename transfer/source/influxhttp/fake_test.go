@@ -404,7 +404,11 @@ func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.FormValue("q")
 	switch selection := fakeSelect.FindStringSubmatch(q); {
 	case q == "SHOW DATABASES":
-		fmt.Fprintln(w, table1("databases", "name", `["other"]`))
+		names := `["other"]`
+		if slices.ContainsFunc(s.made, func(q string) bool { return strings.HasPrefix(q, `CREATE DATABASE "d"`) }) {
+			names += `,["d"]`
+		}
+		fmt.Fprintln(w, table1("databases", "name", names))
 	case strings.HasPrefix(q, "SHOW RETENTION POLICIES"):
 		fmt.Fprintln(w, table1("", `name","duration`, fmt.Sprintf(`["p",%q],["autogen",%q]`, s.expires, s.expires)))
 	case selection != nil:

@@ -2,14 +2,17 @@ package influxhttp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"maps"
 	"slices"
 	"time"
 
-	"tsdbd/meta"
+	"tsdbd/exchange"
 	"tsdbd/model"
+	"tsdbd/transfer/mover"
 )
 
 // FollowOptions say how new rows are found. The zero value has working defaults.
@@ -19,7 +22,8 @@ type FollowOptions struct {
 	// Recent is how far back counts are compared to find late rows; default 24h. The
 	// windows that are compared are a 144th of it.
 	Recent time.Duration
-	Idle   time.Duration // without new rows until Follow ends; 0: never
+	Idle   time.Duration   // without new rows until Follow ends; 0: never
+	UpTo   func(time.Time) // if set, gets after each round when the source had what is here
 }
 
 func (o *FollowOptions) complete() {
@@ -35,7 +39,7 @@ func (o *FollowOptions) complete() {
 
 // follower is what Follow knows of earlier rounds.
 type follower struct {
-	*Pull
+	*Source
 	opt     FollowOptions
 	begin   time.Time                   // of following, by the clock of the source
 	newest  map[string]int64            // time of the newest row, by measurement
@@ -51,36 +55,39 @@ type window struct {
 	complete bool   // all of it was counted, and its rows were taken
 }
 
-// Follow takes new rows after Rows has taken the others, until the source has had none
-// for opt.Idle, or ctx ends. A row is new if its time is at most Overlap before the
-// beginning of the round before. Rows with earlier and later times are found by counts of
-// windows.
-func (p *Pull) Follow(ctx context.Context, c *Catalog, opt FollowOptions) error {
+// Follow takes new rows after the others were moved, until the source has had none for
+// opt.Idle, or ctx ends. A row is new if its time is at most Overlap before the beginning of the
+// round before. Rows with earlier and later times are found by counts of windows. move moves the
+// parts of a round, which go to no journal, and returns how many points were written in all.
+func (s *Source) Follow(ctx context.Context, opt FollowOptions, move func(ctx context.Context, round mover.Source) (written int64, err error)) error {
 	opt.complete()
-	f := &follower{Pull: p, opt: opt, begin: p.began, newest: map[string]int64{}, windows: map[string]map[int64]window{}, names: names(c)}
-	p.report("following: new rows are asked for every %s, rows with other times within %s by counts; what is written for times beyond that, changed values, and deletes are not seen", opt.Every, opt.Recent)
-	since, fresh, told := p.began, time.Now(), time.Now()
+	s.opt.Journal = false
+	f := &follower{Source: s, opt: opt, begin: s.began, newest: map[string]int64{}, windows: map[string]map[int64]window{}, names: names(s.catalog)}
+	s.note("following: new rows are asked for every %s, rows with other times within %s by counts; what is written for times beyond that, changed values, and deletes are not seen", opt.Every, opt.Recent)
+	since, fresh, told := s.began, time.Now(), time.Now()
 	for last := false; ; {
-		began := p.source.now()
-		found, err := f.round(ctx, since.Add(-opt.Overlap), began, last)
+		r := &round{follower: f, since: since.Add(-opt.Overlap), now: s.server.Now(), last: last}
+		written, err := move(ctx, r)
 		if err != nil {
 			if ctx.Err() != nil {
-				p.began = since.Add(-opt.Overlap)
+				s.began = r.since
 			}
 			return err
 		}
-		since = began
-		p.add(func(st *Stats) { st.UpTo = began })
-		if lag := p.source.now().Sub(began); lag > opt.Overlap || time.Since(told) > tellEvery {
-			told = time.Now()
-			p.report("following: what the old server had at %s is here, %s ago; %d points written", began.Format(time.RFC3339), lag.Round(time.Second), p.Stats().Written)
+		since = r.now
+		if opt.UpTo != nil {
+			opt.UpTo(since)
 		}
-		if found {
+		if lag := s.server.Now().Sub(since); lag > opt.Overlap || time.Since(told) > tellEvery {
+			told = time.Now()
+			s.note("following: what the old server had at %s is here, %s ago; %d points written", since.Format(time.RFC3339), lag.Round(time.Second), written)
+		}
+		if r.fresh() {
 			fresh, last = time.Now(), false
 		}
 		if last {
-			p.report("no new points for %s: the writers have moved", opt.Idle)
-			p.began = began
+			s.note("no new points for %s: the writers have moved", opt.Idle)
+			s.began = since
 			return nil
 		}
 		if last = opt.Idle > 0 && time.Since(fresh) >= opt.Idle; last {
@@ -89,7 +96,7 @@ func (p *Pull) Follow(ctx context.Context, c *Catalog, opt FollowOptions) error 
 		select {
 		case <-time.After(opt.Every):
 		case <-ctx.Done():
-			p.began = since.Add(-opt.Overlap)
+			s.began = since.Add(-opt.Overlap)
 			return context.Cause(ctx)
 		}
 	}
@@ -107,148 +114,163 @@ func names(c *Catalog) (out string) {
 	return out
 }
 
-// round takes rows with times from since on, and others that counts show. It reports
-// whether any is new. The last round reads the windows of the present as a whole.
-func (f *follower) round(ctx context.Context, since, now time.Time, last bool) (found bool, err error) {
-	c, err := retry(ctx, f.Pull, func() (*Catalog, error) { return f.source.Catalog(ctx, &f.Pull.opt.Filter) })
+// round is a mover.Source of the rows with times from since on, and of others that counts show.
+// The last round reads the windows of the present as a whole.
+type round struct {
+	*follower
+	since, now time.Time
+	last       bool
+	found      bool       // late rows
+	taken      []*stretch // of the rows from since on
+}
+
+// fresh reports whether the round has found rows that are new.
+func (r *round) fresh() bool {
+	for _, st := range r.taken {
+		newest := st.newest.Load()
+		if before, known := r.newest[st.String()]; !known || newest > before {
+			r.newest[st.String()] = newest
+			r.found = r.found || newest > model.AllTime.Min
+		}
+	}
+	return r.found
+}
+
+// Catalog implements mover.Source. Databases that are new are made at once, as long as the
+// target may recover.
+func (r *round) Catalog(ctx context.Context, _ *exchange.Filter) (*mover.Catalog, error) {
+	c, err := retry(ctx, r.Source, func() (*Catalog, error) { return r.server.Catalog(ctx, &r.Source.opt.Filter) })
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if is := names(c); is != f.names {
-		if _, err := retry(ctx, f.Pull, func() (any, error) { return nil, f.Create(ctx, c) }); err != nil {
-			return false, err
+	r.catalog = c
+	if is := names(c); is != r.names {
+		if _, err := retry(ctx, r.Source, func() ([]string, error) {
+			return r.target.client.Create(ctx, c.Data, &r.Source.opt.Filter, "", "")
+		}); err != nil {
+			return nil, err
 		}
-		f.names = is
+		r.names = is
 	}
-	count := !f.refused && (last || !time.Now().Before(f.counted))
-	began := time.Now()
-	err = f.places(ctx, c, func(d *meta.Database, rp *meta.RetentionPolicy, names []string) error {
-		at := place{d.Name, rp.Name}
-		times, err := f.kept(ctx, at)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			m, err := retry(ctx, f.Pull, func() (*measurement, error) { return f.source.measurement(ctx, at, name) })
-			if err != nil {
-				return err
-			}
-			if len(m.fields) > 0 {
-				is, err := f.measurement(ctx, m, times, since, now, count, last)
-				if err != nil {
+	return &mover.Catalog{}, nil
+}
+
+// Parts implements mover.Source.
+func (r *round) Parts(ctx context.Context, _ *exchange.Filter) iter.Seq2[*mover.Part, error] {
+	return func(yield func(*mover.Part, error) bool) {
+		count := !r.refused && (r.last || !time.Now().Before(r.counted))
+		began := time.Now()
+		kept := map[place]model.TimeRange{}
+		stop := errors.New("nobody wants more")
+		err := r.each(ctx, r.catalog, func(m *measurement, _ float64) (err error) {
+			times, ok := kept[m.place]
+			if !ok {
+				if times, err = r.kept(ctx, m.place); err != nil {
 					return err
 				}
-				found = found || is
+				kept[m.place] = times
 			}
-			f.add(func(s *Stats) { s.Done += whole })
+			if len(m.fields) == 0 {
+				return nil
+			}
+			return r.measurement(ctx, m, times, count, func(st *stretch, of model.TimeRange) error {
+				if !yield(r.part(st, of, 0, 0), nil) {
+					return stop
+				}
+				return nil
+			})
+		})
+		if count {
+			// Counting must not become the load of the server.
+			r.counted = time.Now().Add(max(6*r.opt.Every, 10*time.Since(began)))
 		}
-		return nil
-	})
-	if count {
-		// Counting must not become the load of the server.
-		f.counted = time.Now().Add(max(6*f.opt.Every, 10*time.Since(began)))
+		if err != nil && !errors.Is(err, stop) {
+			yield(nil, err)
+		}
 	}
-	return found, err
 }
 
 // measurement takes what is new in a measurement.
-func (f *follower) measurement(ctx context.Context, m *measurement, kept model.TimeRange, since, now time.Time, count, last bool) (found bool, err error) {
-	r := model.TimeRange{Min: since.UnixNano(), Max: now.Add(f.opt.Overlap).UnixNano()}.Intersect(kept)
-	if r.Empty() {
-		return false, nil
+func (r *round) measurement(ctx context.Context, m *measurement, kept model.TimeRange, count bool, take func(st *stretch, of model.TimeRange) error) error {
+	of := model.TimeRange{Min: r.since.UnixNano(), Max: r.now.Add(r.opt.Overlap).UnixNano()}.Intersect(kept)
+	if of.Empty() {
+		return nil
 	}
-	newest, err := f.takeRange(ctx, m, r)
-	if err != nil {
-		return false, err
+	st := newStretch(m)
+	r.taken = append(r.taken, st)
+	if err := take(st, of); err != nil || !count {
+		return err
 	}
-	before, known := f.newest[m.String()]
-	if !known || newest > before {
-		f.newest[m.String()] = newest
-		found = newest > model.AllTime.Min
-	}
-	if !count {
-		return found, nil
-	}
-	begin := now.Add(-f.opt.Recent).Truncate(f.window())
-	for of, other := range map[string]model.TimeRange{
-		"past of " + m.String():   {Min: begin.UnixNano(), Max: r.Min - 1},
-		"future of " + m.String(): {Min: r.Max + 1, Max: now.Add(f.opt.Recent).UnixNano()},
+	begin := r.now.Add(-r.opt.Recent).Truncate(r.window())
+	for name, other := range map[string]model.TimeRange{
+		"past of " + m.String():   {Min: begin.UnixNano(), Max: of.Min - 1},
+		"future of " + m.String(): {Min: of.Max + 1, Max: r.now.Add(r.opt.Recent).UnixNano()},
 	} {
-		if f.windows[of] == nil {
-			f.windows[of] = map[int64]window{}
+		if r.windows[name] == nil {
+			r.windows[name] = map[int64]window{}
 		}
-		maps.DeleteFunc(f.windows[of], func(start int64, _ window) bool { return start < begin.UnixNano() })
-		late, err := f.late(ctx, m, other.Intersect(kept), f.windows[of], last)
-		if err != nil {
-			return found, err
+		maps.DeleteFunc(r.windows[name], func(start int64, _ window) bool { return start < begin.UnixNano() })
+		if err := r.late(ctx, m, other.Intersect(kept), r.windows[name], take); err != nil {
+			return err
 		}
-		found = found || late
 	}
-	return found, nil
+	return nil
 }
 
 // window returns the length of the windows that are counted.
 func (f *follower) window() time.Duration { return f.opt.Recent / 144 }
 
-// takeRange takes rows without a note in the journal, and returns the newest time.
-func (f *follower) takeRange(ctx context.Context, m *measurement, r model.TimeRange) (int64, error) {
-	newest := model.AllTime.Min
-	s := &slicer{Pull: f.Pull, stretch: &stretch{measurement: m}, newest: &newest}
-	err := s.take(ctx, r, 0)
-	return newest, err
-}
-
 // late takes the windows of r that have rows which the target may lack. What the target
 // has says little while writers move, because they write to it as well. So a window that
 // ends while Follow runs is read once more as a whole, and each window when the source's
 // counts of it change.
-func (f *follower) late(ctx context.Context, m *measurement, r model.TimeRange, known map[int64]window, last bool) (found bool, err error) {
-	if r.Empty() {
-		return false, nil
+func (r *round) late(ctx context.Context, m *measurement, of model.TimeRange, known map[int64]window, take func(st *stretch, of model.TimeRange) error) error {
+	if of.Empty() {
+		return nil
 	}
-	there, err := retry(ctx, f.Pull, func() (map[int64]map[string]int64, error) { return f.source.counts(ctx, m, r, f.window()) })
+	there, err := retry(ctx, r.Source, func() (map[int64]map[string]int64, error) { return r.server.counts(ctx, m, of, r.window()) })
 	if refusal(err) {
-		f.refused = true
-		f.report("the server does not count, so late rows are not found: %v", err)
-		return false, nil
+		r.refused = true
+		r.note("the server does not count, so late rows are not found: %v", err)
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	maps.DeleteFunc(there, func(_ int64, counts map[string]int64) bool { return total(counts) == 0 })
 	if len(there) == 0 {
-		return false, nil
+		return nil
 	}
-	here, err := retry(ctx, f.Pull, func() (map[int64]map[string]int64, error) { return f.target.counts(ctx, m, r, f.window()) })
+	here, err := retry(ctx, r.Source, func() (map[int64]map[string]int64, error) { return r.target.counts(ctx, m, of, r.window()) })
 	if err != nil {
-		return false, targetError{fmt.Errorf("count %s: %w", m, err)}
+		return &mover.TargetError{Err: fmt.Errorf("count %s: %w", m, err)}
 	}
 	for _, start := range sortedKeys(there) {
-		whole := model.TimeRange{Min: start, Max: start + int64(f.window()) - 1}
-		part := whole.Intersect(r)
+		whole := model.TimeRange{Min: start, Max: start + int64(r.window()) - 1}
+		part := whole.Intersect(of)
 		if part.Empty() {
 			continue
 		}
 		before, seen := known[start]
-		now := window{countsHash(there[start]), part == whole || last}
-		take := before.counts != now.counts
+		now := window{countsHash(there[start]), part == whole || r.last}
+		taken := before.counts != now.counts
 		switch {
 		case seen && before.complete:
-			found = found || take
-		case now.complete && part.Max >= f.begin.UnixNano():
-			take, found = true, found || seen && take
+			r.found = r.found || taken
+		case now.complete && part.Max >= r.begin.UnixNano():
+			taken, r.found = true, r.found || seen && taken
 		default:
-			found = found || seen && take || !seen && more(there[start], here[start])
-			take = !maps.Equal(there[start], here[start])
+			r.found = r.found || seen && taken || !seen && more(there[start], here[start])
+			taken = !maps.Equal(there[start], here[start])
 		}
-		if take {
-			if _, err := f.takeRange(ctx, m, part); err != nil {
-				return found, err
+		if taken {
+			if err := take(newStretch(m), part); err != nil {
+				return err
 			}
 		}
 		known[start] = now
 	}
-	return found, nil
+	return nil
 }
 
 // total adds up the counts of fields.

@@ -3,11 +3,11 @@ package influxhttp
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"slices"
 
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
+	"tsdbd/transfer/mover"
 )
 
 // field is a field of a measurement as a SELECT asks for it.
@@ -19,14 +19,13 @@ type field struct {
 	prefix  string          // what is before a value in a line
 }
 
-// lines writes the rows of an answer as line protocol.
+// lines passes on the rows of an answer as line protocol.
 type lines struct {
-	out     io.Writer
-	within  model.TimeRange // other rows are left out
-	measure string
-	fields  []field
-	places  map[string]int // of the fields, by their keys
-	twice   bool           // a key is asked for more than once
+	to     mover.Lines
+	of     *measurement
+	within model.TimeRange // other rows are left out
+	places map[string]int  // of the fields, by their keys
+	twice  bool            // a key is asked for more than once
 
 	buf     []byte
 	columns []column
@@ -34,12 +33,7 @@ type lines struct {
 	text    []byte     // of the series, which begins its lines; nil before its first row
 	refusal string     // why line protocol cannot have the series
 
-	rows, values int64
-	unwritable   int64     // rows with what cannot be lines
-	newest       int64     // of all rows
-	refused      io.Writer // takes comments about rows that cannot be lines
-	place        place     // of the rows
-	errors       []string
+	copied
 }
 
 // column is what a column of an answer has.
@@ -58,11 +52,8 @@ const (
 	tagRole
 )
 
-// blockBytes is the size at which lines are written.
-const blockBytes = 64 << 10
-
-func newLines(out, refused io.Writer, m *measurement, within model.TimeRange) *lines {
-	l := &lines{out: out, within: within, refused: refused, place: m.place, measure: m.name, fields: m.fields, places: map[string]int{}, newest: model.AllTime.Min}
+func newLines(to mover.Lines, m *measurement, within model.TimeRange) *lines {
+	l := &lines{to: to, of: m, within: within, places: map[string]int{}, copied: copied{newest: model.AllTime.Min}}
 	for i, f := range m.fields {
 		if _, ok := l.places[f.key]; ok {
 			l.twice = true
@@ -85,8 +76,8 @@ func (l *lines) series(_ string, tags model.Tags, names []string) error {
 			timed = true
 			l.columns = append(l.columns, column{role: timeRole})
 		case l.twice: // such columns have other names
-			if len(names) != len(l.fields)+1 || i == 0 {
-				return fmt.Errorf("%w: %d columns for %d fields", errForm, len(names), len(l.fields))
+			if len(names) != len(l.of.fields)+1 || i == 0 {
+				return fmt.Errorf("%w: %d columns for %d fields", errForm, len(names), len(l.of.fields))
 			}
 			l.columns = append(l.columns, column{role: fieldRole, field: i - 1})
 		case known:
@@ -122,15 +113,14 @@ func (l *lines) nameSeries(row []value) {
 		}
 	}
 	tags.Sort()
-	l.refusal = model.Unstorable(l.measure, tags) // such a line could be read as another one
-	l.text = wire.AppendSeries(l.text[:0], string(model.AppendSeriesKey(nil, l.measure, tags)))
+	l.refusal = model.Unstorable(l.of.name, tags) // such a line could be read as another one
+	l.text = wire.AppendSeries(l.text[:0], string(model.AppendSeriesKey(nil, l.of.name, tags)))
 }
 
 // row implements rowSink.
 func (l *lines) row(row []value) error {
 	l.nameSeries(row)
-	start := len(l.buf)
-	l.buf = append(l.buf, l.text...)
+	l.buf = append(l.buf[:0], l.text...)
 	separator := byte(' ')
 	var at, values int64
 	last := -1
@@ -142,12 +132,11 @@ func (l *lines) row(row []value) error {
 		case c.role == timeRole:
 			var err error
 			if at, err = v.time(); err != nil {
-				l.buf = l.buf[:start]
 				return fmt.Errorf("%w: %w", errForm, err)
 			}
 		case c.role == fieldRole && v.kind != null:
-			f := &l.fields[c.field]
-			if last >= 0 && l.fields[last].key == f.key {
+			f := &l.of.fields[c.field]
+			if last >= 0 && l.of.fields[last].key == f.key {
 				continue // the same value as another type
 			}
 			last = c.field
@@ -163,48 +152,30 @@ func (l *lines) row(row []value) error {
 		}
 	}
 	if at < l.within.Min || at > l.within.Max {
-		l.buf = l.buf[:start]
 		return nil
 	}
 	if reason != "" {
 		row := lost
 		if l.refusal != "" {
-			row = slices.Concat(l.buf[start+len(l.text):], lost)
+			row = slices.Concat(l.buf[len(l.text):], lost)
 		}
 		if err := l.refuse(reason, row, at); err != nil {
 			return err
 		}
 	}
 	if values == 0 || l.refusal != "" {
-		l.buf = l.buf[:start]
 		return nil
 	}
 	l.buf = wire.AppendTime(l.buf, at)
 	l.rows++
 	l.values += values
 	l.newest = max(l.newest, at)
-	if len(l.buf) < blockBytes {
-		return nil
-	}
-	return l.flush()
+	return l.to.Put(&mover.Line{Database: l.of.database, Policy: l.of.policy, Text: bytes.TrimSuffix(l.buf, []byte{'\n'})})
 }
 
-// refuse notes fields of a row that line protocol cannot have, as a comment.
+// refuse refuses fields of a row that line protocol cannot have. They are kept as a comment.
 func (l *lines) refuse(reason string, fields []byte, at int64) error {
-	l.unwritable++
-	if len(l.errors) < maxErrors && !slices.Contains(l.errors, reason) {
-		l.errors = append(l.errors, reason)
-	}
+	l.refused++
 	line := wire.AppendTime(append(append(bytes.Clone(l.text), ' '), bytes.TrimLeft(fields, " ,")...), at)
-	_, err := fmt.Fprintf(l.refused, "# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n# %s: %q\n", l.place.database, l.place.policy, reason, bytes.TrimSpace(line))
-	return err
-}
-
-func (l *lines) flush() error {
-	if len(l.buf) == 0 {
-		return nil
-	}
-	_, err := l.out.Write(l.buf)
-	l.buf = l.buf[:0]
-	return err
+	return l.to.Refuse(reason, &mover.Line{Database: l.of.database, Policy: l.of.policy, Text: fmt.Appendf(nil, "# %s: %q", reason, bytes.TrimSpace(line))})
 }

@@ -1,9 +1,12 @@
 package influxhttp
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,6 +25,7 @@ import (
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/journal"
 	"tsdbd/transfer/mover"
+	"tsdbd/transfer/sink/server"
 )
 
 const hour = int64(time.Hour)
@@ -34,22 +38,65 @@ func someRows() (rows []fakeRow) {
 	return append(rows, fakeRow{"n", "a", 5, -1}, fakeRow{"n", "a", 400_001 * hour, 0}, fakeRow{"n", "b", 1_000_000_000*1e9 + 7, 1})
 }
 
-// pulled runs a Pull of everything.
-func pulled(t *testing.T, f *fake, to *target, opt Options) (*Pull, error) {
+// pullOptions say how a source is moved.
+type pullOptions struct {
+	Options
+	journal        *journal.Journal
+	refused        *mover.Refused // nil: one without a file
+	workers, batch int
+}
+
+// pull is a source that was moved.
+type pull struct {
+	*Source
+	stats   mover.Stats
+	refused *mover.Refused
+	move    func(ctx context.Context, from mover.Source) (int64, error)
+}
+
+// failed returns how many lines were refused.
+func (p *pull) failed() int64 { return p.refused.Lines(p.stats.EarlierRefused.Count) }
+
+// pulled moves everything.
+func pulled(t *testing.T, f *fake, to *target, opt pullOptions) (*pull, error) {
 	t.Helper()
-	if opt.Patience == 0 {
-		opt.Patience = 2 * time.Second
-	}
 	s := f.connect()
 	c, err := s.Catalog(t.Context(), &opt.Filter)
 	if err != nil {
 		return nil, err
 	}
-	p := New(s, to.client(), opt)
-	if err := p.Create(t.Context(), c); err != nil {
-		return p, err
+	return pulledTo(t, s, c, to.client(), opt)
+}
+
+func pulledTo(t *testing.T, s *Server, c *Catalog, to *exchange.Client, opt pullOptions) (*pull, error) {
+	t.Helper()
+	if opt.Patience == 0 {
+		opt.Patience = 2 * time.Second
 	}
-	return p, p.Rows(t.Context(), c)
+	if opt.refused == nil {
+		var err error
+		if opt.refused, err = mover.OpenRefused("", false); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = opt.refused.Close() })
+	}
+	opt.Journal = opt.journal != nil
+	p := &pull{Source: New(s, to, c, opt.Options), refused: opt.refused}
+	sink := server.New(to, server.Options{BatchBytes: opt.batch})
+	p.move = func(ctx context.Context, from mover.Source) (int64, error) {
+		st, err := mover.Run(ctx, from, sink, mover.Options{Filter: opt.Filter, Journal: opt.journal, Failed: opt.refused, Workers: cmp.Or(opt.workers, 2), Now: s.Now})
+		p.stats.Add(st)
+		p.stats.Share += st.Share
+		return p.stats.Written, err
+	}
+	_, err := p.move(t.Context(), p.Source)
+	return p, err
+}
+
+// follow follows with short rounds, and returns when it had all.
+func (p *pull) follow(t *testing.T) (upTo time.Time, err error) {
+	err = p.Follow(t.Context(), FollowOptions{Every: 5 * time.Millisecond, Idle: 300 * time.Millisecond, UpTo: func(at time.Time) { upTo = at }}, p.move)
+	return upTo, err
 }
 
 // TestVersions: all rows come out of each version, with and without shard groups.
@@ -64,7 +111,7 @@ func TestVersions(t *testing.T) {
 		for _, groups := range [][][2]string{nil, hours} {
 			f, to := newFake(t, version, someRows()...), newTarget(t)
 			f.groups = groups
-			p, err := pulled(t, f, to, Options{})
+			p, err := pulled(t, f, to, pullOptions{})
 			if err != nil {
 				t.Errorf("%s: %v", version, err)
 				continue
@@ -74,8 +121,7 @@ func TestVersions(t *testing.T) {
 			if has := strings.Contains(version, "1.") || strings.Contains(version, "2."); f.packed != has {
 				t.Errorf("%s: rows as MessagePack: %t", version, f.packed)
 			}
-			st := p.Stats()
-			if st.Written != int64(len(f.rows)) || st.Failed != 0 || st.Underway != 0 || st.Total != 2*whole || st.Done < st.Total-100 || st.Done > st.Total {
+			if st := p.stats; st.Written != int64(len(f.rows)) || st.Refused != 0 || math.Abs(st.Share-1) > 1e-6 {
 				t.Errorf("%s: %+v", version, st)
 			}
 			want := `CREATE DATABASE "d" WITH DURATION INF REPLICATION 1 SHARD DURATION 1h NAME "p"`
@@ -108,7 +154,7 @@ func TestFilter(t *testing.T) {
 		{filter: exchange.Filter{Measurements: []string{"["}}, err: "syntax error in pattern"},
 	} {
 		f, to := newFake(t, "1.8.10", rows...), newTarget(t)
-		_, err := pulled(t, f, to, Options{Filter: c.filter})
+		_, err := pulled(t, f, to, pullOptions{Options: Options{Filter: c.filter}})
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%+v: %v", c.filter, err)
@@ -135,7 +181,7 @@ func TestBounds(t *testing.T) {
 	f, to := newFake(t, "1.6.7", rows...), newTarget(t)
 	f.groups = [][2]string{{"2262-04-10T23:34:33Z", "1677-09-27T00:00:00Z"}, {"1969-12-29T00:00:00Z", "1970-01-05T00:00:00Z"}, {"2262-04-07T00:00:00Z", "2262-04-11T23:47:16Z"}}
 	for _, slice := range []time.Duration{0, 200_000 * time.Hour} {
-		if _, err := pulled(t, f, to, Options{Slice: slice}); err != nil {
+		if _, err := pulled(t, f, to, pullOptions{Options: Options{Slice: slice}}); err != nil {
 			t.Fatal(err)
 		}
 		to.has(t, rows)
@@ -166,17 +212,13 @@ func TestCompare(t *testing.T) {
 	} {
 		f, to := newFake(t, "1.6.7", rows...), newTarget(t)
 		f.groups = [][2]string{{"2262-04-10T23:34:33Z", "1677-09-27T00:00:00Z"}, {"1677-09-27T00:00:00Z", "2262-04-11T23:47:16Z"}}
-		p, err := pulled(t, f, to, Options{})
+		p, err := pulled(t, f, to, pullOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.add(c.added...)
 		delete(to.lines, c.lost)
-		catalog, err := p.source.Catalog(t.Context(), &p.opt.Filter)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source, target, err := p.Compare(t.Context(), catalog)
+		source, target, err := p.Compare(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,15 +237,11 @@ func TestCompare(t *testing.T) {
 func TestCompareVersions(t *testing.T) {
 	for _, version := range []string{"1.12.2", "v2.7.1", "3.4.0"} {
 		f, to := newFake(t, version, fakeRow{"m", "a", 5, 1}, fakeRow{"m", "b", 7, 2}), newTarget(t)
-		p, err := pulled(t, f, to, Options{})
+		p, err := pulled(t, f, to, pullOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		catalog, err := p.source.Catalog(t.Context(), &p.opt.Filter)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source, target, err := p.Compare(t.Context(), catalog)
+		source, target, err := p.Compare(t.Context())
 		if err != nil || source.Values() != 2 || len(compare.Differences(source, target)) > 0 {
 			t.Errorf("%s: %v, %d values, differences %v", version, err, source.Values(), compare.Differences(source, target))
 		}
@@ -292,7 +330,7 @@ func TestFailures(t *testing.T) {
 		if c.err != "" {
 			patience = 50 * time.Millisecond
 		}
-		_, err := pulled(t, f, to, Options{Patience: patience})
+		_, err := pulled(t, f, to, pullOptions{Options: Options{Patience: patience}})
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v", name, err)
@@ -325,7 +363,7 @@ func TestSkew(t *testing.T) {
 		if d := s.Skew() - ahead; d.Abs() > 5*time.Second {
 			t.Errorf("%s ahead: %s", ahead, s.Skew())
 		}
-		if d := s.now().Sub(time.Now().Add(ahead)); d.Abs() > 10*time.Second {
+		if d := s.Now().Sub(time.Now().Add(ahead)); d.Abs() > 10*time.Second {
 			t.Errorf("%s ahead: now is off by %s", ahead, d)
 		}
 	}
@@ -381,9 +419,9 @@ func TestMemory(t *testing.T) {
 		return true
 	}
 	to.discard = true
-	p, err := pulled(t, f, to, Options{BatchBytes: 64 << 10})
-	if err != nil || p.Stats().Written != int64(series) {
-		t.Fatalf("%+v, %v", p.Stats(), err)
+	p, err := pulled(t, f, to, pullOptions{batch: 64 << 10})
+	if err != nil || p.stats.Written != int64(series) {
+		t.Fatalf("%+v, %v", p.stats, err)
 	}
 	if grown := int64(peak) - int64(before.HeapAlloc); grown > 16<<20 {
 		t.Errorf("%d series take %d bytes", series, grown)
@@ -396,7 +434,7 @@ func TestResume(t *testing.T) {
 	rows := append(someRows(), fakeRow{"m", "a", time.Now().UnixNano(), 9})
 	f, to := newFake(t, "1.8.10", rows...), newTarget(t)
 	name := filepath.Join(t.TempDir(), "journal")
-	run := func() (*Pull, int, error) {
+	run := func() (*pull, int, error) {
 		t.Helper()
 		j, err := journal.Open(name, "test")
 		if err != nil {
@@ -404,7 +442,7 @@ func TestResume(t *testing.T) {
 		}
 		defer j.Close()
 		before := f.selects()
-		p, err := pulled(t, f, to, Options{Journal: j, Workers: 1, Patience: 20 * time.Millisecond})
+		p, err := pulled(t, f, to, pullOptions{Options: Options{Patience: 20 * time.Millisecond}, journal: j, workers: 1})
 		return p, f.selects() - before, err
 	}
 	// The server dies after some slices, and takes only short ones.
@@ -436,8 +474,8 @@ func TestResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Stats().Skipped == 0 || len(to.lines) >= len(rows) || len(to.lines)+had < len(rows) {
-		t.Errorf("%d slices skipped, %d rows before and %d after the restart, of %d", p.Stats().Skipped, had, len(to.lines), len(rows))
+	if p.stats.Earlier == 0 || len(to.lines) >= len(rows) || len(to.lines)+had < len(rows) {
+		t.Errorf("%d slices skipped, %d rows before and %d after the restart, of %d", p.stats.Earlier, had, len(to.lines), len(rows))
 	}
 	to.lines = map[string]int{}
 	_, again, err := run()
@@ -445,6 +483,10 @@ func TestResume(t *testing.T) {
 		t.Errorf("a third run asks %d times after %d, %v", again, asked, err)
 	}
 	to.has(t, rows[len(rows)-1:]) // of a time when rows still come
+	to = newTarget(t)
+	if _, _, err := run(); !errors.Is(err, mover.ErrLost) {
+		t.Errorf("a journal for a target that is empty: %v", err)
+	}
 }
 
 // TestHalves: what a server could not answer as a whole is not asked for as a whole again.
@@ -473,7 +515,7 @@ func TestHalves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = pulled(t, f, to, Options{Journal: j, Workers: 1}); (err == nil) != (run == 1) {
+		if _, err = pulled(t, f, to, pullOptions{journal: j, workers: 1}); (err == nil) != (run == 1) {
 			t.Errorf("run %d: %v", run, err)
 		}
 		if err := j.Close(); err != nil {
@@ -497,7 +539,7 @@ func TestExpired(t *testing.T) {
 	rows := []fakeRow{{"m", "a", now - 48*hour, 1}, {"m", "a", now - 25*hour, 2}, {"m", "a", now - 22*hour, 3}, {"m", "a", now, 4}}
 	f, to := newFake(t, "1.8.10", rows...), newTarget(t)
 	to.expires = "24h0m0s"
-	if _, err := pulled(t, f, to, Options{}); err != nil {
+	if _, err := pulled(t, f, to, pullOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	to.has(t, rows[2:])
@@ -514,7 +556,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer refused.Close()
-	p, err := pulled(t, f, to, Options{Refused: refused, Workers: 1})
+	p, err := pulled(t, f, to, pullOptions{refused: refused, workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -531,8 +573,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	to.has(t, want)
-	st := p.Stats()
-	if st.Failed != int64(len(f.rows)-len(want)) || st.Written != int64(len(want)) || !slices.ContainsFunc(st.Errors, func(e string) bool { return strings.Contains(e, "newline") }) {
+	if st := p.stats; p.failed() != int64(len(f.rows)-len(want)) || st.Refused != p.failed() || st.Written != int64(len(want)) || !slices.ContainsFunc(st.Reasons, func(r mover.Reason) bool { return strings.Contains(r.Text, "newline") }) {
 		t.Errorf("%+v", st)
 	}
 }
@@ -560,7 +601,7 @@ func TestRefusedOnce(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}
 	dir := t.TempDir()
-	run := func(patience time.Duration) (Stats, error) {
+	run := func(patience time.Duration) (*pull, error) {
 		t.Helper()
 		j, err := journal.Open(filepath.Join(dir, "journal"), "test")
 		if err != nil {
@@ -572,17 +613,18 @@ func TestRefusedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer refused.Close()
-		p, err := pulled(t, f, to, Options{Journal: j, Refused: refused, BatchBytes: 8 << 10, Patience: patience})
-		return p.Stats(), err
+		p, err := pulled(t, f, to, pullOptions{Options: Options{Patience: patience}, journal: j, refused: refused, batch: 8 << 10})
+		return p, err
 	}
 	breaks = 1000
 	first, err := run(20 * time.Millisecond)
-	if err == nil || first.Failed == 0 || first.Failed == int64(len(rows)) {
-		t.Errorf("a server that breaks off: %d refused, %v", first.Failed, err)
+	if n := first.failed(); err == nil || n == 0 || n == int64(len(rows)) {
+		t.Errorf("a server that breaks off: %d refused, %v", n, err)
 	}
 	breaks = 1
 	for range 2 { // the second time it only continues what is finished
-		if st, err := run(2 * time.Second); err != nil || st.Failed != int64(len(rows)) || st.Written != 0 || len(st.Errors) != 1 {
+		p, err := run(2 * time.Second)
+		if st := &p.stats; err != nil || p.failed() != int64(len(rows)) || st.Refused+st.EarlierRefused.Count != int64(len(rows)) || st.Written != 0 || len(st.Reasons)+len(st.EarlierRefused.Reasons) != 1 {
 			t.Errorf("%+v, %v", st, err)
 		}
 	}
@@ -607,7 +649,7 @@ func TestRefusedBefore(t *testing.T) {
 	f, to := newFake(t, "1.8.10", append(someRows(), fakeRow{"m", "line\nbreak", 7, 1})...), newTarget(t)
 	to.refuse = "host=b"
 	dir := t.TempDir()
-	var want Stats
+	var want int64
 	for round, name := range []string{"", "", filepath.Join(dir, "refused"), filepath.Join(dir, "refused"), filepath.Join(dir, "other"), ""} {
 		j, err := journal.Open(filepath.Join(dir, "journal"), "test")
 		if err != nil {
@@ -617,19 +659,19 @@ func TestRefusedBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := pulled(t, f, to, Options{Journal: j, Refused: refused, Workers: 1})
+		p, err := pulled(t, f, to, pullOptions{journal: j, refused: refused, workers: 1})
 		if err := errors.Join(err, refused.Close(), j.Close()); err != nil {
 			t.Fatal(err)
 		}
-		st := p.Stats()
+		n, st := p.failed(), p.stats
 		if round == 0 {
-			if want = st; st.Failed < 10 || len(st.Errors) != 2 {
+			if want = n; n < 10 || len(st.Reasons) != 2 {
 				t.Fatalf("%+v", st)
 			}
 			continue
 		}
-		if st.Failed != want.Failed || st.Written != 0 || st.Lines != st.Failed || len(st.Errors) != 2 {
-			t.Errorf("round %d: %+v, want %d refused", round, st, want.Failed)
+		if n != want || st.Written != 0 || len(st.EarlierRefused.Reasons) != 2 {
+			t.Errorf("round %d: %d refused, want %d: %+v", round, n, want, st)
 		}
 	}
 }
@@ -652,7 +694,7 @@ func TestTargetFails(t *testing.T) {
 				}
 				return q == asked
 			}
-			err = New(s, away.client(), Options{}).Rows(t.Context(), c)
+			_, err = pulledTo(t, s, c, away.client(), pullOptions{})
 			var answer *exchange.WriteError
 			if !errors.As(err, &answer) || answer.Status != status || strings.Contains(err.Error(), "the old server") || asked == "" && !strings.Contains(err.Error(), "write d.p.") {
 				t.Errorf("%d at %q: %v", status, asked, err)
@@ -672,7 +714,7 @@ func TestSlice(t *testing.T) {
 		}
 		return false
 	}
-	if _, err := pulled(t, f, to, Options{Slice: 15 * time.Minute}); err != nil {
+	if _, err := pulled(t, f, to, pullOptions{Options: Options{Slice: 15 * time.Minute}}); err != nil {
 		t.Fatal(err)
 	}
 	to.has(t, f.rows)
@@ -680,7 +722,7 @@ func TestSlice(t *testing.T) {
 
 // TestLearn: slices with very many rows make the next ones shorter, and few rows longer.
 func TestLearn(t *testing.T) {
-	s := &slicer{stretch: &stretch{}}
+	s := newStretch(nil)
 	for _, c := range []struct {
 		rows  int64
 		level int32
@@ -818,11 +860,7 @@ func TestJudge(t *testing.T) {
 func TestFollow(t *testing.T) {
 	f, to := newFake(t, "1.8.10", someRows()...), newTarget(t)
 	var said []string
-	p, err := pulled(t, f, to, Options{Report: func(text string) { said = append(said, text) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := p.source.Catalog(t.Context(), &p.opt.Filter)
+	p, err := pulled(t, f, to, pullOptions{Options: Options{Note: func(text string) { said = append(said, text) }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -832,15 +870,16 @@ func TestFollow(t *testing.T) {
 	to.refuse = "late"
 	f.add(refused)
 	begun := f.selects()
-	if err := p.Follow(t.Context(), c, FollowOptions{Every: 5 * time.Millisecond, Idle: 300 * time.Millisecond}); err != nil {
+	upTo, err := p.follow(t)
+	if err != nil {
 		t.Fatal(err)
 	}
 	to.has(t, slices.DeleteFunc(f.rows, func(r fakeRow) bool { return r == refused }))
 	if len(said) < 2 || !strings.Contains(said[0], "deletes are not seen") || !strings.Contains(said[len(said)-1], "the writers have moved") {
 		t.Errorf("it said %q", said)
 	}
-	if p.Stats().UpTo.IsZero() || p.Stats().Failed != 1 {
-		t.Errorf("%+v", p.Stats())
+	if upTo.IsZero() || p.failed() != 1 {
+		t.Errorf("up to %s, %d refused", upTo, p.failed())
 	}
 	tries := 0
 	for _, q := range f.asked[begun:] {
@@ -859,11 +898,7 @@ func TestFollowSwitch(t *testing.T) {
 	now := time.Now().UnixNano()
 	old, young := now-2*hour, now-3*int64(time.Minute)
 	f, to := newFake(t, "1.8.10", fakeRow{"m", "a", old, 1}, fakeRow{"m", "a", young, 2}), newTarget(t)
-	p, err := pulled(t, f, to, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := p.source.Catalog(t.Context(), &p.opt.Filter)
+	p, err := pulled(t, f, to, pullOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -879,7 +914,7 @@ func TestFollowSwitch(t *testing.T) {
 		}
 		to.down = 5
 	}
-	if err := p.Follow(t.Context(), c, FollowOptions{Every: 5 * time.Millisecond, Idle: 300 * time.Millisecond}); err != nil {
+	if _, err := p.follow(t); err != nil {
 		t.Fatal(err)
 	}
 	if counts < 3 {
@@ -904,7 +939,7 @@ func TestSurvey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, _, err := New(s, to.client(), Options{}).Survey(t.Context(), c)
+	found, _, err := New(s, to.client(), c, Options{}).Survey(t.Context(), func(float64) {})
 	if want := []Found{{"d", "p", "m", 1, 40}, {"d", "p", "n", 1, 3}}; err != nil || !slices.Equal(found, want) {
 		t.Errorf("%+v, %v", found, err)
 	}

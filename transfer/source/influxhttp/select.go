@@ -1,6 +1,7 @@
 package influxhttp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"tsdbd/lineproto"
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
+	"tsdbd/transfer/mover"
 )
 
 // measurement is a measurement of a retention policy at the source.
@@ -143,19 +145,17 @@ const chunkValues = 50_000
 // copied is what copy has read.
 type copied struct {
 	rows, values int64
-	refused      int64    // rows that cannot be line protocol, in part or as a whole
-	newest       int64    // of the rows' times
-	errors       []string // why rows cannot be line protocol
+	refused      int64 // rows that cannot be line protocol, in part or as a whole
+	newest       int64 // of the rows' times
 }
 
-// copy writes the rows of a slice to out as line protocol. refused takes comments about
-// rows that line protocol cannot have.
-func (s *Server) copy(ctx context.Context, m *measurement, r model.TimeRange, out, refused io.Writer) (copied, error) {
+// copy passes on the rows of a slice as line protocol.
+func (s *Server) copy(ctx context.Context, m *measurement, r model.TimeRange, to mover.Lines) (copied, error) {
 	ctx, w := watch(ctx)
 	defer w.stop()
 	if s.kind == tsdbd {
-		n, newest, err := s.export(ctx, m, r, out, w)
-		return copied{rows: n, values: n * int64(len(m.fields)), newest: newest}, w.cause(err)
+		c, err := s.export(ctx, m, r, to, w)
+		return c, w.cause(err)
 	}
 	accept := "application/json"
 	if s.kind == influx1 || s.kind == influx2 {
@@ -169,56 +169,54 @@ func (s *Server) copy(ctx context.Context, m *measurement, r model.TimeRange, ou
 		return copied{}, w.cause(err)
 	}
 	defer resp.Body.Close()
-	l := newLines(out, refused, m, r)
-	if err = readAnswer(formOf(resp, w.reader(resp.Body)), l); err == nil {
-		err = l.flush()
-	}
-	return copied{l.rows, l.values, l.unwritable, l.newest, l.errors}, w.cause(err)
+	l := newLines(to, m, r)
+	err = readAnswer(formOf(resp, w.reader(resp.Body)), l)
+	return l.copied, w.cause(err)
 }
 
 // export has tsdbd write the rows as line protocol itself: InfluxQL has no infinities
 // and no histograms in JSON.
-func (s *Server) export(ctx context.Context, m *measurement, r model.TimeRange, out io.Writer, w *watcher) (n, newest int64, err error) {
-	t := &stamps{out: out, newest: model.AllTime.Min, w: w}
+func (s *Server) export(ctx context.Context, m *measurement, r model.TimeRange, to mover.Lines, w *watcher) (copied, error) {
+	e := &exported{to: to, of: m, w: w, copied: copied{newest: model.AllTime.Min}}
 	w.wait()
-	n, err = s.client.Export(ctx, t, exchange.ExportOptions{LinesOnly: true, Filter: exchange.Filter{
+	_, err := s.client.Export(ctx, e, exchange.ExportOptions{LinesOnly: true, Filter: exchange.Filter{
 		Database: m.database, RetentionPolicy: m.policy, Range: r,
 		Measurements: []string{strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(m.name)},
 	}})
-	return n, t.newest, err
+	e.values = e.rows * int64(len(m.fields))
+	return e.copied, err
 }
 
-// stamps passes on lines and notes the newest of their times.
-type stamps struct {
-	out    io.Writer
-	newest int64
-	line   lineproto.Line
-	tail   []byte // of the line that is not complete
-	w      *watcher
+// exported passes on the lines of an export.
+type exported struct {
+	to   mover.Lines
+	of   *measurement
+	line lineproto.Line // that is not complete
+	text []byte
+	w    *watcher
+	copied
 }
-
-// maxStamp is the length of the longest time with the space before it and the line break
-// behind it.
-const maxStamp = 22
 
 // Write implements io.Writer.
-func (t *stamps) Write(b []byte) (int, error) {
-	t.w.goOn()
-	defer t.w.wait()
+func (e *exported) Write(b []byte) (int, error) {
+	e.w.goOn()
+	defer e.w.wait()
 	for rest := b; len(rest) > 0; {
-		n, ended := t.line.End(rest)
-		t.tail = append(t.tail, rest[max(0, n-maxStamp):n]...)
-		t.tail = t.tail[max(0, len(t.tail)-maxStamp):]
-		rest = rest[n:]
+		n, ended := e.line.End(rest)
+		e.text, rest = append(e.text, rest[:n]...), rest[n:]
 		if !ended {
 			break
 		}
-		if at, err := strconv.ParseInt(string(t.tail[slices.Index(t.tail, ' ')+1:len(t.tail)-1]), 10, 64); err == nil {
-			t.newest = max(t.newest, at)
+		line := bytes.TrimSuffix(e.text, []byte{'\n'})
+		if at, err := strconv.ParseInt(string(line[bytes.LastIndexByte(line, ' ')+1:]), 10, 64); err == nil {
+			e.rows, e.newest = e.rows+1, max(e.newest, at)
 		}
-		t.tail, t.line = t.tail[:0], lineproto.Line{}
+		if err := e.to.Put(&mover.Line{Database: e.of.database, Policy: e.of.policy, Text: line}); err != nil {
+			return 0, err
+		}
+		e.text, e.line = e.text[:0], lineproto.Line{}
 	}
-	return t.out.Write(b)
+	return len(b), nil
 }
 
 // stallTime is how long a server may be silent in the middle of an answer.

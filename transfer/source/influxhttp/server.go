@@ -75,8 +75,8 @@ func Connect(ctx context.Context, client *exchange.Client) (*Server, error) {
 // Skew returns how far the clock of the server is ahead of ours, in whole seconds.
 func (s *Server) Skew() time.Duration { return s.skew }
 
-// now returns the time by the clock of the server.
-func (s *Server) now() time.Time { return time.Now().Add(s.skew) }
+// Now returns the time by the clock of the server.
+func (s *Server) Now() time.Time { return time.Now().Add(s.skew) }
 
 // place is a retention policy of a database, by the names that the target has.
 type place struct{ database, policy string }

@@ -11,6 +11,8 @@ import (
 
 	"tsdbd/exchange"
 	"tsdbd/model"
+	"tsdbd/transfer/mover"
+	"tsdbd/transfer/sink/server"
 )
 
 // silent is a server that answers path and is silent otherwise.
@@ -56,9 +58,11 @@ func TestSilent(t *testing.T) {
 				t.Errorf("%s: the buckets: %v after %s", path, err, time.Since(began))
 			}
 			told := ""
-			p := New(s, s.client, Options{Report: func(text string) { told += text + "\n" }})
-			of := &stretch{measurement: &measurement{place: place{"d", "p"}, name: "m", fields: []field{{key: "v", cast: "field"}}}}
-			if err := (&slicer{Pull: p, stretch: of}).take(t.Context(), model.TimeRange{Min: 1, Max: 3 * shortest}, 0); !errors.Is(err, errStalled) || strings.Count(told, "asking for half") != 1 {
+			from := New(s, s.client, &Catalog{}, Options{Note: func(text string) { told += text + "\n" }})
+			of := newStretch(&measurement{place: place{"d", "p"}, name: "m", fields: []field{{key: "v", cast: "field"}}})
+			part := from.part(of, model.TimeRange{Min: 1, Max: 3 * shortest}, 0, 1)
+			_, err = mover.Run(t.Context(), &mover.List{Items: []*mover.Part{part}}, server.New(s.client, server.Options{}), mover.Options{})
+			if !errors.Is(err, errStalled) || strings.Count(told, "asking for half") != 1 {
 				t.Errorf("%s: the rows: %v, told %q", path, err, told)
 			}
 		}
@@ -69,7 +73,7 @@ func TestSilent(t *testing.T) {
 // it had gone well for longer.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(&Server{}, &exchange.Client{}, Options{Patience: time.Minute})
+		p := New(&Server{}, &exchange.Client{}, &Catalog{}, Options{Patience: time.Minute})
 		w, broken := p.newWait(), errors.New("broken")
 		time.Sleep(time.Hour)
 		began, attempts := time.Now(), 0

@@ -1,0 +1,449 @@
+package influxhttp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tsdbd/exchange"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/transfer/mover"
+)
+
+// Options say what is taken and how. The zero value takes everything.
+type Options struct {
+	Filter exchange.Filter
+	Slice  time.Duration // longest slice of time that is asked for at once; 0: by what the server can
+	// Patience is how long a server that fails is tried; default 5 minutes.
+	Patience time.Duration
+	// Journal says that parts are noted. Then the slice of the present is halved until little of
+	// it, whose rows still come, is not noted.
+	Journal bool
+	Note    func(text string) // what a user should know, by one goroutine at a time
+}
+
+// Source is a mover.Source of what a Server has. It asks the target what its policies keep.
+type Source struct {
+	server  *Server
+	target  *Server
+	catalog *Catalog
+	opt     Options
+	began   time.Time    // by the clock of the server
+	newest  atomic.Int64 // of the times of all rows
+	noting  sync.Mutex
+}
+
+// New returns the source of what the catalog c of a server names, for a target.
+func New(server *Server, target *exchange.Client, c *Catalog, opt Options) *Source {
+	if opt.Patience <= 0 {
+		opt.Patience = 5 * time.Minute
+	}
+	s := &Source{server: server, target: &Server{client: target, kind: tsdbd}, catalog: c, opt: opt, began: server.Now()}
+	s.newest.Store(model.AllTime.Min)
+	return s
+}
+
+func (s *Source) note(format string, args ...any) {
+	s.noting.Lock()
+	defer s.noting.Unlock()
+	if s.opt.Note != nil {
+		s.opt.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+// Catalog implements mover.Source. It returns databases and policies alone: Define makes the
+// rest behind the rows.
+func (s *Source) Catalog(context.Context, *exchange.Filter) (*mover.Catalog, error) {
+	out := &mover.Catalog{}
+	for _, d := range s.catalog.Data.Databases {
+		c := &meta.Database{Name: d.Name, DefaultRetentionPolicy: d.DefaultRetentionPolicy}
+		for _, rp := range d.RetentionPolicies {
+			if s.opt.Filter.WantsPolicy(d, rp) {
+				of := *rp
+				of.FutureWriteLimit, of.PastWriteLimit = 0, 0
+				c.RetentionPolicies = append(c.RetentionPolicies, &of)
+			}
+		}
+		out.Databases = append(out.Databases, c)
+	}
+	return out, nil
+}
+
+// Define makes the continuous queries, downsamples and write limits of the catalog at the
+// target, after the rows are there. A downsample comes if both of its policies are chosen.
+func (s *Source) Define(ctx context.Context) (exchange.Defined, error) {
+	c := s.catalog
+	d := &exchange.Definitions{Queries: c.Queries}
+	for _, t := range c.Downsamples {
+		db := c.database(t.Database)
+		wanted := func(policy string) bool {
+			rp := db.RetentionPolicy(policy)
+			return rp != nil && s.opt.Filter.WantsPolicy(db, rp)
+		}
+		if wanted(t.Definition.From) && wanted(t.Definition.Into) {
+			d.Downsamples = append(d.Downsamples, t)
+		}
+	}
+	for _, db := range c.Data.Databases {
+		for _, l := range exchange.Limits(db, db.Name) {
+			if s.opt.Filter.WantsPolicy(db, db.RetentionPolicy(l.RetentionPolicy)) {
+				d.Limits = append(d.Limits, l)
+				s.note("%s.%s refuses writes beyond its limits from now on, as at the old server, unless it had other limits: %s", l.Database, l.RetentionPolicy, l.Statement())
+			}
+		}
+	}
+	if len(d.Queries)+len(d.Downsamples)+len(d.Limits) == 0 {
+		return exchange.Defined{}, nil
+	}
+	return s.target.client.Define(ctx, d)
+}
+
+// chosen is a policy that the filter chooses, with the chosen measurements.
+type chosen struct {
+	place
+	policy *meta.RetentionPolicy
+	names  []string
+}
+
+// chosen returns the chosen policies of a catalog.
+func (s *Source) chosen(ctx context.Context, c *Catalog) (all []chosen, err error) {
+	wanted := s.opt.Filter.Wanted()
+	for _, d := range c.Data.Databases {
+		var names []string
+		asked := false
+		for _, rp := range d.RetentionPolicies {
+			if !s.opt.Filter.WantsPolicy(d, rp) {
+				continue
+			}
+			at := place{d.Name, rp.Name}
+			// In 2.x and 3.x each policy has measurements of its own.
+			if !asked || s.server.kind == influx2 || s.server.kind == influx3 {
+				if names, err = retry(ctx, s, func() ([]string, error) { return s.server.measurements(ctx, at) }); err != nil {
+					return nil, explain(err)
+				}
+				names = slices.DeleteFunc(names, func(m string) bool { return !wanted(m) })
+				asked = true
+			}
+			all = append(all, chosen{at, rp, names})
+		}
+	}
+	return all, nil
+}
+
+// each calls f for the chosen measurements of a catalog that have fields.
+func (s *Source) each(ctx context.Context, c *Catalog, f func(m *measurement, share float64) error) error {
+	all, err := s.chosen(ctx, c)
+	if err != nil {
+		return err
+	}
+	total := 0
+	for _, of := range all {
+		total += len(of.names)
+	}
+	for _, of := range all {
+		for _, name := range of.names {
+			m, err := s.measurement(ctx, of.place, name)
+			if err != nil {
+				return err
+			}
+			if err := f(m, 1/float64(total)); err != nil {
+				return explain(err)
+			}
+		}
+	}
+	return nil
+}
+
+// measurement asks for the fields of a measurement until an answer comes.
+func (s *Source) measurement(ctx context.Context, at place, name string) (*measurement, error) {
+	m, err := retry(ctx, s, func() (*measurement, error) { return s.server.measurement(ctx, at, name) })
+	return m, explain(err)
+}
+
+// Parts implements mover.Source. The slices of one time come one after the other, so that the
+// target fills one shard after the other.
+func (s *Source) Parts(ctx context.Context, _ *exchange.Filter) iter.Seq2[*mover.Part, error] {
+	return func(yield func(*mover.Part, error) bool) {
+		all, err := s.chosen(ctx, s.catalog)
+		names := 0 // not yet taken
+		for _, of := range all {
+			names += len(of.names)
+		}
+		share := 1.0 // of these names
+		for i := 0; i < len(all) && err == nil; i++ {
+			var work []slice
+			if work, err = s.slices(ctx, &all[i]); len(work) > 0 && err == nil {
+				of := share * float64(len(all[i].names)) / float64(names)
+				share -= of
+				for _, w := range work {
+					if !yield(s.part(w.stretch, w.times, 0, of*w.share), nil) {
+						return
+					}
+				}
+			}
+			names -= len(all[i].names)
+		}
+		if err != nil {
+			yield(nil, explain(err))
+		}
+	}
+}
+
+// stretch is a measurement whose slices are taken.
+type stretch struct {
+	*measurement
+	depth  atomic.Int32 // how often slices are halved before they are asked for
+	newest atomic.Int64 // of the times of its rows
+}
+
+func newStretch(m *measurement) *stretch {
+	st := &stretch{measurement: m}
+	st.newest.Store(model.AllTime.Min)
+	return st
+}
+
+// slice is a slice of time of a measurement, and its share of the policy.
+type slice struct {
+	*stretch
+	times model.TimeRange
+	share float64
+}
+
+// slices returns the slices of the measurements of a policy, in order of time.
+func (s *Source) slices(ctx context.Context, of *chosen) (all []slice, err error) {
+	times, err := s.kept(ctx, of.place)
+	if err != nil {
+		return nil, err
+	}
+	stretches := 0
+	for _, name := range of.names {
+		m, err := s.measurement(ctx, of.place, name)
+		if err != nil {
+			return nil, err
+		}
+		if len(m.fields) == 0 {
+			continue
+		}
+		m.hidden = s.catalog.hidden[of.place]
+		cuts, err := s.cut(ctx, m, of.policy, times)
+		if err != nil {
+			return nil, fmt.Errorf("find the times of %s: %w", m, err)
+		}
+		if len(cuts) == 0 {
+			continue
+		}
+		if m.mixed && s.catalog.groups == nil {
+			s.note("%s has fields of several types, and the server does not tell its shards: values may have become floats", m)
+		}
+		stretches++
+		st := newStretch(m)
+		for _, r := range cuts {
+			all = append(all, slice{st, r, 1 / float64(len(cuts))})
+		}
+	}
+	for i := range all {
+		all[i].share /= float64(stretches)
+	}
+	slices.SortStableFunc(all, func(a, b slice) int { return cmp.Compare(a.times.Min, b.times.Min) })
+	return all, nil
+}
+
+// kept returns the times that the target keeps of a policy, within the filter.
+func (s *Source) kept(ctx context.Context, at place) (model.TimeRange, error) {
+	r := s.opt.Filter.Times()
+	d, err := retry(ctx, s, func() (*meta.Database, error) {
+		d := &meta.Database{Name: at.database}
+		return d, s.target.policies(ctx, d, "")
+	})
+	if err != nil {
+		return r, &mover.TargetError{Err: err}
+	}
+	rp := d.RetentionPolicy(at.policy)
+	if rp == nil || rp.Duration <= 0 {
+		return r, nil
+	}
+	// Rows expire while they are under way.
+	margin := min(rp.Duration/20, time.Hour)
+	r.Min = max(r.Min, s.server.Now().Add(margin-rp.Duration).UnixNano())
+	return r, nil
+}
+
+// cut cuts the time of a measurement. The cuts are those of the shard groups of the server: in
+// a group, a field has one type.
+func (s *Source) cut(ctx context.Context, m *measurement, rp *meta.RetentionPolicy, times model.TimeRange) ([]model.TimeRange, error) {
+	var out []model.TimeRange
+	if s.catalog.groups != nil {
+		for _, g := range s.catalog.groups[m.place] {
+			if g = g.Intersect(times); !g.Empty() {
+				out = append(out, g)
+			}
+		}
+		return out, nil
+	}
+	ends := [2]int64{}
+	for i, order := range []string{"ASC", "DESC"} {
+		at, ok, err := s.first(ctx, m, times, order)
+		if err != nil || !ok {
+			return nil, err
+		}
+		ends[i] = at
+	}
+	length := int64(cmp.Or(rp.ShardGroupDuration, 7*24*time.Hour))
+	if s.server.kind == influx3 {
+		length = int64(24 * time.Hour) // Core refuses to read many files at once
+	}
+	few := ends[1]/length-ends[0]/length < 1000
+	for at := ends[0]; ; {
+		start, end := meta.GroupBounds(at, time.Duration(length))
+		g := model.TimeRange{Min: start, Max: end - 1}.Intersect(times)
+		out = append(out, g)
+		if g.Max >= ends[1] {
+			return out, nil
+		}
+		if at = g.Max + 1; few {
+			continue
+		}
+		next, ok, err := s.first(ctx, m, model.TimeRange{Min: at, Max: times.Max}, "ASC")
+		if err != nil || !ok {
+			return out, err
+		}
+		at = next
+	}
+}
+
+// first returns the time of the first row within times, in an order.
+func (s *Source) first(ctx context.Context, m *measurement, times model.TimeRange, order string) (int64, bool, error) {
+	tables, err := retry(ctx, s, func() ([]exchange.Table, error) {
+		return s.server.ask(ctx, m.place, fmt.Sprintf("SELECT * FROM %s%s ORDER BY time %s LIMIT 1", s.server.source(m.place, m.name), where(times), order))
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	for _, t := range tables {
+		for _, row := range t.Values {
+			v := value{kind: number, text: fmt.Append(nil, t.At(row, "time"))}
+			at, err := v.time()
+			return at, err == nil, err
+		}
+	}
+	return 0, false, nil
+}
+
+// Slices are halved where a server cannot answer them, and where they have many more
+// rows than sliceRows: an import that was killed repeats what it had of a slice.
+const (
+	sliceRows = 4_000_000
+	sliceTime = 2 * time.Minute
+	// presentTime is how much time around the present is not noted in the journal,
+	// because rows still come.
+	presentTime = time.Minute
+	// shortest is the shortest slice that is halved.
+	shortest = int64(time.Millisecond)
+)
+
+// attempt is a part and how the attempts to move it went.
+type attempt struct {
+	source  *Source
+	of      *stretch
+	times   model.TimeRange
+	level   int32 // how often it was halved
+	length  int64 // of times; of all time it is negative
+	wait    wait
+	failed  int   // attempts
+	rows    int64 // of the latest attempt
+	settled bool
+}
+
+// part returns the rows of a stretch within times. Its name is the one in journals.
+func (s *Source) part(of *stretch, times model.TimeRange, level int32, share float64) *mover.Part {
+	a := &attempt{source: s, of: of, times: times, level: level, length: times.Max - times.Min, wait: s.newWait()}
+	p := &mover.Part{
+		Name:     fmt.Sprintf("%q %q %q %d %d", of.database, of.policy, of.name, times.Min, times.Max),
+		Database: of.database, Policy: of.policy, Times: times, Share: share,
+		Lines: a.lines, Recover: a.recover, Settled: func() bool { return a.settled },
+	}
+	if a.length < 0 || a.length >= 2*shortest {
+		p.Halve = a.large
+		p.Halves = func() [2]*mover.Part {
+			early, late := halves(times)
+			return [2]*mover.Part{s.part(of, early, level+1, share/2), s.part(of, late, level+1, share/2)}
+		}
+	}
+	return p
+}
+
+// halves cuts times in the middle.
+func halves(r model.TimeRange) (early, late model.TimeRange) {
+	middle := r.Min + int64(uint64(r.Max-r.Min)/2)
+	return model.TimeRange{Min: r.Min, Max: middle}, model.TimeRange{Min: middle + 1, Max: r.Max}
+}
+
+// large reports whether a part is halved before it is asked for.
+func (a *attempt) large() bool {
+	longer := func(d time.Duration) bool { return a.length < 0 || a.length >= int64(d) }
+	now := a.source.server.Now().UnixNano()
+	present := a.source.opt.Journal && a.times.Max >= now && a.times.Min < now && longer(presentTime+1)
+	return a.level < a.of.depth.Load() || a.source.opt.Slice > 0 && longer(a.source.opt.Slice) || present
+}
+
+// lines passes on the rows of the part.
+func (a *attempt) lines(ctx context.Context, to mover.Lines) error {
+	began, present := time.Now(), a.times.Max >= a.source.server.Now().UnixNano()
+	c, err := a.source.server.copy(ctx, a.of.measurement, a.times, to)
+	if a.rows = c.rows; err != nil {
+		return err
+	}
+	a.of.learn(c.rows, time.Since(began), a.level)
+	a.settled = !present && c.rows+c.refused > 0
+	for _, newest := range []*atomic.Int64{&a.of.newest, &a.source.newest} {
+		for was := newest.Load(); c.newest > was && !newest.CompareAndSwap(was, c.newest); was = newest.Load() {
+		}
+	}
+	return nil
+}
+
+// recover chooses what becomes of the part after an error.
+func (a *attempt) recover(ctx context.Context, err error) error {
+	var target *mover.TargetError
+	ofTarget := errors.As(err, &target)
+	if ofTarget {
+		err = fmt.Errorf("write %s: %w", a.of.measurement, err)
+	} else {
+		err = explain(fmt.Errorf("read %s from %s to %s: %w", a.of.measurement, stamp(a.times.Min), stamp(a.times.Max), err))
+		a.failed++
+	}
+	what := judge(err)
+	switch {
+	case ctx.Err() != nil, ofTarget && !away(err), !ofTarget && what == give:
+		return err
+	case ofTarget:
+	case what == split, a.failed > 2 && a.rows > 0:
+		if a.length >= 0 && a.length < 2*shortest {
+			return err
+		}
+		if errors.Is(err, errStalled) {
+			a.source.note("%v; asking for half of it", err)
+		}
+		return mover.ErrHalve
+	}
+	return a.wait.pause(ctx, err)
+}
+
+func stamp(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
+
+// learn chooses how small the next slices of the measurement are.
+func (s *stretch) learn(rows int64, took time.Duration, level int32) {
+	switch {
+	case rows > sliceRows || took > sliceTime:
+		s.depth.Store(min(level+1, 20))
+	case rows < sliceRows/8 && took < sliceTime/8 && level > 0 && level == s.depth.Load():
+		s.depth.Store(level - 1)
+	}
+}
