@@ -22,9 +22,10 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model/scan/scantest"
-	"tsdbd/transfer/csv"
-	"tsdbd/transfer/parquet"
-	"tsdbd/transfer/samples"
+	sinkcsv "tsdbd/transfer/sink/csv"
+	"tsdbd/transfer/sink/parquet"
+	"tsdbd/transfer/sink/samples"
+	"tsdbd/transfer/source/csv"
 )
 
 // awkward has every type at its bounds and names with every character that some format
@@ -78,7 +79,7 @@ func points(t *testing.T, s exchange.Source) []string {
 func TestCSVRoundTrip(t *testing.T) {
 	from := awkward(t)
 	var text bytes.Buffer
-	n, err := exchange.ExportRows(t.Context(), from, csv.NewWriter(&text, false), exchange.Filter{}, nil)
+	n, err := exchange.ExportRows(t.Context(), from, sinkcsv.NewWriter(&text, false), exchange.Filter{}, nil)
 	if err != nil || n != 13 {
 		t.Fatalf("%d rows, %v", n, err)
 	}
@@ -132,7 +133,7 @@ mem,a,1970-01-01T00:00:10.000000000Z,1
 		"none": "",
 	} {
 		var text strings.Builder
-		_, err := exchange.ExportRows(t.Context(), s, csv.NewWriter(&text, true), exchange.Filter{Measurements: []string{measurement}}, nil)
+		_, err := exchange.ExportRows(t.Context(), s, sinkcsv.NewWriter(&text, true), exchange.Filter{Measurements: []string{measurement}}, nil)
 		if err != nil || text.String() != want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", measurement, err, text.String(), want)
 		}
@@ -367,11 +368,11 @@ func TestExportRowsOfServer(t *testing.T) {
 	c := &exchange.Client{URL: web.URL}
 	f := exchange.Filter{Database: "a,\"b", RetentionPolicy: "auto # gen"}
 	var want, got strings.Builder
-	if _, err := exchange.ExportRows(t.Context(), s, csv.NewWriter(&want, false), f, nil); err != nil {
+	if _, err := exchange.ExportRows(t.Context(), s, sinkcsv.NewWriter(&want, false), f, nil); err != nil {
 		t.Fatal(err)
 	}
 	told := int64(0)
-	n, err := c.ExportRows(t.Context(), csv.NewWriter(&got, false), f, func(n int64) { told = n })
+	n, err := c.ExportRows(t.Context(), sinkcsv.NewWriter(&got, false), f, func(n int64) { told = n })
 	if err != nil || n != 10 || told != n || got.String() != want.String() {
 		t.Errorf("%d rows, %d told, %v\n%s\nwant\n%s", n, told, err, got.String(), want.String())
 	}
@@ -390,11 +391,11 @@ func TestExportRowsOfServer(t *testing.T) {
 		},
 	} {
 		answer = other
-		if _, err := c.ExportRows(t.Context(), csv.NewWriter(io.Discard, false), f, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c.ExportRows(t.Context(), sinkcsv.NewWriter(io.Discard, false), f, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
-	if _, err := exchange.ExportRows(t.Context(), s, csv.NewWriter(io.Discard, false), exchange.Filter{Database: "none"}, nil); !errors.Is(err, meta.ErrDatabaseNotFound) {
+	if _, err := exchange.ExportRows(t.Context(), s, sinkcsv.NewWriter(io.Discard, false), exchange.Filter{Database: "none"}, nil); !errors.Is(err, meta.ErrDatabaseNotFound) {
 		t.Errorf("an export of no database: %v", err)
 	}
 }

@@ -18,8 +18,8 @@ import (
 
 	"tsdbd/exchange"
 	"tsdbd/lineproto"
-	"tsdbd/transfer/csv"
-	"tsdbd/transfer/mongo"
+	"tsdbd/transfer/source/csv"
+	"tsdbd/transfer/source/mongo"
 )
 
 // ImportOptions say how lines are sent. The zero value works for a file that

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"tsdbd/transfer/csv"
-	"tsdbd/transfer/mongo"
+	"tsdbd/transfer/source/csv"
+	"tsdbd/transfer/source/mongo"
 )
 
 // tableRow is where a line of a batch comes from: a row of a table, or a document.

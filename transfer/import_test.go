@@ -24,7 +24,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/point"
-	"tsdbd/transfer/csv"
+	"tsdbd/transfer/source/csv"
 )
 
 // FuzzImportLines writes a string value as Export does, between other lines: it

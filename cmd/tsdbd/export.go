@@ -18,9 +18,9 @@ import (
 	"tsdbd/exchange/rows"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
-	"tsdbd/transfer/csv"
-	"tsdbd/transfer/parquet"
-	"tsdbd/transfer/samples"
+	"tsdbd/transfer/sink/csv"
+	"tsdbd/transfer/sink/parquet"
+	"tsdbd/transfer/sink/samples"
 )
 
 func exportCommand() *cli.Command {

@@ -16,9 +16,9 @@ import (
 
 	"tsdbd/lineproto"
 	"tsdbd/transfer"
-	"tsdbd/transfer/csv"
-	"tsdbd/transfer/mongo"
 	sinkserver "tsdbd/transfer/sink/server"
+	"tsdbd/transfer/source/csv"
+	"tsdbd/transfer/source/mongo"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"

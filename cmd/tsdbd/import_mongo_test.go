@@ -14,7 +14,7 @@ import (
 func TestImportMongo(t *testing.T) {
 	s := apptest.Start(t)
 	s.Query("", "CREATE DATABASE demo")
-	sample := "../../transfer/mongo/testdata/relaxed.json"
+	sample := "../../transfer/source/mongo/testdata/relaxed.json"
 	text, err := os.ReadFile(sample)
 	if err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 	"tsdbd/prom/block"
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/mover"
-	"tsdbd/transfer/prometheus"
 	sinkserver "tsdbd/transfer/sink/server"
+	"tsdbd/transfer/source/prometheus"
 )
 
 // prometheusImport is an import of the past of Prometheus.

@@ -23,12 +23,18 @@ func Lines(ctx context.Context, r Reader, database, policy string) (io.Reader, e
 	return &lines{ctx: ctx, r: r, buf: header}, nil
 }
 
-// Header returns the headers of the lines of a retention policy.
+// The headers of exported rows. The name is behind them on the line.
+const (
+	DatabaseHeader = "# CONTEXT-DATABASE:"
+	PolicyHeader   = "# CONTEXT-RETENTION-POLICY:"
+)
+
+// Header returns the headers of the rows of a retention policy.
 func Header(database, policy string) ([]byte, error) {
 	if strings.ContainsAny(database+policy, "\r\n") {
 		return nil, errors.New("a name with a line break cannot be written in a header")
 	}
-	return fmt.Appendf(nil, "# CONTEXT-DATABASE:%s\n# CONTEXT-RETENTION-POLICY:%s\n", database, policy), nil
+	return fmt.Appendf(nil, "%s%s\n%s%s\n", DatabaseHeader, database, PolicyHeader, policy), nil
 }
 
 type lines struct {

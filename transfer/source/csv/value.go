@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"tsdbd/lineproto/wire"
 	stored "tsdbd/model/column"
@@ -125,4 +126,23 @@ func parseFloat(b []byte) (float64, bool) {
 	}
 	f, err := strconv.ParseFloat(string(b), 64)
 	return f, err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
+}
+
+// canonicalNaN is the NaN that the text NaN stands for.
+const canonicalNaN = 0x7ff8000000000001
+
+// readFloat reads the texts of floats that are not finite: NaN, Inf, and 0x with the bits.
+func readFloat(cell []byte) (f float64, ok bool) {
+	if digits, ok := bytes.CutPrefix(cell, []byte("0x")); ok && len(digits) == 16 {
+		bits, err := strconv.ParseUint(string(digits), 16, 64)
+		return math.Float64frombits(bits), err == nil
+	}
+	switch strings.ToLower(string(cell)) {
+	case "nan":
+		return math.Float64frombits(canonicalNaN), true
+	case "inf", "+inf", "-inf":
+		f, err := strconv.ParseFloat(string(cell), 64)
+		return f, err == nil
+	}
+	return 0, false
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tsdbd/exchange/rows"
 )
 
 // Options say what the input contains. The zero value works for input that says it
@@ -36,7 +38,7 @@ type Options struct {
 	DecimalComma bool
 	// Report, if set, receives what was guessed about a table.
 	Report func(text string)
-	// Statement, if set, runs the statements in the comments of a Writer. Its error ends
+	// Statement, if set, runs the statements in the comments of an export. Its error ends
 	// the input.
 	Statement func(statement string) error
 }
@@ -65,7 +67,7 @@ type Reader struct {
 	unit    int64    // of opt.Unit, 0: not known
 	zone    *time.Location
 
-	rows     *rows
+	rows     *scanner
 	started  bool
 	notes    annotations
 	table    *table
@@ -76,7 +78,7 @@ type Reader struct {
 
 // NewReader returns a reader of r.
 func NewReader(r io.Reader, opt Options) (*Reader, error) {
-	d := &Reader{opt: opt, zone: time.UTC, rows: newRows(r)}
+	d := &Reader{opt: opt, zone: time.UTC, rows: newScanner(r)}
 	var err error
 	if d.columns, err = parseColumns(opt.Columns); err != nil {
 		return nil, err
@@ -251,11 +253,14 @@ func (d *Reader) open() (bool, error) {
 	return false, nil
 }
 
-// comment takes a comment of a Writer. Others mean nothing.
+// statementComment stands before a statement of an export.
+const statementComment = "# TSDBD STATEMENT: "
+
+// comment takes a comment of an export. Others mean nothing.
 func (d *Reader) comment(text string) error {
-	if name, ok := strings.CutPrefix(text, databaseComment); ok {
+	if name, ok := strings.CutPrefix(text, rows.DatabaseHeader); ok {
 		d.database, d.policy = name, ""
-	} else if name, ok := strings.CutPrefix(text, policyComment); ok {
+	} else if name, ok := strings.CutPrefix(text, rows.PolicyHeader); ok {
 		d.policy = name
 	} else if statement, ok := strings.CutPrefix(text, statementComment); ok && d.opt.Statement != nil {
 		return d.opt.Statement(statement)
@@ -268,7 +273,8 @@ func (d *Reader) placeComments() []byte {
 	if d.database == "" {
 		return nil
 	}
-	return fmt.Appendf(nil, "%s%s\n%s%s\n", databaseComment, d.database, policyComment, d.policy)
+	header, _ := rows.Header(d.database, d.policy) // names of comments have no line break
+	return header
 }
 
 // Place returns the database and the retention policy that comments name for the latest

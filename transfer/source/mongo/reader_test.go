@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 
 	"tsdbd/model/column"
-	"tsdbd/transfer/csv"
+	"tsdbd/transfer/source/csv"
 )
 
 // read returns the lines of an input, with what was refused and reported in brackets.

@@ -1,5 +1,4 @@
-// Package csv reads comma-separated values as lines of line protocol, and writes exported
-// rows as annotated CSV.
+// Package csv reads comma-separated values as lines of line protocol.
 //
 // A Reader recognizes the dialect by its first row: InfluxDB's annotated CSV, which
 // begins with a row such as "#datatype", the answers of InfluxDB 1.x and tsdbd, whose
@@ -13,8 +12,8 @@
 //     column. A row is never changed to make it fit.
 //   - The types of columns are known before the first row of a table becomes a line,
 //     that of a column without values before its first value. They do not change afterwards.
-//   - A Reader of what a Writer has written returns the same points, bit for bit, and the
-//     databases that they belong to.
+//   - A Reader of what package sink/csv has written returns the same points, bit for bit, and
+//     the databases that they belong to.
 //   - No input makes a Reader panic. Memory is bounded by the longest row, a sample
 //     of a table, and a limited number of series and fields.
 //
@@ -22,5 +21,5 @@
 // of Windows inside of quotes, so that a string would come back changed; reads a row of any
 // length into memory; and does not give the text of a row that is refused.
 //
-// One goroutine at a time uses a Reader or a Writer.
+// One goroutine at a time uses a Reader.
 package csv

@@ -1,8 +1,9 @@
+// Package csv writes exported rows as annotated CSV of InfluxDB 2.x. A reader of package
+// source/csv returns the same points, bit for bit, and the databases that they belong to: the
+// texts of values, and the comments that name databases, are those that it reads.
 package csv
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -11,17 +12,13 @@ import (
 	"strings"
 	"time"
 
-	export "tsdbd/exchange/rows"
+	"tsdbd/exchange/rows"
 	"tsdbd/model"
-	stored "tsdbd/model/column"
+	"tsdbd/model/column"
 )
 
-// The comments that name the place of a table, for a Reader.
-const (
-	statementComment = "# TSDBD STATEMENT: "
-	databaseComment  = "# CONTEXT-DATABASE:"
-	policyComment    = "# CONTEXT-RETENTION-POLICY:"
-)
+// statementComment stands before the statements that make databases.
+const statementComment = "# TSDBD STATEMENT: "
 
 // timeLayout has a fixed width, so that readers find one format for all times.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
@@ -39,8 +36,8 @@ type Writer struct {
 	w                io.Writer
 	bare             bool
 	database, policy string
-	table            *export.Table
-	columns          []stored.Field // of the table
+	table            *rows.Table
+	columns          []column.Field // of the table
 	b                []byte
 	places           []int // of the columns in the runs of the latest table, -1: none
 	key              string
@@ -61,11 +58,11 @@ func (w *Writer) Define(statements []string) error {
 }
 
 // Table implements rows.Writer.
-func (w *Writer) Table(t *export.Table) error {
+func (w *Writer) Table(t *rows.Table) error {
 	columns := slices.Clone(t.AllFields)
 	w.places, w.key = w.places[:0], ""
 	for i := range columns {
-		place, ok := stored.FindField(t.Fields, columns[i].Key)
+		place, ok := column.FindField(t.Fields, columns[i].Key)
 		if !ok {
 			place = -1
 		} else {
@@ -78,13 +75,14 @@ func (w *Writer) Table(t *export.Table) error {
 		return nil
 	}
 	if moved && !w.bare {
-		if strings.ContainsAny(t.Database+t.Policy, "\r\n") {
-			return errors.New("a name with a line break cannot be written in a comment")
+		header, err := rows.Header(t.Database, t.Policy)
+		if err != nil {
+			return err
 		}
-		w.b = fmt.Appendf(w.b, "%s%s\n%s%s\n", databaseComment, t.Database, policyComment, t.Policy)
+		w.b = append(w.b, header...)
 	}
 	w.database, w.policy, w.columns = t.Database, t.Policy, columns
-	w.table = &export.Table{Measurement: t.Measurement, AllTagKeys: slices.Clone(t.AllTagKeys)}
+	w.table = &rows.Table{Measurement: t.Measurement, AllTagKeys: slices.Clone(t.AllTagKeys)}
 	w.b = append(w.b, "#datatype measurement"...)
 	for range t.AllTagKeys {
 		w.b = append(w.b, ",tag"...)
@@ -111,7 +109,7 @@ var typeNames = map[model.FieldType]string{
 }
 
 // Run implements rows.Writer.
-func (w *Writer) Run(r *export.Run) error {
+func (w *Writer) Run(r *rows.Run) error {
 	if r.Key != w.key {
 		w.key = r.Key
 		measurement, tags := model.ParseSeriesKey(r.Key, nil)
@@ -159,7 +157,7 @@ func (w *Writer) Close() error { return w.flush() }
 func (w *Writer) Abort() {}
 
 // appendField appends the cell of a value.
-func appendField(b []byte, v *stored.Vector, row int) []byte {
+func appendField(b []byte, v *column.Vector, row int) []byte {
 	switch v.Type {
 	case model.Integer:
 		return strconv.AppendInt(b, v.Ints[row], 10)
@@ -196,20 +194,4 @@ func appendCell(b []byte, s string) []byte {
 		b = append(b, `""`...)
 		s = tail
 	}
-}
-
-// readFloat reads the texts of floats that are not finite: NaN, Inf, and 0x with the bits.
-func readFloat(cell []byte) (f float64, ok bool) {
-	if digits, ok := bytes.CutPrefix(cell, []byte("0x")); ok && len(digits) == 16 {
-		bits, err := strconv.ParseUint(string(digits), 16, 64)
-		return math.Float64frombits(bits), err == nil
-	}
-	switch strings.ToLower(string(cell)) {
-	case "nan":
-		return math.Float64frombits(canonicalNaN), true
-	case "inf", "+inf", "-inf":
-		f, err := strconv.ParseFloat(string(cell), 64)
-		return f, err == nil
-	}
-	return 0, false
 }

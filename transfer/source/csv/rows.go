@@ -13,9 +13,9 @@ const maxRow = 4 << 20
 // errSampled ends a sample before a row that is too long to be kept.
 var errSampled = errors.New("end of the sample")
 
-// rows takes input apart into rows and cells. Empty lines are not rows. A cell in
+// scanner takes input apart into rows and cells. Empty lines are not rows. A cell in
 // quotes may contain separators, line breaks, and quotes written twice.
-type rows struct {
+type scanner struct {
 	r         io.Reader
 	separator byte
 	buf       []byte // buf[pos:end] is read and not taken
@@ -38,12 +38,12 @@ type rows struct {
 	comments bool
 }
 
-func newRows(r io.Reader) *rows {
-	return &rows{r: r, buf: make([]byte, 256<<10), mark: -1, next: 1}
+func newScanner(r io.Reader) *scanner {
+	return &scanner{r: r, buf: make([]byte, 256<<10), mark: -1, next: 1}
 }
 
 // fill reads more. It returns false at the end of the input.
-func (s *rows) fill() bool {
+func (s *scanner) fill() bool {
 	if s.err != nil {
 		return false
 	}
@@ -71,14 +71,14 @@ func (s *rows) fill() bool {
 
 // setMark lets rewind return to the row that begins at line, which is the next one
 // or the present one.
-func (s *rows) setMark() { s.mark, s.markLine = s.pos, s.next }
+func (s *scanner) setMark() { s.mark, s.markLine = s.pos, s.next }
 
 // rewind returns to the mark and removes it.
-func (s *rows) rewind() { s.pos, s.next, s.mark = s.mark, s.markLine, -1 }
+func (s *scanner) rewind() { s.pos, s.next, s.mark = s.mark, s.markLine, -1 }
 
 // read takes the next row. It returns io.EOF at the end of the input, and a
 // *RowError for a row that has no cells because of its quotes.
-func (s *rows) read() error {
+func (s *scanner) read() error {
 	for {
 		n, lines, quotes, err := s.extent()
 		if err == nil {
@@ -106,7 +106,7 @@ func trimEnd(row []byte) []byte {
 
 // extent finds the end of the next row: its length and lines with the end of the last
 // line, and whether it contains quotes.
-func (s *rows) extent() (n, lines int, quotes bool, err error) {
+func (s *scanner) extent() (n, lines int, quotes bool, err error) {
 	searched, first := 0, 0
 	var state quoting
 	for {
@@ -157,7 +157,7 @@ func (s *rows) extent() (n, lines int, quotes bool, err error) {
 }
 
 // skipLine drops the rest of a line that is too long.
-func (s *rows) skipLine(done bool) {
+func (s *scanner) skipLine(done bool) {
 	for !done {
 		i := bytes.IndexByte(s.buf[s.pos:s.end], '\n')
 		if i >= 0 {
@@ -210,7 +210,7 @@ func (q *quoting) open(row []byte, separator byte) bool {
 }
 
 // split takes a row without quotes apart.
-func (s *rows) split() {
+func (s *scanner) split() {
 	s.cells, s.quoted = s.cells[:0], nil
 	rest := s.raw
 	for {
@@ -225,7 +225,7 @@ func (s *rows) split() {
 }
 
 // splitQuoted takes a row with quotes apart.
-func (s *rows) splitQuoted() error {
+func (s *scanner) splitQuoted() error {
 	s.cells, s.quoted, s.unquoted = s.cells[:0], s.quoted[:0], s.unquoted[:0]
 	if cap(s.unquoted) < len(s.raw) {
 		s.unquoted = make([]byte, 0, 2*len(s.raw)) // cells point into it, so that it does not grow
@@ -266,6 +266,6 @@ func (s *rows) splitQuoted() error {
 	}
 }
 
-func (s *rows) refuse(reason string) *RowError {
+func (s *scanner) refuse(reason string) *RowError {
 	return &RowError{Line: s.line, Row: s.raw, Reason: reason}
 }

@@ -13,7 +13,7 @@ import (
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/transfer/csv"
+	"tsdbd/transfer/source/csv"
 )
 
 // Options say what the documents contain.

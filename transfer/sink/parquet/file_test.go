@@ -20,7 +20,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/transfer/parquet"
+	"tsdbd/transfer/sink/parquet"
 )
 
 // read opens the one file below dir and returns it with its rows. A float is its bits.

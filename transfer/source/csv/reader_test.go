@@ -13,7 +13,7 @@ import (
 
 	"tsdbd/lineproto"
 	"tsdbd/model/point"
-	"tsdbd/transfer/csv"
+	"tsdbd/transfer/source/csv"
 )
 
 // read returns the lines of a table, the refusals as "N: reason" among them, and what
