@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -10,7 +11,9 @@ import (
 
 	"tsdbd/exchange"
 	"tsdbd/meta"
-	"tsdbd/transfer"
+	"tsdbd/transfer/mover"
+	sink "tsdbd/transfer/sink/server"
+	source "tsdbd/transfer/source/lines"
 )
 
 // TestExportImport: an import of an export gives the same points, and an export
@@ -37,8 +40,9 @@ func TestExportImport(t *testing.T) {
 	if err != nil || n < 700 {
 		t.Fatal(n, err)
 	}
-	stats, err := transfer.Import(context.Background(), &exchange.Client{URL: web.URL}, &lines, transfer.ImportOptions{Database: "d"})
-	if err != nil || stats.Written != n || stats.Failed != 0 {
+	part := source.Part("lines", &lines, func(r *bufio.Reader, to mover.Lines) error { return source.Protocol(r, "d", "", to) })
+	stats, err := mover.Run(t.Context(), &mover.List{Items: []*mover.Part{part}}, sink.New(&exchange.Client{URL: web.URL}, sink.Options{}), mover.Options{})
+	if err != nil || stats.Written != n || stats.Refused != 0 {
 		t.Fatalf("%+v of %d points: %v", stats, n, err)
 	}
 	same(t, "imported", dump(t, to, f), dump(t, from, f))

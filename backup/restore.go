@@ -20,7 +20,6 @@ import (
 	"tsdbd/store"
 	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
-	"tsdbd/transfer"
 )
 
 // RestoreOptions say what is restored, and under which name. The zero value
@@ -32,9 +31,6 @@ type RestoreOptions struct {
 	// that chooses one database, and one policy.
 	NewDatabase, NewPolicy string
 	Progress               func(Progress)
-	// Imported, if set, is called with the progress of writing into a server.
-	Imported func(transfer.ImportStats)
-	Workers  int // requests at a time; default 2
 	// Definitions has Restore give a running server the users, continuous
 	// queries and subscriptions that it lacks. Place always restores them.
 	Definitions bool
@@ -360,30 +356,31 @@ func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
 // and policies that the server lacks and does not change those that exist. A point
 // of the backup replaces the fields of the same point on the server. Rows outside
 // the filter's range, or outside the range of the backup, are left out.
-// Manifest.Damaged lists the files that the backup lacks.
-func Restore(ctx context.Context, r *Repository, c *exchange.Client, opt RestoreOptions) (transfer.ImportStats, error) {
+// Manifest.Damaged lists the files that the backup lacks. send sends line protocol below headers to
+// the server. It reads all of it, or returns an error.
+func Restore(ctx context.Context, r *Repository, c *exchange.Client, opt RestoreOptions, send func(ctx context.Context, lines io.Reader) error) error {
 	_, m, err := r.Manifest(opt.Backup)
 	if err != nil {
-		return transfer.ImportStats{}, err
+		return err
 	}
 	if damage, err := r.Check(ctx, m, nil); err != nil || len(damage) > 0 {
-		return transfer.ImportStats{}, fmt.Errorf("check backup: %w", errors.Join(append(damage, err)...))
+		return fmt.Errorf("check backup: %w", errors.Join(append(damage, err)...))
 	}
 	st, m, err := Open(r, opt.Backup)
 	if err != nil {
-		return transfer.ImportStats{}, err
+		return err
 	}
 	defer st.Close()
 	filter := opt.Filter
 	filter.Range = filter.Times().Intersect(m.Filter.Times())
 	if filter.Range.Empty() {
-		return transfer.ImportStats{}, errors.New("the backup has nothing in that time range")
+		return errors.New("the backup has nothing in that time range")
 	}
 	if err := filter.Check(m.Catalog); err != nil {
-		return transfer.ImportStats{}, err
+		return err
 	}
 	if _, err := c.Create(ctx, m.Catalog, &filter, opt.NewDatabase, opt.NewPolicy); err != nil {
-		return transfer.ImportStats{}, err
+		return err
 	}
 	if opt.Definitions {
 		data, _, err := opt.chosen(m)
@@ -391,11 +388,11 @@ func Restore(ctx context.Context, r *Repository, c *exchange.Client, opt Restore
 			err = opt.rename(data)
 		}
 		if err != nil {
-			return transfer.ImportStats{}, err
+			return err
 		}
 		made, err := c.Define(ctx, opt.definitions(data))
 		if err != nil {
-			return transfer.ImportStats{}, fmt.Errorf("restore definitions: %w", err)
+			return fmt.Errorf("restore definitions: %w", err)
 		}
 		if opt.Defined != nil {
 			opt.Defined(made)
@@ -408,9 +405,9 @@ func Restore(ctx context.Context, r *Repository, c *exchange.Client, opt Restore
 		_, err := exchange.Export(ctx, st, pw, exchange.ExportOptions{Filter: filter, NewDatabase: opt.NewDatabase, NewPolicy: opt.NewPolicy, SkipDefinitions: true})
 		_ = pw.CloseWithError(err)
 	}()
-	stats, err := transfer.Import(ctx, c, pr, transfer.ImportOptions{Workers: opt.Workers, Progress: opt.Imported})
+	err = send(ctx, pr)
 	_ = pr.CloseWithError(errors.New("import has ended"))
-	return stats, err
+	return err
 }
 
 // definitions returns those of the chosen part of a catalog, under the new

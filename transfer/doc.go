@@ -1,15 +1,9 @@
-// Package transfer reads line protocol, CSV, documents of MongoDB, and VictoriaMetrics' lines
-// of JSON, and writes their points to a running server.
+// Package transfer is the room of what brings rows in from foreign formats and takes them out
+// to some. It has no code of its own.
 //
-// Import reads line protocol as exchange.Export or influx_inspect wrote it, whose headers name
-// databases and retention policies. It reads CSV through package csv, documents through
-// package mongo, and VictoriaMetrics' lines of JSON as they are.
-//
-// The packages below it read and write foreign formats. mover moves the rows of a source into
-// a sink. Only the command tsdbd uses any of them, and package backup Import: what else a
-// server needs is in package exchange.
-//
-// Invariants: Import reports each line as written or as failed, and passes the
-// failed lines on. Refused keeps such lines for imports that read a part again: its file has
-// each of them once.
+// mover moves the rows of a source into a sink; journal, compare and the file of refused rows
+// belong to it. Below source are the readers: files of InfluxDB (with package tsm1), a running
+// InfluxDB, Prometheus, and text. Below sink are a store, a running server, and the writers of
+// exports. Sources and sinks do not know each other. Only the command tsdbd uses any of them:
+// what a server needs is in package exchange.
 package transfer

@@ -15,9 +15,10 @@ import (
 	"time"
 
 	"tsdbd/lineproto"
-	"tsdbd/transfer"
+	"tsdbd/transfer/mover"
 	sinkserver "tsdbd/transfer/sink/server"
 	"tsdbd/transfer/source/csv"
+	"tsdbd/transfer/source/lines"
 	"tsdbd/transfer/source/mongo"
 
 	"github.com/urfave/cli/v3"
@@ -27,7 +28,9 @@ import (
 // fileImport is an import of files into a running server.
 type fileImport struct {
 	move
-	opt       transfer.ImportOptions
+	requests  sinkserver.Options
+	precision string
+	ordered   bool
 	format    string
 	tables    csv.Options
 	documents mongo.Options
@@ -97,12 +100,12 @@ Examples:
 // flags are the flags of an import of files.
 func (m *fileImport) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "db", Destination: &m.opt.Database, Usage: "points without a header go into the database `NAME`; from a server: only this one"},
-		&cli.StringFlag{Name: "rp", Destination: &m.opt.RetentionPolicy, Usage: "and into its retention policy `NAME`; from a server: only this one of the database"},
-		&cli.StringFlag{Name: "precision", Destination: &m.opt.Precision, Value: "ns", Usage: "the unit of times: `ns|us|ms|s|m|h`"},
-		&cli.IntFlag{Name: "batch", Destination: &m.opt.BatchBytes, Value: 1 << 20, Usage: "send `BYTES` a request"},
-		&cli.IntFlag{Name: "workers", Destination: &m.opt.Workers, Value: 2, Usage: "send `N` requests at a time"},
-		&cli.BoolFlag{Name: "ordered", Destination: &m.opt.Ordered, Usage: "send one request at a time, so that of two lines for the same point the later one wins"},
+		&cli.StringFlag{Name: "db", Destination: &m.tables.Database, Usage: "points without a header go into the database `NAME`; from a server: only this one"},
+		&cli.StringFlag{Name: "rp", Destination: &m.tables.Policy, Usage: "and into its retention policy `NAME`; from a server: only this one of the database"},
+		&cli.StringFlag{Name: "precision", Destination: &m.precision, Value: "ns", Usage: "the unit of times: `ns|us|ms|s|m|h`"},
+		&cli.IntFlag{Name: "batch", Destination: &m.requests.BatchBytes, Value: 1 << 20, Usage: "send `BYTES` a request"},
+		&cli.IntFlag{Name: "workers", Destination: &m.requests.Workers, Value: 2, Usage: "send `N` requests at a time"},
+		&cli.BoolFlag{Name: "ordered", Destination: &m.ordered, Usage: "send one request at a time, so that of two lines for the same point the later one wins"},
 		&cli.StringFlag{Name: "format", Destination: &m.format, Usage: "the input is `line|csv|vm|mongo`; the default goes by the name of the file"},
 		&cli.StringFlag{Name: "columns", Destination: &m.tables.Columns, Usage: "the columns of CSV, or the fields of documents, as `NAME:TYPE,...`; types are float, integer, unsigned, boolean, string, tag, time, measurement, skip; needed for CSV without a header"},
 		&cli.StringFlag{Name: "measurement", Destination: &m.tables.Measurement, Usage: "rows of CSV, or documents, go into the measurement `NAME`, for documents by default that of the file; from a server: only this one, or those that a pattern with * and ? or a regular expression between slashes matches"},
@@ -118,8 +121,8 @@ func (m *fileImport) flags() []cli.Flag {
 
 // check completes the options, and refuses flags that contradict each other.
 func (m *fileImport) check(c *cli.Command) (err error) {
-	if _, err := lineproto.Unit(m.opt.Precision, m.opt.Precision == "us"); err != nil {
-		return usageError(c, "-precision is one of ns, us, ms, s, m and h, not %q", m.opt.Precision)
+	if _, err := lineproto.Unit(m.precision, m.precision == "us"); err != nil {
+		return usageError(c, "-precision is one of ns, us, ms, s, m and h, not %q", m.precision)
 	}
 	if !slices.Contains([]string{"", "line", "csv", "vm", "mongo"}, m.format) {
 		return usageError(c, "-format is line, csv, vm or mongo, not %q", m.format)
@@ -129,6 +132,7 @@ func (m *fileImport) check(c *cli.Command) (err error) {
 			return usageError(c, "%v", err)
 		}
 		m.documents.TimeFormat, m.documents.Timezone = m.tables.TimeFormat, m.tables.Timezone
+		m.documents.Database, m.documents.Policy = m.tables.Database, m.tables.Policy
 		m.documents.Measurement = cmp.Or(m.tables.Measurement, "measurement") // of the files, below
 		if err := m.documents.Check(); err != nil {
 			return usageError(c, "%v", err)
@@ -136,9 +140,11 @@ func (m *fileImport) check(c *cli.Command) (err error) {
 	} else if m.documents.Time != "" || m.documents.Meta != "" || m.documents.Points != "" {
 		return usageError(c, "-time, -meta and -points are for -format mongo")
 	}
-	m.opt.Series = m.format == "vm"
+	if m.ordered {
+		m.requests.Workers = 1
+	}
 	if c.IsSet("precision") {
-		m.tables.Unit = m.opt.Precision
+		m.tables.Unit = m.precision
 		if m.tables.Unit == "u" || m.tables.Unit == "µ" {
 			m.tables.Unit = "us"
 		} else if m.tables.Unit == "n" {
@@ -156,9 +162,9 @@ func (m *fileImport) fromServer(ctx context.Context, c *cli.Command, rest []stri
 	if len(rest) > 0 {
 		return usageError(c, "-from takes no files, such as %q", rest[0])
 	}
-	m.from.requests = sinkserver.Options{BatchBytes: m.opt.BatchBytes, Workers: m.opt.Workers}
+	m.from.requests = m.requests
 	f := &m.from.opt.Filter
-	f.Database, f.RetentionPolicy = m.opt.Database, m.opt.RetentionPolicy
+	f.Database, f.RetentionPolicy = m.tables.Database, m.tables.Policy
 	if m.tables.Measurement != "" {
 		f.Measurements = []string{m.tables.Measurement}
 		if err := f.CheckMeasurements(); err != nil {
@@ -169,63 +175,76 @@ func (m *fileImport) fromServer(ctx context.Context, c *cli.Command, rest []stri
 }
 
 // run imports files.
-func (m *fileImport) run(ctx context.Context, c *cli.Command, rest []string) (err error) {
+func (m *fileImport) run(ctx context.Context, c *cli.Command, rest []string) error {
 	in, err := openImport(ctx, rest, m.format, m.stderr)
 	if err != nil {
 		return err
 	}
 	defer in.close()
-	if m.failed != "" {
-		if in.reads(m.failed) {
-			return usageError(c, "-failed %s is a file that is imported: name another one", m.failed)
+	var parts []*mover.Part
+	tables := 0 // that are no line protocol
+	for _, f := range in.files {
+		p, err := m.part(f)
+		if err != nil {
+			return usageError(c, "%v", err)
 		}
-		file, ferr := os.OpenFile(m.failed, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-		if ferr != nil {
-			return ferr
+		if parts = append(parts, p); f.format != "line" {
+			tables++
 		}
-		w := bufio.NewWriter(file)
-		defer func() { err = errors.Join(err, w.Flush(), file.Close()) }()
-		m.opt.Failed = w
+	}
+	switch {
+	case m.failed != "" && in.reads(m.failed):
+		return usageError(c, "-failed %s is a file that is imported: name another one", m.failed)
+	case m.failed != "" && tables > 0 && tables < len(parts):
+		return usageError(c, "-failed takes lines, rows of CSV or documents: import files of several kinds one after the other")
 	}
 	// Later it waits for a server that is away; now that would be a riddle.
 	if err := m.client.Ping(ctx); err != nil {
 		return err
 	}
-	var all transfer.ImportStats
-	m.opt.Progress = func(s transfer.ImportStats) {
-		written, refused := all.Written+s.Written, all.Failed+s.Failed
-		m.p.show("%s%d points written, %d refused", pace(in.read.Load(), in.size, written+refused, time.Since(m.begin)), written, refused)
-	}
-	if m.failed != "" && in.tables() > 0 && in.tables() < len(in.files) {
-		return usageError(c, "-failed takes lines, rows of CSV or documents: import files of several kinds one after the other")
-	}
-	for _, f := range in.files {
-		m.opt.Name, m.opt.CSV, m.opt.Mongo = f.name, nil, nil
-		report := func(text string) { m.note("%s: %s", f.name, text) }
-		switch f.format {
-		case "csv":
-			tables := m.tables
-			tables.Report, m.opt.CSV = report, &tables
-		case "mongo":
-			documents := m.documents
-			documents.Report, m.opt.Mongo = report, &documents
-			if documents.Measurement = cmp.Or(m.tables.Measurement, collection(f.name)); documents.Measurement == "" {
-				return usageError(c, "documents from standard input need a measurement: -measurement NAME")
-			}
+	s, err := m.text(ctx, parts, m.requests, func(points int64) string {
+		return pace(in.read.Load(), in.size, points, time.Since(m.begin))
+	})
+	if err != nil {
+		if s != nil {
+			fmt.Fprintf(m.stderr, "the import broke off after %d points\n", s.Written+s.Refused)
 		}
-		stats, err := transfer.Import(ctx, &m.client, f, m.opt)
-		all.Add(stats)
-		if err != nil {
-			m.p.clear()
-			fmt.Fprintf(m.stderr, "the import broke off after %d points\n", all.Lines)
-			return err
+		return err
+	}
+	if m.format == "vm" {
+		return m.result(s, "lines")
+	}
+	return m.result(s, "points")
+}
+
+// part returns the part of a file.
+func (m *fileImport) part(f importFile) (*mover.Part, error) {
+	report := func(text string) { m.note("%s: %s", f.name, text) }
+	tables, documents, precision := m.tables, m.documents, ""
+	var read func(r *bufio.Reader, to mover.Lines) error
+	switch f.format {
+	case "csv":
+		tables.Report = report
+		read = func(r *bufio.Reader, to mover.Lines) error { return csv.Read(r, tables, to) }
+	case "mongo":
+		documents.Report = report
+		if documents.Measurement = cmp.Or(m.tables.Measurement, collection(f.name)); documents.Measurement == "" {
+			return nil, errors.New("documents from standard input need a measurement: -measurement NAME")
+		}
+		read = func(r *bufio.Reader, to mover.Lines) error { return mongo.Read(r, documents, to) }
+	case "vm":
+		read = func(r *bufio.Reader, to mover.Lines) error {
+			return lines.Series(r, tables.Database, tables.Policy, to)
+		}
+	default:
+		precision = m.precision
+		read = func(r *bufio.Reader, to mover.Lines) error {
+			return lines.Protocol(r, tables.Database, tables.Policy, to)
 		}
 	}
-	m.p.clear()
-	if m.opt.Series {
-		return importResult(all, "lines", m.stdout, m.stderr)
-	}
-	return importResult(all, "points", m.stdout, m.stderr)
+	p := lines.Part(f.name, f, read)
+	p.Policy, p.Precision, p.Series = tables.Policy, precision, f.format == "vm"
+	return p, nil
 }
 
 // importInput is what an import reads.
@@ -240,7 +259,7 @@ type importInput struct {
 type importFile struct {
 	io.Reader
 	name   string
-	format string // line, csv, or mongo
+	format string // line, csv, vm, or mongo
 }
 
 // collection returns the name of the collection that mongoexport has written to a file, ""
@@ -257,16 +276,6 @@ func collection(file string) string {
 }
 
 const standardInput = "standard input"
-
-// tables returns how many of the inputs are no line protocol.
-func (in *importInput) tables() (n int) {
-	for _, f := range in.files {
-		if f.format != "line" {
-			n++
-		}
-	}
-	return n
-}
 
 // openImport opens files by their names; without a name, and by "-", standard
 // input.

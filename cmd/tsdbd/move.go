@@ -13,6 +13,7 @@ import (
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/journal"
 	"tsdbd/transfer/mover"
+	sinkserver "tsdbd/transfer/sink/server"
 )
 
 // move is what all moves by package mover have in common.
@@ -104,6 +105,40 @@ func (m *move) run(ctx context.Context, what string, from mover.Source, to mover
 		m.note("refused before the import was broken off: %s", reason)
 	}
 	return s, err
+}
+
+// text sends parts of text to a server. read, if set, says how far the sources are read.
+func (m *move) text(ctx context.Context, parts []*mover.Part, opt sinkserver.Options, read func(points int64) string) (s *mover.Stats, err error) {
+	m.opt.Progress = func(s mover.Stats) {
+		far := ""
+		if read != nil {
+			far = read(s.Written + s.Refused)
+		}
+		m.p.show("%s%d points written, %d refused", far, s.Written, s.Refused)
+	}
+	err = m.kept("", false, func() (err error) {
+		s, err = mover.Run(ctx, &mover.List{Items: parts}, sinkserver.New(&m.client, opt), m.opt)
+		return err
+	}, nil)
+	return s, err
+}
+
+// result prints the outcome of sending text. Refused points are an error.
+func (m *move) result(s *mover.Stats, what string) error {
+	for _, reason := range s.Reasons {
+		m.note("%s", reason.Text)
+	}
+	if _, err := fmt.Fprintf(m.stdout, "%d %s processed, %d written, %d refused", s.Written+s.Refused, what, s.Written, s.Refused); err != nil {
+		return err
+	}
+	if s.Statements > 0 {
+		fmt.Fprintf(m.stdout, "; %d statements, %d failed", s.Statements, s.FailedStatements)
+	}
+	fmt.Fprintln(m.stdout)
+	if s.Refused > 0 {
+		return fmt.Errorf("%d %s were refused", s.Refused, what)
+	}
+	return nil
 }
 
 // compared prints what both sides have. Of more measurements than most it names only those

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -15,11 +16,13 @@ import (
 	"tsdbd/backup"
 	"tsdbd/exchange"
 	"tsdbd/internal/vfs"
-	"tsdbd/transfer"
+	"tsdbd/transfer/mover"
+	sinkserver "tsdbd/transfer/sink/server"
+	"tsdbd/transfer/source/lines"
 )
 
 func restoreCommand() *cli.Command {
-	var client exchange.Client
+	m := new(move)
 	var data string
 	var opt backup.RestoreOptions
 	return &cli.Command{
@@ -35,7 +38,7 @@ Examples:
                                       # the newest backup, as files
   tsdbd restore -host http://127.0.0.1:8086 -db telegraf -newdb old /backups
                                       # one database, in addition to the present one`,
-		Flags: slices.Concat(clientFlags(&client, ""), []cli.Flag{
+		Flags: slices.Concat(clientFlags(&m.client, ""), []cli.Flag{
 			&cli.StringFlag{Name: "data", Destination: &data, Usage: "restore files into the empty directory `DIR`"},
 			&cli.StringFlag{Name: "backup", Destination: &opt.Backup, Usage: "restore the backup `NAME`, not the newest; backup -list shows names"},
 		}, filterFlags(&opt.Filter), []cli.Flag{
@@ -47,74 +50,56 @@ Examples:
 			if len(rest) != 1 {
 				return usageError(c, "restore takes one directory of backups")
 			}
-			if (data == "") == (client.URL == "") {
+			if (data == "") == (m.client.URL == "") {
 				return usageError(c, "restore takes either -data or -host")
 			}
 			if err := noURL(data); err != nil {
 				return err
 			}
-			withScheme(&client)
+			withScheme(&m.client)
 			from, err := absolute(rest[0])
 			if err != nil {
 				return err
 			}
 			r := backup.OpenRepository(vfs.OS, from)
-			_, m, err := r.Manifest(opt.Backup)
+			_, manifest, err := r.Manifest(opt.Backup)
 			if err != nil {
 				return err
 			}
-			for _, d := range m.Damaged {
+			for _, d := range manifest.Damaged {
 				fmt.Fprintf(stderr, "not in the backup: %s of shard %d of database %s: %s\n", d.Name, d.Shard, d.Database, d.Reason)
 			}
-			p := newProgress(stderr)
+			m.start(stdout, stderr)
 			if data != "" {
 				to, err := absolute(data)
 				if err != nil {
 					return err
 				}
-				opt.Progress = p.copied
+				opt.Progress = m.p.copied
 				res, err := backup.Place(ctx, r, to, opt)
-				p.clear()
+				m.p.clear()
 				if err != nil {
 					return err
 				}
 				_, err = fmt.Fprintf(stdout, "backup %s restored into %s: %d shards, %d files, %s\n", res.Name, to, res.Shards, res.Objects, mib(res.Bytes))
 				return err
 			}
-			opt.Imported = func(s transfer.ImportStats) { p.show("%d points written, %d refused", s.Written, s.Failed) }
 			opt.Defined = func(d exchange.Defined) {
-				p.clear()
+				m.p.clear()
 				fmt.Fprintf(stdout, "%d users, %d continuous queries, %d downsamples, %d subscriptions made\n", d.Users, d.Queries, d.Downsamples, d.Subscriptions)
 			}
-			stats, err := backup.Restore(ctx, r, &client, opt)
-			p.clear()
+			var s *mover.Stats
+			err = backup.Restore(ctx, r, &m.client, opt, func(ctx context.Context, text io.Reader) (err error) {
+				part := lines.Part("backup", text, func(r *bufio.Reader, to mover.Lines) error { return lines.Protocol(r, "", "", to) })
+				s, err = m.text(ctx, []*mover.Part{part}, sinkserver.Options{}, nil)
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			return importResult(stats, "points", stdout, stderr)
+			return m.result(s, "points")
 		}),
 	}
-}
-
-// importResult prints the outcome of an import. Refused points are an error.
-func importResult(s transfer.ImportStats, what string, stdout, stderr io.Writer) error {
-	for _, e := range s.Errors {
-		fmt.Fprintln(stderr, printable(e))
-	}
-	for _, p := range s.Policies {
-		fmt.Fprintf(stderr, "made retention policy %s, which keeps data forever: see ALTER RETENTION POLICY\n", p)
-	}
-	if _, err := fmt.Fprintf(stdout, "%d %s processed, %d written, %d refused", s.Lines, what, s.Written, s.Failed); err != nil {
-		return err
-	}
-	if s.Statements > 0 {
-		fmt.Fprintf(stdout, "; %d statements, %d failed", s.Statements, s.FailedStatements)
-	}
-	fmt.Fprintln(stdout)
-	if s.Failed > 0 {
-		return fmt.Errorf("%d %s were refused", s.Failed, what)
-	}
-	return nil
 }
 
 // printable quotes the bytes of a text that a terminal would interpret. Texts of

@@ -137,3 +137,32 @@ func TestSilent(t *testing.T) {
 		})
 	}
 }
+
+// TestWriteErrors: the answer of a server decides what is done.
+func TestWriteErrors(t *testing.T) {
+	for _, c := range []struct {
+		status               int
+		body                 string
+		lines, policy, again bool
+	}{
+		{400, `{"error":"partial write: points beyond retention policy dropped=1"}`, true, false, false},
+		{400, `{"error":"unable to parse 'x': missing fields"}`, true, false, false},
+		{404, `{"error":"database not found: \"x\""}`, false, false, false},
+		{500, `{"error":"retention policy not found: rp"}`, false, true, false},
+		{503, `{"error":"timeout"}`, false, false, true},
+		{429, `slow down`, false, false, true},
+		{502, `bad gateway`, false, false, true},
+	} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.body)
+		}))
+		err := (&exchange.Client{URL: web.URL}).Write(t.Context(), "d", "", "", []byte("m v=1"))
+		web.Close()
+		var answer *exchange.WriteError
+		if !errors.As(err, &answer) || ofLines(answer) != c.lines || ofPolicy(answer) != c.policy || answer.Temporary() != c.again {
+			t.Errorf("%d %s: %v", c.status, c.body, err)
+		}
+	}
+}

@@ -69,7 +69,7 @@ func (a *annotations) add(name string, cells [][]byte, raw []byte) error {
 
 // typeOf reads a type of an annotation: its kind, its clock, and the value of an empty
 // cell.
-func (d *Reader) typeOf(name string, zone *time.Location) (c column, err error) {
+func (d *reader) typeOf(name string, zone *time.Location) (c column, err error) {
 	name, empty, _ := strings.Cut(name, "|")
 	c.empty = []byte(empty)
 	base, format, _ := strings.Cut(name, ":")
@@ -113,7 +113,7 @@ func (d *Reader) typeOf(name string, zone *time.Location) (c column, err error) 
 }
 
 // table begins a table below its annotations.
-func (a *annotations) table(header [][]byte, d *Reader) (*table, error) {
+func (a *annotations) table(header [][]byte, d *reader) (*table, error) {
 	t := &table{annotated: true}
 	zone := d.zone
 	if a.zone != nil {
@@ -168,7 +168,7 @@ func (a *annotations) table(header [][]byte, d *Reader) (*table, error) {
 
 // addConstant adds a value that all rows have: a type, a name, and the value. Measurements
 // and times need no name.
-func (t *table) addConstant(parts []string, d *Reader, zone *time.Location) error {
+func (t *table) addConstant(parts []string, d *reader, zone *time.Location) error {
 	if len(parts) < 2 || len(parts) > 3 {
 		return fmt.Errorf("the constant %q is not a type, a name, and a value", strings.Join(parts, ","))
 	}

@@ -99,7 +99,7 @@ func (s *sample) unit() int64 {
 
 // guess finds the kinds of columns, and the form of times, that nobody has named, in the
 // first rows of a table.
-func (d *Reader) guess(t *table) error {
+func (d *reader) guess(t *table) error {
 	kinds, times := false, false
 	for i := range t.columns {
 		c := &t.columns[i]
@@ -160,7 +160,7 @@ func (d *Reader) guess(t *table) error {
 
 // settle gives the columns a type that had no value in the first rows, at their first value. A
 // number makes a float, because later ones may have a fraction.
-func (d *Reader) settle() {
+func (d *reader) settle() {
 	t := d.table
 	if !t.open || len(d.rows.cells) != len(t.columns) {
 		return
@@ -210,7 +210,7 @@ func nameTime(columns []column, samples []sample) {
 }
 
 // sample looks at the first rows of a table and returns to them.
-func (d *Reader) sample(t *table) (samples []sample, n int, err error) {
+func (d *reader) sample(t *table) (samples []sample, n int, err error) {
 	samples = make([]sample, len(t.columns))
 	for i := range samples {
 		samples[i].values = map[string]bool{}
@@ -221,7 +221,7 @@ func (d *Reader) sample(t *table) (samples []sample, n int, err error) {
 	defer func() { s.rewind(); s.line = line }()
 	for n < sampleRows && s.pos-s.mark < sampleBytes {
 		err := s.read()
-		var refused *RowError
+		var refused *rowError
 		switch {
 		case errors.As(err, &refused):
 			continue

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tsdbd/exchange/rows"
+	"tsdbd/transfer/mover"
 )
 
 // Options say what the input contains. The zero value works for input that says it
@@ -36,31 +37,20 @@ type Options struct {
 	// DecimalComma says that numbers have a comma before their fraction. A point in a number
 	// is refused then.
 	DecimalComma bool
+	// Database and Policy are where rows go unless the comments of an export say it.
+	Database, Policy string
 	// Report, if set, receives what was guessed about a table.
 	Report func(text string)
-	// Statement, if set, runs the statements in the comments of an export. Its error ends
-	// the input.
-	Statement func(statement string) error
 }
 
 // Check refuses options that contradict themselves.
 func (o *Options) Check() error {
-	_, err := NewReader(nil, *o)
+	_, err := newReader(nil, *o)
 	return err
 }
 
-// RowError is a row that does not become a line.
-type RowError struct {
-	Line   int    // number of its first line
-	Row    []byte // valid until the next call of Next
-	Reason string
-}
-
-// Error returns the reason.
-func (e *RowError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
-
-// Reader reads tables as lines of line protocol.
-type Reader struct {
+// reader reads tables as lines of line protocol.
+type reader struct {
 	opt     Options
 	columns []column // of opt
 	clock   *clock   // of opt.TimeFormat
@@ -68,17 +58,19 @@ type Reader struct {
 	zone    *time.Location
 
 	rows     *scanner
-	started  bool
+	to       mover.Lines
 	notes    annotations
 	table    *table
 	reported string
 
-	database, policy string // by comments
+	named            bool // comments name the place
+	database, policy string
+	line             mover.Line // the latest one
+	row              mover.Row  // of which it is made
 }
 
-// NewReader returns a reader of r.
-func NewReader(r io.Reader, opt Options) (*Reader, error) {
-	d := &Reader{opt: opt, zone: time.UTC, rows: newScanner(r)}
+func newReader(r io.Reader, opt Options) (*reader, error) {
+	d := &reader{opt: opt, zone: time.UTC, rows: newScanner(r), database: opt.Database, policy: opt.Policy}
 	var err error
 	if d.columns, err = parseColumns(opt.Columns); err != nil {
 		return nil, err
@@ -133,62 +125,71 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// Line returns the number of the line where the latest row begins.
-func (d *Reader) Line() int { return d.rows.line }
-
-// Row returns the latest row without its end of line. It is valid until the next call
-// of Next.
-func (d *Reader) Row() []byte { return d.rows.raw }
-
-// Head returns what a file needs in front of the latest row so that it can be read
-// again: the header and its annotations, each with an end of line. Rows of one table
-// have the same slice.
-func (d *Reader) Head() []byte {
-	if d.table == nil {
+// Read passes on the rows of r as lines with times in nanoseconds. A row that does not become
+// a line is refused. Any error is about the whole input.
+func Read(r io.Reader, opt Options, to mover.Lines) error {
+	d, err := newReader(r, opt)
+	if err != nil {
+		return err
+	}
+	d.to = to
+	d.line.From = &d.row
+	d.start()
+	for err == nil {
+		err = d.next()
+	}
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	return d.table.head
+	return err
 }
 
-// Next appends the line of the next row to dst, with its time in nanoseconds. It returns
-// io.EOF at the end of the input. After a *RowError the next call continues with the
-// next row. Any other error is about the whole input.
-func (d *Reader) Next(dst []byte) ([]byte, error) {
-	if !d.started {
-		d.started = true
-		d.start()
+// next passes on the next row. It returns io.EOF at the end of the input.
+func (d *reader) next() error {
+	d.rows.comments = d.table == nil || d.table.annotated
+	err := d.rows.read()
+	var refused *rowError
+	switch {
+	case errors.As(err, &refused) && d.table == nil:
+		return fmt.Errorf("line %d: the header: %s", refused.line, refused.reason)
+	case errors.As(err, &refused):
+		return d.refuse(refused)
+	case err != nil:
+		return err
 	}
-	for {
-		d.rows.comments = d.table == nil || d.table.annotated
-		err := d.rows.read()
-		var refused *RowError
-		switch {
-		case errors.As(err, &refused) && d.table == nil:
-			return dst, fmt.Errorf("line %d: the header: %s", refused.Line, refused.Reason)
-		case err != nil:
-			return dst, err
-		}
-		opened, err := d.open()
-		if err != nil {
-			return dst, fmt.Errorf("line %d: %w", d.rows.line, err)
-		}
-		if opened || d.table.isHeader(d.rows.cells) {
-			continue
-		}
-		if d.table.failure {
-			return dst, fmt.Errorf("line %d: the input is the error of a query: %s", d.rows.line, bytes.Join(d.rows.cells, []byte{' '}))
-		}
-		d.settle()
-		line, reason := d.table.appendLine(dst, d.rows.cells, d.rows.quoted)
-		if reason != "" {
-			return dst, d.rows.refuse(reason)
-		}
-		return line, nil
+	opened, err := d.open()
+	if err != nil {
+		return fmt.Errorf("line %d: %w", d.rows.line, err)
 	}
+	if opened || d.table.isHeader(d.rows.cells) {
+		return nil
+	}
+	if d.table.failure {
+		return fmt.Errorf("line %d: the input is the error of a query: %s", d.rows.line, bytes.Join(d.rows.cells, []byte{' '}))
+	}
+	d.settle()
+	text, reason := d.table.appendLine(d.line.Text[:0], d.rows.cells, d.rows.quoted)
+	d.line.Text = text
+	if reason != "" {
+		return d.refuse(&rowError{d.rows.line, d.rows.raw, reason})
+	}
+	if d.database == "" {
+		return errors.New("no database: name one with -db")
+	}
+	d.line.Text = bytes.TrimSuffix(text, []byte{'\n'})
+	d.line.Database, d.line.Policy = d.database, d.policy
+	d.row = mover.Row{Number: d.rows.line, Head: d.table.head, Text: d.rows.raw}
+	return d.to.Put(&d.line)
+}
+
+// refuse refuses a row.
+func (d *reader) refuse(r *rowError) error {
+	d.row = mover.Row{Number: r.line, Head: d.table.head, Text: r.row}
+	return d.to.Refuse(r.reason, &d.line)
 }
 
 // start drops a byte order mark and finds the separator.
-func (d *Reader) start() {
+func (d *reader) start() {
 	s := d.rows
 	for s.end < len(s.buf) && bytes.IndexByte(s.buf[:s.end], '\n') < 0 && s.fill() {
 	}
@@ -217,7 +218,7 @@ func (d *Reader) start() {
 }
 
 // open looks whether a row begins a table or belongs to its head.
-func (d *Reader) open() (bool, error) {
+func (d *reader) open() (bool, error) {
 	cells := d.rows.cells
 	if d.table == nil || d.table.annotated {
 		if name, is := annotation(cells[0]); is {
@@ -257,34 +258,30 @@ func (d *Reader) open() (bool, error) {
 const statementComment = "# TSDBD STATEMENT: "
 
 // comment takes a comment of an export. Others mean nothing.
-func (d *Reader) comment(text string) error {
+func (d *reader) comment(text string) error {
 	if name, ok := strings.CutPrefix(text, rows.DatabaseHeader); ok {
-		d.database, d.policy = name, ""
+		d.named, d.database, d.policy = true, name, ""
 	} else if name, ok := strings.CutPrefix(text, rows.PolicyHeader); ok {
 		d.policy = name
-	} else if statement, ok := strings.CutPrefix(text, statementComment); ok && d.opt.Statement != nil {
-		return d.opt.Statement(statement)
+	} else if statement, ok := strings.CutPrefix(text, statementComment); ok {
+		return d.to.Query(statement)
 	}
 	return nil
 }
 
 // placeComments returns the comments that say where rows belong.
-func (d *Reader) placeComments() []byte {
-	if d.database == "" {
+func (d *reader) placeComments() []byte {
+	if !d.named {
 		return nil
 	}
 	header, _ := rows.Header(d.database, d.policy) // names of comments have no line break
 	return header
 }
 
-// Place returns the database and the retention policy that comments name for the latest
-// row, "" without such comments.
-func (d *Reader) Place() (database, policy string) { return d.database, d.policy }
-
 // isAnswer returns whether a row is a header of InfluxDB 1.x. Its shell leaves the column tags
 // out of an answer without tags. A table with a name and a time of its own looks the same:
 // options that say what the name or the measurement is tell it apart.
-func (d *Reader) isAnswer(cells [][]byte) bool {
+func (d *reader) isAnswer(cells [][]byte) bool {
 	if len(cells) <= 2 || string(cells[0]) != "name" {
 		return false
 	}
@@ -293,7 +290,7 @@ func (d *Reader) isAnswer(cells [][]byte) bool {
 }
 
 // plain begins a table whose columns are named by a first row, or by the options.
-func (d *Reader) plain(cells [][]byte) (t *table, header bool, err error) {
+func (d *reader) plain(cells [][]byte) (t *table, header bool, err error) {
 	t = &table{answer: d.isAnswer(cells)}
 	given := map[string]kind{}
 	var missing []string

@@ -3,9 +3,7 @@ package csv_test
 import (
 	"bytes"
 	stdcsv "encoding/csv"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -13,33 +11,48 @@ import (
 
 	"tsdbd/lineproto"
 	"tsdbd/model/point"
+	"tsdbd/transfer/mover"
 	"tsdbd/transfer/source/csv"
 )
+
+// recorder is a mover.Lines that writes down the lines, and the refusals as "N: reason".
+type recorder struct {
+	strings.Builder
+	put, refused func(l *mover.Line)
+}
+
+// Put implements mover.Lines.
+func (r *recorder) Put(l *mover.Line) error {
+	fmt.Fprintf(r, "%s\n", l.Text)
+	if r.put != nil {
+		r.put(l)
+	}
+	return nil
+}
+
+// Refuse implements mover.Lines.
+func (r *recorder) Refuse(reason string, l *mover.Line) error {
+	fmt.Fprintf(r, "%d: %s\n", l.From.Number, reason)
+	if r.refused != nil {
+		r.refused(l)
+	}
+	return nil
+}
+
+// Query implements mover.Lines.
+func (*recorder) Query(string) error { return nil }
 
 // read returns the lines of a table, the refusals as "N: reason" among them, and what
 // was guessed first.
 func read(t testing.TB, in string, opt csv.Options) string {
 	t.Helper()
-	var out strings.Builder
+	var out recorder
+	opt.Database = "d"
 	opt.Report = func(s string) { fmt.Fprintf(&out, "%s\n", s) }
-	d, err := csv.NewReader(iotest.HalfReader(strings.NewReader(in)), opt)
-	if err != nil {
-		return err.Error() + "\n"
+	if err := csv.Read(iotest.HalfReader(strings.NewReader(in)), opt, &out); err != nil {
+		fmt.Fprintln(&out, err)
 	}
-	for {
-		line, err := d.Next(nil)
-		var refused *csv.RowError
-		switch {
-		case errors.Is(err, io.EOF):
-			return out.String()
-		case errors.As(err, &refused):
-			fmt.Fprintf(&out, "%d: %s\n", refused.Line, refused.Reason)
-		case err != nil:
-			return out.String() + err.Error() + "\n"
-		default:
-			out.Write(line)
-		}
-	}
+	return out.String()
 }
 
 // TestBytesOfCells: strings keep every byte, which encoding/csv does not.
@@ -314,36 +327,30 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(s), "time,v:string")
 	}
 	f.Fuzz(func(t *testing.T, in []byte, columns string) {
-		d, err := csv.NewReader(bytes.NewReader(in), csv.Options{Columns: columns, Measurement: "m"})
-		if err != nil {
-			return
-		}
 		last := 0
-		for {
-			line, err := d.Next(nil)
-			var refused *csv.RowError
-			if errors.As(err, &refused) {
-				if refused.Reason == "" || refused.Line <= last || !bytes.Contains(in, refused.Row) {
-					t.Fatalf("refusal %+v after line %d", refused, last)
-				}
-				last = refused.Line
-				continue
+		whole := func(l *mover.Line) {
+			if l.From.Number <= last || !bytes.Contains(in, l.From.Text) {
+				t.Fatalf("row %q of line %d after line %d", l.From.Text, l.From.Number, last)
 			}
-			if err != nil {
-				return
-			}
-			if d.Line() <= last || !bytes.Contains(in, d.Row()) {
-				t.Fatalf("row %q of line %d after line %d", d.Row(), d.Line(), last)
-			}
-			last = d.Line()
+			last = l.From.Number
+		}
+		_ = csv.Read(bytes.NewReader(in), csv.Options{Columns: columns, Measurement: "m", Database: "d"}, &recorder{refused: whole, put: func(l *mover.Line) {
+			whole(l)
 			var p lineproto.Parser
 			var b point.Batch
-			if _, err := p.Parse(&b, point.NewTable(1), slices.Clone(line), lineproto.Options{}); err != nil || len(b.Rows) != 1 {
-				t.Fatalf("row %q became %q: %d rows, %v", d.Row(), line, len(b.Rows), err)
+			if _, err := p.Parse(&b, point.NewTable(1), slices.Clone(l.Text), lineproto.Options{}); err != nil || len(b.Rows) != 1 {
+				t.Fatalf("row %q became %q: %d rows, %v", l.From.Text, l.Text, len(b.Rows), err)
 			}
-		}
+		}}) // the input need not be a table
 	})
 }
+
+// sink is a mover.Lines that drops what it gets.
+type sink struct{}
+
+func (sink) Put(*mover.Line) error            { return nil }
+func (sink) Refuse(string, *mover.Line) error { return nil }
+func (sink) Query(string) error               { return nil }
 
 func BenchmarkRead(b *testing.B) {
 	var in strings.Builder
@@ -357,16 +364,8 @@ func BenchmarkRead(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.SetBytes(int64(in.Len()))
-			var dst []byte
 			for b.Loop() {
-				d, err := csv.NewReader(strings.NewReader(in.String()), csv.Options{Columns: c.columns, Measurement: "cpu", TimeFormat: c.format})
-				if err != nil {
-					b.Fatal(err)
-				}
-				for err == nil {
-					dst, err = d.Next(dst[:0])
-				}
-				if !errors.Is(err, io.EOF) {
+				if err := csv.Read(strings.NewReader(in.String()), csv.Options{Columns: c.columns, Measurement: "cpu", TimeFormat: c.format, Database: "d"}, sink{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -13,6 +13,16 @@ const maxRow = 4 << 20
 // errSampled ends a sample before a row that is too long to be kept.
 var errSampled = errors.New("end of the sample")
 
+// rowError is a row without cells, because of its quotes or its length.
+type rowError struct {
+	line   int    // number of its first line
+	row    []byte // valid until the next row is read
+	reason string
+}
+
+// Error returns the reason.
+func (e *rowError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.reason) }
+
 // scanner takes input apart into rows and cells. Empty lines are not rows. A cell in
 // quotes may contain separators, line breaks, and quotes written twice.
 type scanner struct {
@@ -77,7 +87,7 @@ func (s *scanner) setMark() { s.mark, s.markLine = s.pos, s.next }
 func (s *scanner) rewind() { s.pos, s.next, s.mark = s.mark, s.markLine, -1 }
 
 // read takes the next row. It returns io.EOF at the end of the input, and a
-// *RowError for a row that has no cells because of its quotes.
+// *rowError for a row that has no cells because of its quotes.
 func (s *scanner) read() error {
 	for {
 		n, lines, quotes, err := s.extent()
@@ -146,10 +156,10 @@ func (s *scanner) extent() (n, lines int, quotes bool, err error) {
 		}
 		// The row is too long, or the input ends inside quotes, which costs the first
 		// line only.
-		refused := &RowError{Line: s.next, Row: trimEnd(s.buf[s.pos : s.pos+first]), Reason: "quote without its end"}
+		refused := &rowError{s.next, trimEnd(s.buf[s.pos : s.pos+first]), "quote without its end"}
 		s.pos, s.next = s.pos+first, s.next+1
 		if first > maxRow {
-			refused.Row, refused.Reason = bytes.Clone(refused.Row[:1000]), fmt.Sprintf("the row is longer than %d bytes", maxRow)
+			refused.row, refused.reason = bytes.Clone(refused.row[:1000]), fmt.Sprintf("the row is longer than %d bytes", maxRow)
 			s.skipLine(i >= 0)
 		}
 		return 0, 0, false, refused
@@ -266,6 +276,6 @@ func (s *scanner) splitQuoted() error {
 	}
 }
 
-func (s *scanner) refuse(reason string) *RowError {
-	return &RowError{Line: s.line, Row: s.raw, Reason: reason}
+func (s *scanner) refuse(reason string) *rowError {
+	return &rowError{s.line, s.raw, reason}
 }

@@ -54,7 +54,7 @@ func (t *table) isHeader(cells [][]byte) bool {
 }
 
 // complete guesses what is not known about a table and begins it.
-func (d *Reader) complete(t *table) error {
+func (d *reader) complete(t *table) error {
 	d.table = t
 	t.comma = d.opt.DecimalComma
 	if t.failure {

@@ -12,12 +12,9 @@
 //
 // Guarantees:
 //
-//   - A document becomes a line that can be stored, or a csv.RowError that names its line. A
-//     document is never stored in part, and an integer becomes a float only if the float is
+//   - A document becomes a line that can be stored, or is refused with its line. A document is never stored in part, and an integer becomes a float only if the float is
 //     equal.
 //   - What has no JSON costs its own lines only: reading continues with the next document.
-//   - No input makes a Reader panic. Memory is bounded by the longest document, a sample,
+//   - No input makes Read panic. Memory is bounded by the longest document, a sample,
 //     and a limited number of fields.
-//
-// One goroutine at a time uses a Reader.
 package mongo

@@ -13,24 +13,24 @@ type points struct {
 	text     []byte // of the latest one
 }
 
-// next returns the text of the next document, valid until the next call, and the number of
-// its line, or the reason why it is none.
-func (d *Reader) next() (text []byte, line int, reason string, err error) {
+// next returns the next document, valid until the next call.
+func (d *reader) next() (document, error) {
 	p := &d.points
 	if len(p.elements) == 0 {
-		if text, line, reason, err = d.in.next(); err != nil || reason != "" || d.opt.Points == "" {
-			return text, line, reason, err
+		whole, err := d.in.next()
+		if err != nil || whole.reason != "" || d.opt.Points == "" {
+			return whole, err
 		}
-		p.line = line
 		is := false
-		if is, reason = p.open(text, d.opt.Points); !is || reason != "" {
-			return text, line, reason, nil
+		if is, whole.reason = p.open(whole.text, d.opt.Points); !is || whole.reason != "" {
+			return whole, nil
 		}
+		p.line = whole.line
 	}
 	inner := p.elements[0]
 	p.elements = p.elements[1:]
 	p.text = append(append(append(p.text[:0], '{'), p.others...), inner[1:]...)
-	return p.text, p.line, "", nil
+	return document{text: p.text, line: p.line}, nil
 }
 
 // open takes a document apart. is says that it has the array.

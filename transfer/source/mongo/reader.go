@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"tsdbd/lineproto/wire"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/transfer/mover"
 	"tsdbd/transfer/source/csv"
 )
 
@@ -28,6 +30,8 @@ type Options struct {
 	Points      string
 	Meta        string // the member with the tags: its metaField; "" if it has none
 	Measurement string
+	// Database and Policy are where the points go.
+	Database, Policy string
 	// Types are the types of fields by name: float, integer, unsigned, boolean, string, tag,
 	// or skip. The default is that of the first values. skip also applies to what is below a
 	// name.
@@ -63,22 +67,13 @@ const (
 	maxFields       = 64 << 10
 )
 
-// document is the text of a document, or why it is none.
-type document struct {
-	text   []byte
-	line   int
-	reason string
-}
-
-// Reader reads documents as lines of line protocol.
-type Reader struct {
+// reader reads documents as lines of line protocol.
+type reader struct {
 	opt    Options
 	in     *scanner
 	sample []document // read and not taken
 	points points
-	clock  *csv.Clock // of opt.TimeFormat, nil: none
-	began  bool
-	last   document
+	clock  *csv.Clock        // of opt.TimeFormat, nil: none
 	types  map[string]string // of fields
 	parts  []part            // of the present document
 	tags   model.Tags
@@ -90,8 +85,7 @@ type part struct {
 	v    value
 }
 
-// NewReader returns a reader of r.
-func NewReader(r io.Reader, opt Options) (*Reader, error) {
+func newReader(r io.Reader, opt Options) (*reader, error) {
 	if err := opt.Check(); err != nil {
 		return nil, err
 	}
@@ -101,7 +95,7 @@ func NewReader(r io.Reader, opt Options) (*Reader, error) {
 			types[name] = t
 		}
 	}
-	d := &Reader{opt: opt, in: newScanner(r), types: types}
+	d := &reader{opt: opt, in: newScanner(r), types: types}
 	if opt.TimeFormat != "" {
 		var err error
 		if d.clock, err = csv.NewClock(opt.TimeFormat, opt.Timezone); err != nil {
@@ -111,67 +105,69 @@ func NewReader(r io.Reader, opt Options) (*Reader, error) {
 	return d, nil
 }
 
-// Line returns the number of the line where the latest document begins.
-func (d *Reader) Line() int { return d.last.line }
-
-// Row returns the text of the latest document. It is valid until the next call of Next.
-func (d *Reader) Row() []byte { return d.last.text }
-
-// Head returns nil: a document says what it is.
-func (d *Reader) Head() []byte { return nil }
-
-// Place returns no database and no retention policy: documents name none.
-func (d *Reader) Place() (database, policy string) { return "", "" }
-
-// Next appends the line of the next document to dst, with its time in nanoseconds. It
-// returns io.EOF at the end of the input. After a *csv.RowError the next call continues with
-// the next document. Any other error is about the whole input.
-func (d *Reader) Next(dst []byte) ([]byte, error) {
-	if !d.began {
-		d.began = true
-		if err := d.guess(); err != nil {
-			return dst, err
-		}
+// Read passes on the documents of r as lines with times in nanoseconds. A document that does
+// not become a line is refused. Any error is about the whole input.
+func Read(r io.Reader, opt Options, to mover.Lines) error {
+	d, err := newReader(r, opt)
+	if err != nil {
+		return err
 	}
-	if len(d.sample) > 0 {
-		d.last, d.sample = d.sample[0], d.sample[1:]
-	} else {
-		text, line, reason, err := d.next()
+	if err := d.guess(); err != nil {
+		return err
+	}
+	row := mover.Row{}
+	line := mover.Line{Database: opt.Database, Policy: opt.Policy, From: &row}
+	var text []byte
+	for {
+		var last document
+		if len(d.sample) > 0 {
+			last, d.sample = d.sample[0], d.sample[1:]
+		} else if last, err = d.next(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		reason := last.reason
+		if reason == "" {
+			text, reason = d.appendLine(text[:0], last.text)
+		}
+		row.Number, row.Text = last.line, last.text
+		switch {
+		case reason != "":
+			err = to.Refuse(reason, &line)
+		case opt.Database == "":
+			return errors.New("no database: name one with -db")
+		default:
+			line.Text = bytes.TrimSuffix(text, []byte{'\n'})
+			err = to.Put(&line)
+		}
 		if err != nil {
-			return dst, err
+			return err
 		}
-		d.last = document{text, line, reason}
 	}
-	line, reason := dst, d.last.reason
-	if reason == "" {
-		line, reason = d.appendLine(dst, d.last.text)
-	}
-	if reason != "" {
-		return dst, &csv.RowError{Line: d.last.line, Row: d.last.text, Reason: reason}
-	}
-	return line, nil
 }
 
 // guess reads the first documents and finds the types of their fields.
-func (d *Reader) guess() error {
+func (d *reader) guess() error {
 	known := maps.Clone(d.types)
-	bytes := 0
+	size := 0
 	var mixed []string
 	decimals := map[string]bool{}
-	for len(d.sample) < sampleDocuments && bytes < sampleBytes {
-		text, line, reason, err := d.next()
+	for len(d.sample) < sampleDocuments && size < sampleBytes {
+		next, err := d.next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return err
 		}
-		bytes += len(text)
-		d.sample = append(d.sample, document{slices.Clone(text), line, reason})
-		if reason != "" {
+		size += len(next.text)
+		next.text = slices.Clone(next.text)
+		d.sample = append(d.sample, next)
+		if next.reason != "" {
 			continue
 		}
-		if _, reason := d.read(d.sample[len(d.sample)-1].text); reason != "" {
+		if _, reason := d.read(next.text); reason != "" {
 			continue
 		}
 		for _, p := range d.parts {
@@ -225,7 +221,7 @@ func (v *value) natural() string {
 }
 
 // skipped returns whether a name, or a document that it is in, is left out.
-func (d *Reader) skipped(name string) bool {
+func (d *reader) skipped(name string) bool {
 	if len(d.opt.Types) == 0 {
 		return false
 	}
@@ -238,7 +234,7 @@ func (d *Reader) skipped(name string) bool {
 }
 
 // read takes a document apart into its time, tags, and parts.
-func (d *Reader) read(raw []byte) (at int64, reason string) {
+func (d *reader) read(raw []byte) (at int64, reason string) {
 	d.parts, d.tags = d.parts[:0], d.tags[:0]
 	if !json.Valid(raw) {
 		return 0, "the document is not valid JSON"
@@ -284,7 +280,7 @@ func (d *Reader) read(raw []byte) (at int64, reason string) {
 }
 
 // time reads the time in nanoseconds: a date, its text, or what TimeFormat says.
-func (d *Reader) time(raw []byte) (int64, string) {
+func (d *reader) time(raw []byte) (int64, string) {
 	ms, ok, number := int64(0), false, raw
 	switch raw[0] {
 	case '"':
@@ -309,7 +305,7 @@ func (d *Reader) time(raw []byte) (int64, string) {
 }
 
 // appendLine appends the line of a document, or returns the reason why it has none.
-func (d *Reader) appendLine(dst, raw []byte) ([]byte, string) {
+func (d *reader) appendLine(dst, raw []byte) ([]byte, string) {
 	at, reason := d.read(raw)
 	if reason != "" {
 		return dst, reason

@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,32 +11,41 @@ import (
 	"testing/iotest"
 
 	"tsdbd/model/column"
-	"tsdbd/transfer/source/csv"
+	"tsdbd/transfer/mover"
 )
+
+// recorder is a mover.Lines that writes down the lines, with what was refused in brackets.
+type recorder struct {
+	strings.Builder
+	refused []byte // the latest row
+}
+
+// Put implements mover.Lines.
+func (r *recorder) Put(l *mover.Line) error {
+	fmt.Fprintf(r, "%s\n", l.Text)
+	return nil
+}
+
+// Refuse implements mover.Lines.
+func (r *recorder) Refuse(reason string, l *mover.Line) error {
+	fmt.Fprintf(r, "[line %d: %s]\n", l.From.Number, reason)
+	r.refused = bytes.Clone(l.From.Text)
+	return nil
+}
+
+// Query implements mover.Lines.
+func (*recorder) Query(string) error { return nil }
 
 // read returns the lines of an input, with what was refused and reported in brackets.
 func read(t testing.TB, in io.Reader, opt Options) string {
 	t.Helper()
-	var out strings.Builder
+	var out recorder
 	opt.Report = func(text string) { fmt.Fprintf(&out, "[%s]\n", text) }
-	d, err := NewReader(in, opt)
-	if err != nil {
+	opt.Database = "d"
+	if err := Read(in, opt, &out); err != nil {
 		t.Fatal(err)
 	}
-	for {
-		line, err := d.Next(nil)
-		var refused *csv.RowError
-		switch {
-		case errors.Is(err, io.EOF):
-			return out.String()
-		case errors.As(err, &refused):
-			fmt.Fprintf(&out, "[line %d: %s]\n", refused.Line, refused.Reason)
-		case err != nil:
-			t.Fatal(err)
-		default:
-			out.Write(line)
-		}
-	}
+	return out.String()
 }
 
 // TestSamples reads the same documents in all forms of Extended JSON of version 2.
@@ -149,15 +159,11 @@ func TestOptions(t *testing.T) {
 		"cannot have the tags":      {Time: "t", Meta: "t", Measurement: "m"},
 		"cannot have the type time": {Time: "t", Measurement: "m", Types: map[string]string{"x": "time"}},
 	} {
-		if _, err := NewReader(nil, opt); err == nil || !strings.Contains(err.Error(), want) {
+		if err := Read(nil, opt, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", opt, err)
 		}
 	}
-	d, err := NewReader(iotest.ErrReader(io.ErrClosedPipe), Options{Time: "t", Measurement: "m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Next(nil); !errors.Is(err, io.ErrClosedPipe) {
+	if err := Read(iotest.ErrReader(io.ErrClosedPipe), Options{Time: "t", Measurement: "m"}, nil); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("an input that fails: %v", err)
 	}
 }
@@ -223,7 +229,7 @@ x v=1 1428780005000000000
 		t.Errorf("a layout: %s", got)
 	}
 	opt.TimeFormat = "soon"
-	if _, err := NewReader(strings.NewReader(in), opt); err == nil {
+	if err := Read(strings.NewReader(in), opt, nil); err == nil {
 		t.Error("a format that is none was taken")
 	}
 }
@@ -270,11 +276,8 @@ x,id=2 v=3 3000000
 		t.Errorf("without -points: %s", got)
 	}
 	// What was refused of a document can be read again alone.
-	d, err := NewReader(strings.NewReader(`{"a":1,"points":[{"t":0,"v":1}]}`), Options{Time: "t", Points: "points", Measurement: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Next(nil); err == nil || string(d.Row()) != `{"a":1,"t":0,"v":1}` {
-		t.Errorf("refused %s, %v", d.Row(), err)
+	var out recorder
+	if err := Read(strings.NewReader(`{"a":1,"points":[{"t":0,"v":1}]}`), Options{Time: "t", Points: "points", Measurement: "x"}, &out); err != nil || string(out.refused) != `{"a":1,"t":0,"v":1}` {
+		t.Errorf("refused %s, %v", out.refused, err)
 	}
 }

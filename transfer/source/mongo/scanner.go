@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,13 @@ import (
 // maxDocument bounds the text of a document: MongoDB's have 16 MiB, and their text is
 // longer.
 const maxDocument = 64 << 20
+
+// document is the text of a document, or what is there in place of one and why it is none.
+type document struct {
+	text   []byte
+	line   int // number of its first one
+	reason string
+}
 
 // scanner takes input apart into the texts of documents.
 type scanner struct {
@@ -51,40 +59,33 @@ func (s *scanner) at(i int) (byte, bool) {
 	return s.buf[s.pos+i], true
 }
 
-// take returns the next n bytes, which are valid until the next call of next, and the
-// number of their first line.
-func (s *scanner) take(n int) (text []byte, line int) {
-	text, line = s.buf[s.pos:s.pos+n], s.line
+// take returns the next n bytes, which are valid until the next call of next.
+func (s *scanner) take(n int, reason string) document {
+	d := document{s.buf[s.pos : s.pos+n], s.line, reason}
 	s.pos += n
-	for _, c := range text {
-		if c == '\n' {
-			s.line++
-		}
-	}
-	return text, line
+	s.line += bytes.Count(d.text, []byte{'\n'})
+	return d
 }
 
-// next returns the text of the next document, or of what is there in place of one with the
-// reason why it is none. It returns io.EOF at the end.
-func (s *scanner) next() (text []byte, line int, reason string, err error) {
+// next returns the next document. It returns io.EOF at the end.
+func (s *scanner) next() (document, error) {
 	for {
 		c, ok := s.at(0)
 		switch {
 		case !ok && !errors.Is(s.err, io.EOF):
-			return nil, s.line, "", fmt.Errorf("read documents: %w", s.err)
+			return document{}, fmt.Errorf("read documents: %w", s.err)
 		case !ok:
-			return nil, s.line, "", io.EOF
+			return document{}, io.EOF
 		case c == '{':
 			return s.document()
 		case c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ',' || c == '[' || c == ']' || c == 0xef || c == 0xbb || c == 0xbf:
-			s.take(1) // between documents, or a byte order mark
+			s.take(1, "") // between documents, or a byte order mark
 		default:
 			n := 1
 			for c, ok := s.at(n); ok && c != '\n' && n < maxDocument; c, ok = s.at(n) {
 				n++
 			}
-			text, line = s.take(n)
-			return text, line, "no document begins here", nil
+			return s.take(n, "no document begins here"), nil
 		}
 	}
 }
@@ -92,19 +93,19 @@ func (s *scanner) next() (text []byte, line int, reason string, err error) {
 // document returns a document, which begins at pos. If it has no end, it ends before the
 // next line that begins with a document: only the first brace of a document is at the
 // beginning of a line.
-func (s *scanner) document() (text []byte, line int, reason string, err error) {
+func (s *scanner) document() (document, error) {
 	depth, quoted, escaped := 0, false, false
 	for n := 0; ; n++ {
 		c, ok := s.at(n)
 		switch {
 		case !ok && !errors.Is(s.err, io.EOF):
-			return nil, s.line, "", fmt.Errorf("read documents: %w", s.err)
+			return document{}, fmt.Errorf("read documents: %w", s.err)
 		case !ok, c == '{' && n > 0 && s.buf[s.pos+n-1] == '\n', c == '\n' && quoted:
-			text, line = s.take(n)
-			return text, line, "the document has no end", nil
+			return s.take(n, "the document has no end"), nil
 		case n > maxDocument:
-			text, line = s.take(n)
-			return text[:1000], line, fmt.Sprintf("the document is longer than %d bytes", maxDocument), nil
+			d := s.take(n, fmt.Sprintf("the document is longer than %d bytes", maxDocument))
+			d.text = d.text[:1000]
+			return d, nil
 		case escaped:
 			escaped = false
 		case quoted:
@@ -115,8 +116,7 @@ func (s *scanner) document() (text []byte, line int, reason string, err error) {
 			depth++
 		case c == '}' || c == ']':
 			if depth--; depth == 0 {
-				text, line = s.take(n + 1)
-				return text, line, "", nil
+				return s.take(n+1, ""), nil
 			}
 		}
 	}

@@ -40,7 +40,7 @@ const (
 
 // leaves calls f with each value in raw and its name, except below the names that are left
 // out. It returns the reason why raw cannot be read.
-func (d *Reader) leaves(name string, raw []byte, depth int, f func(name string, v *value)) string {
+func (d *reader) leaves(name string, raw []byte, depth int, f func(name string, v *value)) string {
 	if d.skipped(name) {
 		return ""
 	}

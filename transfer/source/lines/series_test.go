@@ -1,6 +1,7 @@
-package transfer
+package lines
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
@@ -13,6 +14,8 @@ import (
 	"testing"
 
 	"tsdbd/exchange"
+	"tsdbd/transfer/mover"
+	"tsdbd/transfer/sink/server"
 )
 
 // TestImportSeries sends VictoriaMetrics' lines in batches, finds the lines that a server
@@ -67,7 +70,7 @@ func TestImportSeries(t *testing.T) {
 			text.WriteString("bad\r\n\n")
 		}
 	}
-	const long = 3*seriesSamples + 5
+	const long = 25*seriesSamples + 5 // more than wholeLine
 	var values, times []string
 	for i := range long {
 		values, times = append(values, fmt.Sprint(i)), append(times, fmt.Sprint(1000+i))
@@ -84,20 +87,19 @@ func TestImportSeries(t *testing.T) {
 	}
 	for _, workers := range []int{1, 3} {
 		clear(samples)
-		var failed strings.Builder
-		stats, err := Import(t.Context(), &exchange.Client{URL: web.URL}, bytes.NewReader(zipped.Bytes()), ImportOptions{
-			Database: "d", RetentionPolicy: "p", Series: true, Name: "f", Failed: &failed, Workers: workers, BatchBytes: 1000,
-		})
-		if err != nil || stats.Lines != 50+3+4+1 || stats.Failed != 4 || stats.Written != 54 {
+		part := Part("f", bytes.NewReader(zipped.Bytes()), func(r *bufio.Reader, to mover.Lines) error { return Series(r, "d", "p", to) })
+		part.Series = true
+		stats, failed, err := moved(t, &exchange.Client{URL: web.URL}, part, server.Options{Workers: workers, BatchBytes: 1000})
+		if err != nil || stats.Refused != 4 || stats.Written != 50+long/seriesSamples+1 {
 			t.Errorf("%+v, %v", stats, err)
 		}
 		if len(samples) != want {
 			t.Errorf("%d samples of %d", len(samples), want)
 		}
-		if n := strings.Count(failed.String(), "bad\n"); n != 3 || strings.Contains(failed.String(), "#") {
-			t.Errorf("failed lines %.300q", failed.String())
+		if n := strings.Count(failed, "bad\n"); n != 1 || strings.Contains(failed, "#") { // each once
+			t.Errorf("failed lines %.300q", failed)
 		}
-		if all := strings.Join(stats.Errors, "\n"); !strings.Contains(all, "f:9: invalid character 'b'") || !strings.Contains(all, fmt.Sprintf("f:58: %d values and 1 timestamps", long)) {
+		if all := fmt.Sprint(stats.Reasons); !strings.Contains(all, "f:9: invalid character 'b'") || !strings.Contains(all, fmt.Sprintf("f:58: %d values and 1 timestamps", long)) {
 			t.Errorf("errors %s", all)
 		}
 	}

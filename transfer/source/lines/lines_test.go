@@ -1,16 +1,15 @@
-package transfer
+package lines
 
 import (
 	"bufio"
-	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -24,12 +23,59 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/point"
-	"tsdbd/transfer/source/csv"
+	"tsdbd/transfer/mover"
+	"tsdbd/transfer/sink/server"
 )
 
-// FuzzImportLines writes a string value as Export does, between other lines: it
+// recorder is a mover.Lines that keeps what it gets.
+type recorder struct {
+	lines            []string
+	refused          int
+	database, policy string // of the latest line
+}
+
+// Put implements mover.Lines.
+func (r *recorder) Put(l *mover.Line) error {
+	r.lines = append(r.lines, string(l.Text)+"\n")
+	r.database, r.policy = l.Database, l.Policy
+	return nil
+}
+
+// Refuse implements mover.Lines.
+func (r *recorder) Refuse(string, *mover.Line) error {
+	r.refused++
+	return nil
+}
+
+// Query implements mover.Lines.
+func (*recorder) Query(string) error { return nil }
+
+func protocolTo(database, policy string) func(r *bufio.Reader, to mover.Lines) error {
+	return func(r *bufio.Reader, to mover.Lines) error { return Protocol(r, database, policy, to) }
+}
+
+// moved moves a part to a server. It returns what was kept of the refused rows.
+func moved(t *testing.T, c *exchange.Client, p *mover.Part, opt server.Options) (*mover.Stats, string, error) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "refused")
+	refused, err := mover.OpenRefused(name, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := mover.Run(t.Context(), &mover.List{Items: []*mover.Part{p}}, server.New(c, opt), mover.Options{Failed: refused})
+	if cerr := refused.Close(); cerr != nil {
+		t.Error(cerr)
+	}
+	kept, kerr := os.ReadFile(name)
+	if kerr != nil {
+		t.Fatal(kerr)
+	}
+	return s, string(kept), err
+}
+
+// FuzzLines writes a string value as Export does, between other lines: it
 // must come back as one line, whatever it holds, and parse to the same value.
-func FuzzImportLines(f *testing.F) {
+func FuzzLines(f *testing.F) {
 	for _, s := range []string{"", "plain", "two\nlines", `back\slash`, `quote"`, "end\\", "\n\n", "# CONTEXT-DATABASE:x\n", "a=\"b", "\r\n", "\x00\xff"} {
 		f.Add(s, "key")
 		f.Add("x", s)
@@ -47,18 +93,12 @@ func FuzzImportLines(f *testing.F) {
 		if _, err := p.Parse(&b, table, []byte(line), lineproto.Options{}); err != nil {
 			return // line protocol cannot say it
 		}
-		var got []string
-		im := &importer{ctx: context.Background(), db: "d", opt: ImportOptions{BatchBytes: 1 << 30}}
-		if err := im.read(bufio.NewReader(strings.NewReader("before v=1 1\n" + line + "after v=1 1\n"))); err != nil {
+		var to recorder
+		if err := Protocol(bufio.NewReader(strings.NewReader("before v=1 1\n"+line+"after v=1 1\n")), "d", "", &to); err != nil {
 			t.Fatal(err)
 		}
-		at := 0
-		for _, e := range im.batch.ends {
-			got = append(got, string(im.batch.body[at:e]))
-			at = e
-		}
-		if len(got) != 3 || got[1] != line {
-			t.Fatalf("lines %q, want %q in the middle", got, line)
+		if got := to.lines; len(got) != 3 || got[1] != line {
+			t.Fatalf("lines %q, want %q in the middle", to.lines, line)
 		}
 		if s := column.StringAt(b.Values[1], b.Strings); string(s) != value {
 			t.Fatalf("value %q came back as %q", value, s)
@@ -109,10 +149,10 @@ func (s *parsingServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// FuzzImportStores: of any text, in requests of any size, the points are stored that a
+// FuzzStores: of any text, in requests of any size, the points are stored that a
 // server stores of the whole text, and no others: what is in a string never becomes a
 // point. The file of refused lines, imported again, stores nothing.
-func FuzzImportStores(f *testing.F) {
+func FuzzStores(f *testing.F) {
 	for _, text := range []string{
 		"m s=\"a\nevil v=1 1\n", "m s=\"a\nevil v=1 1\nb\" x\nn v=1 2\n", "m s=\"a\" b\" 1\nm s=\"\nevil v=1 1\nx\" 2\nn v=1 2\n",
 		"m s=\"a\\\nevil v=1 1\n", "m v=1\\\nn v=1 1\nbad\n", "bad\\\n\nn v=1 1\n", "# \"\nm v=1 1\nbad", "a,b=\" v=1 1\nc\nm v=\"\n\n\" 1\n",
@@ -132,8 +172,8 @@ func FuzzImportStores(f *testing.F) {
 	f.Fuzz(checkStores)
 }
 
-// TestImportStoresLong: neither does what is in a string of a row that is too long.
-func TestImportStoresLong(t *testing.T) {
+// TestStoresLong: neither does what is in a string of a row that is too long.
+func TestStoresLong(t *testing.T) {
 	long := strings.Repeat("x", maxLine)
 	checkStores(t, "m s=\"a\nevil v=1 1\n"+long+"\nevil v=1 2\nb\",w=1 1\nn v=1 2\n", 20, true)
 	checkStores(t, "m s=\"a\nevil v=1 1\n"+long+"\nevil v=1 2\n", 20, false)
@@ -158,18 +198,17 @@ func checkStores(t *testing.T, text string, batch uint16, tells bool) {
 		}
 	}
 	got := &parsingServer{table: point.NewTable(1), tells: tells, stored: map[string]bool{}}
-	var kept bytes.Buffer
-	opt := ImportOptions{Database: "d", BatchBytes: int(batch), Workers: 1, Failed: &kept}
-	stats, err := Import(t.Context(), &exchange.Client{URL: "http://s", HTTP: &http.Client{Transport: got}}, strings.NewReader(text), opt)
+	c := &exchange.Client{URL: "http://s", HTTP: &http.Client{Transport: got}}
+	opt := server.Options{BatchBytes: int(batch), Workers: 1}
+	stats, kept, err := moved(t, c, Part("f", strings.NewReader(text), protocolTo("d", "")), opt)
 	if err != nil || !maps.Equal(got.stored, want.stored) {
 		t.Fatalf("%.300q in requests of %d bytes: %v, stored %v, want %v", text, batch, err, got.stored, want.stored)
 	}
-	if (stats.Failed > 0) != (kept.Len() > 0) {
-		t.Errorf("%.300q: %d lines refused, kept %.300q", text, stats.Failed, kept.String())
+	if (stats.Refused > 0) != (kept != "") {
+		t.Errorf("%.300q: %d lines refused, kept %.300q", text, stats.Refused, kept)
 	}
 	clear(got.stored)
-	opt.Failed = nil
-	if _, err := Import(t.Context(), &exchange.Client{URL: "http://s", HTTP: &http.Client{Transport: got}}, &kept, opt); err != nil || len(got.stored) > 0 {
+	if _, _, err := moved(t, c, Part("f", strings.NewReader(kept), protocolTo("d", "")), opt); err != nil || len(got.stored) > 0 {
 		t.Errorf("%.300q: of the refused lines %v was stored, %v", text, got.stored, err)
 	}
 }
@@ -180,7 +219,7 @@ func TestReadLines(t *testing.T) {
 	for name, c := range map[string]struct {
 		in     string
 		want   []string
-		failed int64
+		failed int
 	}{
 		"no end of line":     {"a v=1", []string{"a v=1\n"}, 0},
 		"blank lines":        {"\n  \na v=1\r\n\n", []string{"a v=1\n"}, 0},
@@ -199,21 +238,15 @@ func TestReadLines(t *testing.T) {
 		"nothing":            {"", nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			im := &importer{ctx: context.Background(), db: "d", opt: ImportOptions{BatchBytes: 1 << 30}}
-			if err := im.read(bufio.NewReaderSize(strings.NewReader(c.in), 4096)); err != nil {
+			var to recorder
+			if err := Protocol(bufio.NewReaderSize(strings.NewReader(c.in), 4096), "d", "", &to); err != nil {
 				t.Fatal(err)
 			}
-			var got []string
-			at := 0
-			for _, e := range im.batch.ends {
-				got = append(got, string(im.batch.body[at:e]))
-				at = e
+			if to.refused != c.failed {
+				t.Errorf("%d refused, want %d", to.refused, c.failed)
 			}
-			if im.stats.Failed != c.failed {
-				t.Errorf("%d refused, want %d", im.stats.Failed, c.failed)
-			}
-			if !reflect.DeepEqual(got, c.want) {
-				t.Errorf("%.200q, want %q", got, c.want)
+			if !reflect.DeepEqual(to.lines, c.want) {
+				t.Errorf("%.200q, want %q", to.lines, c.want)
 			}
 		})
 	}
@@ -224,113 +257,50 @@ func TestReadLines(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	const headers = "# CONTEXT-DATABASE: a b \n# CONTEXT-RETENTION-POLICY: p \r\n"
 	for in, want := range map[string][2]string{headers: {"a b", "p"}, "# TSDBD EXPORT: x - y\n# DML\n" + headers: {" a b ", " p "}, "\t" + headers: {"a b", "p"}} {
-		im := &importer{ctx: context.Background(), opt: ImportOptions{BatchBytes: 1 << 30}}
-		if err := im.read(bufio.NewReader(strings.NewReader(in + "m v=1\n"))); err != nil || im.batch.db != want[0] || im.batch.rp != want[1] {
-			t.Errorf("%q: %q.%q, %v", in, im.batch.db, im.batch.rp, err)
+		var to recorder
+		if err := Protocol(bufio.NewReader(strings.NewReader(in+"m v=1\n")), "", "", &to); err != nil || to.database != want[0] || to.policy != want[1] {
+			t.Errorf("%q: %q.%q, %v", in, to.database, to.policy, err)
 		}
 	}
 }
 
-var errNoRoom = errors.New("no room")
-
-type fullDisk struct{}
-
-func (fullDisk) Write([]byte) (int, error) { return 0, errNoRoom }
-
-// TestImportKeepsRefusedLines: lines that the import itself refuses are kept
-// for later too, and are not lost in silence when that fails.
-func TestImportKeepsRefusedLines(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
-	defer server.Close()
+// TestRefusedLines: lines that are refused before they are sent are kept as comments.
+func TestRefusedLines(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer web.Close()
 	const lines = "m v=1 1\nm v=\"open\nm v=1 1\n"
-	var kept strings.Builder
-	opt := ImportOptions{Database: "d", RetentionPolicy: "r", Failed: &kept}
-	stats, err := Import(context.Background(), &exchange.Client{URL: server.URL}, strings.NewReader(lines), opt)
+	stats, kept, err := moved(t, &exchange.Client{URL: web.URL}, Part("f", strings.NewReader(lines), protocolTo("d", "r")), server.Options{})
 	const want = "# CONTEXT-DATABASE:d\n# CONTEXT-RETENTION-POLICY:r\n# the line has a string without its end, and 2 line breaks: \"m v=\\\"open\\nm v=1 1\"\n"
-	if err != nil || stats.Failed != 1 || stats.Written != 1 || kept.String() != want {
-		t.Errorf("%+v %v, kept %q", stats, err, kept.String())
-	}
-	opt.Failed = fullDisk{}
-	if _, err := Import(context.Background(), &exchange.Client{URL: server.URL}, strings.NewReader(lines), opt); !errors.Is(err, errNoRoom) {
-		t.Errorf("refused lines that cannot be kept: %v", err)
+	if err != nil || stats.Refused != 1 || stats.Written != 1 || kept != want {
+		t.Errorf("%+v %v, kept %q", stats, err, kept)
 	}
 }
 
-// TestImportTellsEachReason: a server names one reason for all lines that it refuses. Import
-// finds the others, and the rows that they are about.
-func TestImportTellsEachReason(t *testing.T) {
-	for _, tells := range []bool{false, true} { // how many lines it has dropped
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			if err != nil {
-				t.Error(err)
-			}
-			dropped, reason := 0, ""
-			for line := range strings.Lines(string(body)) {
-				if _, bad, is := strings.Cut(line, "bad="); is {
-					dropped++
-					reason, _, _ = strings.Cut(bad, " ")
-				}
-			}
-			if dropped == 0 {
-				w.WriteHeader(http.StatusNoContent)
-				return
-			}
-			if tells {
-				w.Header().Set("X-Tsdbd-Dropped", strconv.Itoa(dropped))
-			}
-			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprintf(w, `{"error":"partial write: %s is wrong dropped=%d"}`, reason, dropped)
-		}))
-		defer server.Close()
-		const table = "time,bad,v\n1,,1\n2,one,1\n3,,1\n4,two,1\n5,three,1\n6,three,1\n7,,1\n8,,1\n"
-		var kept strings.Builder
-		stats, err := Import(t.Context(), &exchange.Client{URL: server.URL}, strings.NewReader(table), ImportOptions{
-			Database: "d", Name: "f", Failed: &kept, CSV: &csv.Options{Columns: "time,bad:tag,v:float", Measurement: "m", Unit: "ns"},
-		})
-		if err != nil || stats.Failed != 4 || stats.Written != 4 || kept.String() != "time,bad,v\n2,one,1\n4,two,1\n5,three,1\n6,three,1\n" {
-			t.Errorf("%+v, %v\n%s", stats, err, kept.String())
+// TestRefusedTooLong: lines that are too long, with a quote that is open where they are
+// cut, are told apart, and do not hide the lines behind them from an import that goes on.
+func TestRefusedTooLong(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer web.Close()
+	name := filepath.Join(t.TempDir(), "refused")
+	long := `m s="` + strings.Repeat("x", maxLine)
+	for _, has := range []int64{0, 4} {
+		r, err := mover.OpenRefused(name, true)
+		if err != nil {
+			t.Fatal(err)
 		}
-		want := []string{"f:3: partial write: one", "f:5: partial write: two", "f:6: partial write: three", "f:7: partial write: three"}
-		if tells {
-			want = []string{"f:3: partial write: one", "f:5: partial write: two", "f:6-7: partial write: three"}
+		if r.Lines(0) != has {
+			t.Errorf("%d lines are there, want %d", r.Lines(0), has)
 		}
-		if len(stats.Errors) != len(want) {
-			t.Errorf("errors %q", stats.Errors)
+		part := Part("f", strings.NewReader(long+"\" 1\n"+long+"\" 2\nm s=\"open"), protocolTo("d", "p"))
+		s, err := mover.Run(t.Context(), &mover.List{Items: []*mover.Part{part}}, server.New(&exchange.Client{URL: web.URL}, server.Options{}), mover.Options{Failed: r})
+		if err := errors.Join(err, r.Keep([]byte("# CONTEXT-DATABASE:d\n# CONTEXT-RETENTION-POLICY:p\n"), []byte("# a reason: \""+long+long+"\""))); err != nil {
+			t.Error(err)
 		}
-		for i, e := range stats.Errors {
-			if !strings.HasPrefix(e, want[min(i, len(want)-1)]) {
-				t.Errorf("errors %q, want %q", stats.Errors, want)
-			}
+		if s.Refused != 3 || r.Lines(0) != 4 {
+			t.Errorf("%d lines were refused, want 3, and %d are there, want 4", s.Refused, r.Lines(0))
 		}
-	}
-}
-
-// TestWriteErrors: what the importer does about an answer is decided by it.
-func TestWriteErrors(t *testing.T) {
-	for _, c := range []struct {
-		status               int
-		body                 string
-		lines, policy, again bool
-	}{
-		{400, `{"error":"partial write: points beyond retention policy dropped=1"}`, true, false, false},
-		{400, `{"error":"unable to parse 'x': missing fields"}`, true, false, false},
-		{404, `{"error":"database not found: \"x\""}`, false, false, false},
-		{500, `{"error":"retention policy not found: rp"}`, false, true, false},
-		{503, `{"error":"timeout"}`, false, false, true},
-		{429, `slow down`, false, false, true},
-		{502, `bad gateway`, false, false, true},
-	} {
-		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(c.status)
-			_, _ = io.WriteString(w, c.body)
-		}))
-		err := (&exchange.Client{URL: web.URL}).Write(t.Context(), "d", "", "", []byte("m v=1"))
-		web.Close()
-		var answer *exchange.WriteError
-		if !errors.As(err, &answer) || ofLines(answer) != c.lines || ofPolicy(answer) != c.policy || answer.Temporary() != c.again {
-			t.Errorf("%d %s: %v", c.status, c.body, err)
+		if err := r.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
-package transfer
+package transfer_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -22,10 +23,13 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model/scan/scantest"
+	"tsdbd/transfer/mover"
 	sinkcsv "tsdbd/transfer/sink/csv"
 	"tsdbd/transfer/sink/parquet"
 	"tsdbd/transfer/sink/samples"
+	"tsdbd/transfer/sink/server"
 	"tsdbd/transfer/source/csv"
+	"tsdbd/transfer/source/lines"
 )
 
 // awkward has every type at its bounds and names with every character that some format
@@ -106,8 +110,9 @@ func TestCSVRoundTrip(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer web.Close()
-	stats, err := Import(t.Context(), &exchange.Client{URL: web.URL}, &text, ImportOptions{CSV: new(csv.Options), Workers: 1})
-	if err != nil || stats.Written != n || stats.Failed != 0 || stats.Statements != 2 {
+	part := lines.Part("f", &text, func(r *bufio.Reader, to mover.Lines) error { return csv.Read(r, csv.Options{}, to) })
+	stats, err := mover.Run(t.Context(), &mover.List{Items: []*mover.Part{part}}, server.New(&exchange.Client{URL: web.URL}, server.Options{Workers: 1}), mover.Options{})
+	if err != nil || stats.Written != n || stats.Refused != 0 || stats.Statements != 2 {
 		t.Fatalf("%+v, %v", stats, err)
 	}
 	if got, want := points(t, to), points(t, from); !reflect.DeepEqual(got, want) {

@@ -1,14 +1,17 @@
-package transfer
+package lines
 
 import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
 
 	"github.com/klauspost/compress/zstd"
+
+	"tsdbd/transfer/mover"
 )
 
 // form is what input begins with.
@@ -19,7 +22,7 @@ type form struct {
 	advice string
 }
 
-// The forms that Import reads by itself.
+// The forms that Part reads by itself.
 const (
 	gzipMagic = "\x1f\x8b"
 	zstdMagic = "\x28\xb5\x2f\xfd"
@@ -58,6 +61,18 @@ const (
 	// zstdWindow bounds the memory of the decoder. It is that of zstd --long.
 	zstdWindow = 128 << 20
 )
+
+// Part is a part whose text read passes on. The text may be compressed.
+func Part(name string, in io.Reader, read func(r *bufio.Reader, to mover.Lines) error) *mover.Part {
+	return &mover.Part{Name: name, Lines: func(_ context.Context, to mover.Lines) error {
+		r, done, err := openInput(in)
+		defer done()
+		if err != nil {
+			return err
+		}
+		return read(r, to)
+	}}
+}
 
 // openInput returns a reader of input that may be compressed. It refuses input of a form that
 // has no lines. The caller calls done at the end.

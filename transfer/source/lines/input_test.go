@@ -1,4 +1,4 @@
-package transfer
+package lines
 
 import (
 	"bytes"
@@ -7,8 +7,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-
-	"tsdbd/exchange"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -86,8 +84,9 @@ func TestForeignInput(t *testing.T) {
 		"with -format vm":          string(native),
 	} {
 		for _, b := range [][]byte{[]byte(in), gzipped([]byte(in))} {
-			stats, err := Import(t.Context(), &exchange.Client{URL: "http://127.0.0.1:1"}, bytes.NewReader(b), ImportOptions{Database: "d"})
-			if err == nil || !strings.Contains(err.Error(), want) || stats.Lines > 0 {
+			var to recorder
+			err := Part("f", bytes.NewReader(b), protocolTo("d", "")).Lines(t.Context(), &to)
+			if err == nil || !strings.Contains(err.Error(), want) || len(to.lines)+to.refused > 0 {
 				t.Errorf("%.20q: %v, want %s", in, err, want)
 			}
 		}
