@@ -75,8 +75,8 @@ func (d shardDirs) ours(t *testing.T) cells {
 	}
 	out := cells{}
 	for _, sh := range s.Shards() {
-		r, err := s.Rows(t.Context(), sh, model.AllTime, func(what tsm1.Refusal, reason string, _ *rows.Run) {
-			t.Errorf("refused: %s: %s", what, reason)
+		r, err := s.Rows(t.Context(), sh, model.AllTime, func(reason string, _ *rows.Run) {
+			t.Errorf("refused: %s", reason)
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -211,7 +211,7 @@ func (m *Measurement) take(fields []typed, columns []string, row []any) error {
 			f := m.field(of.key)
 			f.Count, f.Type = f.Count+int64(count), of.of
 			if f.Type == model.Float {
-				f.Float = Float(math.NaN()) // until the sum comes: null if it is not finite
+				f.Float = math.NaN() // until the sum comes: null if it is not finite
 			}
 		case m.Fields[of.key] != nil: // counts come first
 			f := m.Fields[of.key]
@@ -233,9 +233,7 @@ func (f *Field) parse(number string) (err error) {
 	case model.Unsigned:
 		f.Integer, err = strconv.ParseUint(number, 10, 64)
 	default:
-		var x float64
-		x, err = strconv.ParseFloat(number, 64)
-		f.Float = Float(x)
+		f.Float, err = strconv.ParseFloat(number, 64)
 	}
 	return err
 }

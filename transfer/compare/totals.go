@@ -25,9 +25,9 @@ import (
 
 // Name is a measurement of a retention policy.
 type Name struct {
-	Database    string `json:"database"`
-	Policy      string `json:"policy"`
-	Measurement string `json:"measurement"`
+	Database    string
+	Policy      string
+	Measurement string
 }
 
 func (n Name) compare(o Name) int {
@@ -36,10 +36,10 @@ func (n Name) compare(o Name) int {
 
 // Measurement is what a measurement has.
 type Measurement struct {
-	Series int64 `json:"series"` // -1: nobody counted them
+	Series int64 // -1: nobody counted them
 	// Set has the series where their ids are known. Merge then counts a series once.
-	Set    *roaring.Bitmap   `json:"-"`
-	Fields map[string]*Field `json:"fields"`
+	Set    *roaring.Bitmap
+	Fields map[string]*Field
 }
 
 // Values returns the number of values of all fields.
@@ -52,15 +52,15 @@ func (m *Measurement) Values() (n int64) {
 
 // Field is what a field of a measurement has.
 type Field struct {
-	Count int64 `json:"count"`
+	Count int64
 	// Type says which of the sums counts. Texts and booleans have none, nor has a
 	// field whose values have several types: that is Unknown.
-	Type model.FieldType `json:"type"`
+	Type model.FieldType
 	// Integer is the sum of integers and of unsigned integers. It wraps.
-	Integer uint64 `json:"integer,omitempty"`
+	Integer uint64
 	// Float is the rounded sum of floats, and Lost what rounding took.
-	Float Float `json:"float,omitempty"`
-	Lost  Float `json:"lost,omitempty"`
+	Float float64
+	Lost  float64
 }
 
 func (f *Field) add(t model.FieldType, count int64, integer uint64, sum, lost float64) {
@@ -71,8 +71,8 @@ func (f *Field) add(t model.FieldType, count int64, integer uint64, sum, lost fl
 	}
 	f.Count += count
 	f.Integer += integer
-	s, l := vector.TwoSum(float64(f.Float), sum)
-	f.Float, f.Lost = Float(s), f.Lost+Float(lost+l)
+	s, l := vector.TwoSum(f.Float, sum)
+	f.Float, f.Lost = s, f.Lost+(lost+l)
 }
 
 // number returns the sum as a number to show, and false if there is none.
@@ -90,10 +90,10 @@ func (f *Field) number() (any, bool) {
 
 // sum returns the sum of floats. Where it is infinite, what rounding took is no number.
 func (f *Field) sum() float64 {
-	if math.IsInf(float64(f.Float), 0) {
-		return float64(f.Float)
+	if math.IsInf(f.Float, 0) {
+		return f.Float
 	}
-	return float64(f.Float + f.Lost)
+	return f.Float + f.Lost
 }
 
 // Totals are the measurements of some retention policies.
@@ -149,7 +149,7 @@ func (t Totals) Merge(o Totals) {
 			to.Series += m.Series
 		}
 		for key, f := range m.Fields {
-			to.field(key).add(f.Type, f.Count, f.Integer, float64(f.Float), float64(f.Lost))
+			to.field(key).add(f.Type, f.Count, f.Integer, f.Float, f.Lost)
 		}
 	}
 }

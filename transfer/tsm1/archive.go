@@ -93,7 +93,7 @@ func (s *Source) addArchive(sh *Shard, name string, size int64) error {
 		if err != nil {
 			return err
 		}
-		sh.archive, sh.Unpacked, sh.TSMBytes, sh.Paths = name, unpacked, size, []string{name}
+		sh.archive, sh.Unpacked, sh.TSMBytes = name, unpacked, size
 		return nil
 	}
 	members := tarMembers{}

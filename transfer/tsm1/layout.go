@@ -401,7 +401,6 @@ func (sh *Shard) add(files map[string]shardFile) {
 		}
 		sh.files = append(sh.files, f)
 		sh.TSMBytes += f.size
-		sh.Paths = append(sh.Paths, f.path)
 	}
 }
 
@@ -431,7 +430,6 @@ func addWAL(sh *Shard, dir string, names []string) error {
 	slices.SortFunc(segments, func(a, b segment) int { return cmp.Compare(a.number, b.number) })
 	for _, s := range segments {
 		sh.wal = append(sh.wal, s.path)
-		sh.Paths = append(sh.Paths, s.path)
 	}
 	return nil
 }

@@ -254,7 +254,7 @@ func TestLayouts(t *testing.T) {
 	if left, _ := os.ReadDir(scratch); len(left) > 0 {
 		t.Errorf("%d directories are left", len(left))
 	}
-	archive := s.Shards()[0].Paths[0]
+	archive := s.Shards()[0].archive
 	b, err := os.ReadFile(archive)
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ type reader struct {
 // ErrRunning: rows may be missing.
 func (s *Source) Rows(ctx context.Context, sh *Shard, times model.TimeRange, refused Refused) (rows.Reader, error) {
 	if refused == nil {
-		refused = func(Refusal, string, *rows.Run) {}
+		refused = func(string, *rows.Run) {}
 	}
 	r := &reader{source: s, shard: sh, refused: refused, times: times.Intersect(model.AllTime), names: fieldNames{}}
 	if err := r.open(ctx); err != nil {
@@ -165,7 +165,7 @@ func (r *reader) Next(ctx context.Context) (*rows.Run, error) {
 			if r.reason == "" {
 				return &r.run, nil
 			}
-			r.refuse(BadName, r.reason)
+			r.refuse(r.reason)
 		case !r.nextSeries():
 			return nil, cmp.Or(r.shard.changed(), io.EOF)
 		}
@@ -179,10 +179,10 @@ func (r *reader) fieldName(field string) string {
 }
 
 // refuse reports the present run as not storable.
-func (r *reader) refuse(what Refusal, reason string) {
+func (r *reader) refuse(reason string) {
 	run := r.run
 	run.Key = r.key
-	r.refused(what, reason, &run)
+	r.refused(reason, &run)
 }
 
 // nextKey returns the key of the next series, "" at the end.
@@ -368,12 +368,12 @@ func (r *reader) group() {
 		}
 		if len(r.clashes) > 0 {
 			if most, ok := r.clashes[r.fieldName(f.Key)]; ok && most != f.Type {
-				r.refuseColumn(c, TypeClash, fmt.Sprintf("field %q of %s has values of type %s, most are of type %s", f.Key, r.raw, f.Type, most))
+				r.refuseColumn(c, fmt.Sprintf("field %q of %s has values of type %s, most are of type %s", f.Key, r.raw, f.Type, most))
 				continue
 			}
 		}
 		if reason := r.badField(f.Key); reason != "" && r.reason == "" {
-			r.refuseColumn(c, BadName, reason)
+			r.refuseColumn(c, reason)
 			continue
 		}
 		r.columns = append(r.columns, c)
@@ -409,10 +409,10 @@ func (r *reader) badField(field string) string {
 }
 
 // refuseColumn reports all rows of a column.
-func (r *reader) refuseColumn(c *columnCursor, what Refusal, reason string) {
+func (r *reader) refuseColumn(c *columnCursor, reason string) {
 	r.run.Fields = []column.Field{c.Field}
 	for r.join([]*columnCursor{c}) {
-		r.refuse(what, reason)
+		r.refuse(reason)
 	}
 }
 
@@ -549,17 +549,16 @@ func (r *reader) unstorable(s *source) bool {
 
 // storable reports whether a value can be stored. It reports those that cannot.
 func (r *reader) storable(s *source, from column.Rows, i int) bool {
-	what, reason := Refusal(""), ""
+	reason := ""
 	switch {
 	case s.kind == model.Float && from.Cols[0].Floats[i] != from.Cols[0].Floats[i]:
-		what, reason = NotANumber, fmt.Sprintf("field %q of %s is not a number", s.field, r.raw)
+		reason = fmt.Sprintf("field %q of %s is not a number", s.field, r.raw)
 	case s.kind == model.String && len(from.Cols[0].Strings[i]) > column.MaxStringLength:
-		what = LongString
 		reason = fmt.Sprintf("field %q of %s has a string of %d bytes, %d are the limit", s.field, r.raw, len(from.Cols[0].Strings[i]), column.MaxStringLength)
 	default:
 		return true
 	}
-	r.refused(what, reason, &rows.Run{
+	r.refused(reason, &rows.Run{
 		Key: r.key, Fields: []column.Field{{Key: s.field, Type: s.kind}}, Rows: from.Slice(i, i+1, nil),
 	})
 	return false

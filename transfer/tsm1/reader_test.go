@@ -74,12 +74,12 @@ func (c cells) diff(want cells) string {
 type found struct {
 	mu      sync.Mutex
 	damage  []string
-	refused map[Refusal]cells
-	reasons map[Refusal]string // the first ones
+	refused map[string]cells
+	reasons map[string]string // the first ones
 }
 
 func (f *found) options() Options {
-	f.refused, f.reasons = map[Refusal]cells{}, map[Refusal]string{}
+	f.refused, f.reasons = map[string]cells{}, map[string]string{}
 	return Options{
 		Damage: func(path string, offset int64, err error) {
 			f.mu.Lock()
@@ -89,8 +89,26 @@ func (f *found) options() Options {
 	}
 }
 
+// The kinds of refusals.
+const (
+	badName    = "a bad name"
+	typeClash  = "has values of type"
+	longString = "has a string of"
+	notANumber = "is not a number"
+)
+
+func kindOf(reason string) string {
+	for _, kind := range []string{typeClash, longString, notANumber} {
+		if strings.Contains(reason, kind) {
+			return kind
+		}
+	}
+	return badName
+}
+
 // refuse is a Refused.
-func (f *found) refuse(what Refusal, reason string, run *rows.Run) {
+func (f *found) refuse(reason string, run *rows.Run) {
+	what := kindOf(reason)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.refused[what] == nil {
@@ -431,23 +449,23 @@ func TestRefused(t *testing.T) {
 		return out
 	}
 	longest, notNumber := long.Slice(1, 2, nil), nan.Slice(0, 1, nil)
-	for what, want := range map[Refusal]cells{
-		BadName: values("a\nb", "f", rowsOf(model.Float, 1, 1, 2), "cpu", "", rowsOf(model.Float, 1, 5), `cpu,a=\`, "f", rowsOf(model.Float, 3, 1),
+	for what, want := range map[string]cells{
+		badName: values("a\nb", "f", rowsOf(model.Float, 1, 1, 2), "cpu", "", rowsOf(model.Float, 1, 5), `cpu,a=\`, "f", rowsOf(model.Float, 3, 1),
 			"cpu,time=1", "f", rowsOf(model.Float, 3, 1), "#cpu", "f", rowsOf(model.Float, 3, 1), "cpu", "\tf", rowsOf(model.Integer, 7, 2, 3),
 			"b\nc", "f", rowsOf(model.Integer, 7, 4)),
-		TypeClash:  values("cpu", "clash", rowsOf(model.Integer, 7, 2, 3), "cpu", "clash", rowsOf(model.String, 7, 4)),
-		LongString: values("cpu", "s", longest),
-		NotANumber: values("cpu", "f", notNumber),
+		typeClash:  values("cpu", "clash", rowsOf(model.Integer, 7, 2, 3), "cpu", "clash", rowsOf(model.String, 7, 4)),
+		longString: values("cpu", "s", longest),
+		notANumber: values("cpu", "f", notNumber),
 	} {
 		if diff := f.refused[what].diff(want); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}
 	}
-	for what, want := range map[Refusal]string{
-		NotANumber: `field "f" of cpu is not a number`,
-		BadName:    `measurement "#cpu" begins as a comment`,
-		LongString: `field "s" of cpu has a string of 1048577 bytes, 1048576 are the limit`,
-		TypeClash:  `field "clash" of cpu has values of type integer, most are of`,
+	for what, want := range map[string]string{
+		notANumber: `field "f" of cpu is not a number`,
+		badName:    `measurement "#cpu" begins as a comment`,
+		longString: `field "s" of cpu has a string of 1048577 bytes, 1048576 are the limit`,
+		typeClash:  `field "clash" of cpu has values of type integer, most are of`,
 	} {
 		if got := f.reasons[what]; !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", what, got, want)

@@ -41,20 +41,11 @@ type Options struct {
 // ErrRunning refuses a directory that a server uses.
 var ErrRunning = errors.New("a server uses the directory: stop it, or copy the directory of a stopped server, or take a backup (influxd backup -portable)")
 
-// Refusal is why values cannot be stored.
-type Refusal string
-
-// Refused takes rows that cannot be stored. The run is valid during the call. Its Key is
-// canonical, or the key in InfluxDB if the series has a BadName.
-type Refused func(what Refusal, reason string, run *rows.Run)
-
-// The refusals.
-const (
-	BadName    Refusal = "names that cannot be stored"
-	TypeClash  Refusal = "values of another type than most of their field"
-	LongString Refusal = "strings that are too long"
-	NotANumber Refusal = "floats that are not a number"
-)
+// Refused takes rows that cannot be stored, and why: because of their names, of a type that is
+// not that of most values of their field, or of a value that is too long or not a number. The
+// run is valid during the call. Its Key is canonical, or the key in InfluxDB if the series has
+// a bad name.
+type Refused func(reason string, run *rows.Run)
 
 // Shard is one shard of the source.
 type Shard struct {
@@ -69,7 +60,6 @@ type Shard struct {
 	Unpacked int64
 	// Values estimates how many values its files have; 0: not known.
 	Values int64
-	Paths  []string // of its files
 
 	files   []shardFile
 	wal     []string

@@ -19,7 +19,7 @@ func New(src *tsm1.Source) *mover.List {
 			Name: mover.Shard(sh.ID, sh.Database, sh.Policy), Database: sh.Database, Policy: sh.Policy, ID: sh.ID,
 			Times: sh.Times, Bytes: sh.TSMBytes + sh.WALBytes, Values: sh.Values,
 			Open: func(ctx context.Context, times model.TimeRange, refuse mover.Refuse) (rows.Reader, error) {
-				return src.Rows(ctx, sh, times, func(_ tsm1.Refusal, reason string, run *rows.Run) { refuse(reason, run) })
+				return src.Rows(ctx, sh, times, tsm1.Refused(refuse))
 			},
 		})
 	}

@@ -237,14 +237,12 @@ func TestStamps(t *testing.T) {
 	const text = "m v=1 5\nm v=\"a 9223372036854775807\nc\" -7\nm v=2i 9223372036854775806\nm v=3 8\n"
 	for step := 1; step <= len(text); step++ {
 		out := &kept{}
-		_, w := watch(t.Context())
-		s := &exported{to: out, of: &measurement{}, w: w, copied: copied{newest: model.AllTime.Min}}
+		s := &exported{to: out, of: &measurement{}, copied: copied{newest: model.AllTime.Min}}
 		for at := 0; at < len(text); at += step {
 			if _, err := io.WriteString(s, text[at:min(at+step, len(text))]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.stop()
 		if out.lines != text || s.newest != 9223372036854775806 || s.rows != 4 {
 			t.Errorf("by %d bytes: %d, %q", step, s.newest, out.lines)
 		}

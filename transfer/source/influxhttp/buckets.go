@@ -38,7 +38,7 @@ func (s *Server) buckets(ctx context.Context, c *Catalog, f *exchange.Filter) er
 	for more := true; more; {
 		var page struct{ Buckets []bucket }
 		params := url.Values{"limit": {strconv.Itoa(bucketPage)}, "offset": {strconv.Itoa(len(all))}}
-		if err := s.get(ctx, "/api/v2/buckets", params, &page); err != nil {
+		if err := s.client.Ask(ctx, http.MethodGet, "/api/v2/buckets", params, nil, nil, &page); err != nil {
 			return err
 		}
 		all = append(all, page.Buckets...)
@@ -52,7 +52,7 @@ func (s *Server) buckets(ctx context.Context, c *Catalog, f *exchange.Filter) er
 		}
 		asked[b.OrgID] = true
 		var answer struct{ Content []mapping }
-		if err := s.get(ctx, "/api/v2/dbrps", url.Values{"orgID": {b.OrgID}}, &answer); err != nil {
+		if err := s.client.Ask(ctx, http.MethodGet, "/api/v2/dbrps", url.Values{"orgID": {b.OrgID}}, nil, nil, &answer); err != nil {
 			return err
 		}
 		for _, m := range answer.Content {
@@ -75,14 +75,6 @@ func (s *Server) buckets(ctx context.Context, c *Catalog, f *exchange.Filter) er
 		}
 	}
 	return nil
-}
-
-// get asks for what is no query.
-func (s *Server) get(ctx context.Context, path string, params url.Values, to any) error {
-	ctx, w := watch(ctx)
-	defer w.stop()
-	w.wait() // for all of the answer, which is small
-	return w.cause(s.client.Ask(ctx, http.MethodGet, path, params, nil, nil, to))
 }
 
 // keep gives the policy of a mapping the durations of the bucket.

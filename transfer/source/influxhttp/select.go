@@ -3,15 +3,12 @@ package influxhttp
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"tsdbd/exchange"
 	"tsdbd/lineproto"
@@ -151,34 +148,28 @@ type copied struct {
 
 // copy passes on the rows of a slice as line protocol.
 func (s *Server) copy(ctx context.Context, m *measurement, r model.TimeRange, to mover.Lines) (copied, error) {
-	ctx, w := watch(ctx)
-	defer w.stop()
 	if s.kind == tsdbd {
-		c, err := s.export(ctx, m, r, to, w)
-		return c, w.cause(err)
+		return s.export(ctx, m, r, to)
 	}
 	accept := "application/json"
 	if s.kind == influx1 || s.kind == influx2 {
 		accept = "application/x-msgpack"
 	}
 	chunk := min(max(chunkValues/len(m.fields), 100), 10_000)
-	w.wait()
 	resp, err := s.do(ctx, m.place, s.selection(m, r), accept, url.Values{"chunked": {"true"}, "chunk_size": {strconv.Itoa(chunk)}})
-	w.goOn()
 	if err != nil {
-		return copied{}, w.cause(err)
+		return copied{}, err
 	}
 	defer resp.Body.Close()
 	l := newLines(to, m, r)
-	err = readAnswer(formOf(resp, w.reader(resp.Body)), l)
-	return l.copied, w.cause(err)
+	err = readAnswer(formOf(resp, resp.Body), l)
+	return l.copied, err
 }
 
 // export has tsdbd write the rows as line protocol itself: InfluxQL has no infinities
 // and no histograms in JSON.
-func (s *Server) export(ctx context.Context, m *measurement, r model.TimeRange, to mover.Lines, w *watcher) (copied, error) {
-	e := &exported{to: to, of: m, w: w, copied: copied{newest: model.AllTime.Min}}
-	w.wait()
+func (s *Server) export(ctx context.Context, m *measurement, r model.TimeRange, to mover.Lines) (copied, error) {
+	e := &exported{to: to, of: m, copied: copied{newest: model.AllTime.Min}}
 	_, err := s.client.Export(ctx, e, exchange.ExportOptions{LinesOnly: true, Filter: exchange.Filter{
 		Database: m.database, RetentionPolicy: m.policy, Range: r,
 		Measurements: []string{strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(m.name)},
@@ -193,14 +184,11 @@ type exported struct {
 	of   *measurement
 	line lineproto.Line // that is not complete
 	text []byte
-	w    *watcher
 	copied
 }
 
 // Write implements io.Writer.
 func (e *exported) Write(b []byte) (int, error) {
-	e.w.goOn()
-	defer e.w.wait()
 	for rest := b; len(rest) > 0; {
 		n, ended := e.line.End(rest)
 		e.text, rest = append(e.text, rest[:n]...), rest[n:]
@@ -218,59 +206,3 @@ func (e *exported) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
-
-// stallTime is how long a server may be silent in the middle of an answer.
-const stallTime = 10 * time.Minute
-
-var errStalled = fmt.Errorf("the server has sent nothing for %s", stallTime)
-
-// watcher ends a request whose server is silent.
-type watcher struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-}
-
-// watch returns a context that ends when the server is silent for too long while it is
-// waited for.
-func watch(ctx context.Context) (context.Context, *watcher) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	w := &watcher{ctx: ctx, cancel: cancel}
-	w.timer = time.AfterFunc(stallTime, func() { cancel(errStalled) })
-	w.timer.Stop()
-	return ctx, w
-}
-
-// wait begins to wait for the server.
-func (w *watcher) wait() { w.timer.Reset(stallTime) }
-
-// goOn ends the wait.
-func (w *watcher) goOn() { w.timer.Stop() }
-
-func (w *watcher) stop() {
-	w.timer.Stop()
-	w.cancel(nil)
-}
-
-// cause returns the error of a request, which is errStalled if the watcher ended it.
-func (w *watcher) cause(err error) error {
-	if err != nil && errors.Is(context.Cause(w.ctx), errStalled) {
-		return errStalled
-	}
-	return err
-}
-
-// reader returns a reader of r that is watched.
-func (w *watcher) reader(r io.Reader) io.Reader {
-	return readerFunc(func(p []byte) (int, error) {
-		w.wait()
-		n, err := r.Read(p)
-		w.goOn()
-		return n, err
-	})
-}
-
-type readerFunc func(p []byte) (int, error)
-
-// Read implements io.Reader.
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

@@ -41,6 +41,16 @@ const pingTime = 30 * time.Second
 
 // Connect finds out what server a client talks to.
 func Connect(ctx context.Context, client *exchange.Client) (*Server, error) {
+	client = client.Copy()
+	h := http.Client{}
+	if client.HTTP != nil {
+		h = *client.HTTP
+	}
+	if h.Transport == nil {
+		h.Transport = http.DefaultTransport
+	}
+	h.Transport = guard{h.Transport}
+	client.HTTP = &h
 	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, fmt.Errorf("the server has not answered for %s", pingTime))
 	defer cancel()
 	resp, err := client.Do(ctx, http.MethodGet, "/ping", nil, nil, nil)
@@ -129,18 +139,14 @@ func (s *Server) do(ctx context.Context, p place, q, accept string, params url.V
 
 // ask runs a statement whose answer is small.
 func (s *Server) ask(ctx context.Context, p place, q string) ([]exchange.Table, error) {
-	ctx, w := watch(ctx)
-	defer w.stop()
-	w.wait()
 	resp, err := s.do(ctx, p, q, "application/json", nil)
-	w.goOn()
 	if err != nil {
-		return nil, w.cause(err)
+		return nil, err
 	}
 	defer resp.Body.Close()
-	tables, err := exchange.ReadTables(w.reader(resp.Body))
+	tables, err := exchange.ReadTables(resp.Body)
 	var refused *exchange.QueryError
-	switch err = w.cause(err); {
+	switch {
 	case err == io.EOF: // InfluxDB 3.x has nothing to say
 		return nil, nil
 	case err == nil, errors.Is(err, errStalled), errors.As(err, &refused):
@@ -183,18 +189,14 @@ func (s *Server) askNames(ctx context.Context, p place, q string) ([]exchange.Ta
 	if s.kind == influx3 || s.kind == unknownServer {
 		return s.ask(ctx, p, q)
 	}
-	ctx, w := watch(ctx)
-	defer w.stop()
-	w.wait()
 	resp, err := s.do(ctx, p, q, "application/x-msgpack", nil)
-	w.goOn()
 	if err != nil {
-		return nil, w.cause(err)
+		return nil, err
 	}
 	defer resp.Body.Close()
 	var out tables
-	err = readAnswer(formOf(resp, io.LimitReader(w.reader(resp.Body), maxNames)), &out)
-	return out.list, w.cause(err)
+	err = readAnswer(formOf(resp, io.LimitReader(resp.Body, maxNames)), &out)
+	return out.list, err
 }
 
 // formOf returns the form of an answer.

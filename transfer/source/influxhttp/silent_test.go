@@ -18,6 +18,11 @@ import (
 // silent is a server that answers path and is silent otherwise.
 type silent struct{ path string }
 
+type readerFunc func(p []byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 // RoundTrip implements http.RoundTripper.
 func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.path == "half of "+r.URL.Path {
