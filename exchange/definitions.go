@@ -81,6 +81,20 @@ func (t *Downsample) Statement() string {
 	return text
 }
 
+// Statements returns the statements that make queries, downsamples and limits.
+func (d *Definitions) Statements() (out []string) {
+	for _, q := range d.Queries {
+		out = append(out, q.Query)
+	}
+	for _, t := range d.Downsamples {
+		out = append(out, t.Statement())
+	}
+	for _, l := range d.Limits {
+		out = append(out, l.Statement())
+	}
+	return out
+}
+
 // Subscription is a subscription of a retention policy.
 type Subscription struct {
 	Database        string            `json:"database"`

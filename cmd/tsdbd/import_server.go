@@ -210,21 +210,16 @@ func (s *serverImport) transfer(ctx context.Context, source *influxhttp.Source, 
 	if refused > 0 {
 		failed = fmt.Errorf("%d points were refused", refused)
 	}
-	made, err := source.Define(ctx)
-	if err != nil {
-		fmt.Fprintln(s.stderr, printable("the continuous queries, downsamples and write limits were not made: "+err.Error()))
-		for _, q := range catalog.Queries {
-			catalog.Statements = append(catalog.Statements, q.Query)
+	definitions := source.Definitions()
+	for _, l := range definitions.Limits {
+		s.note("%s.%s refuses writes beyond its limits from now on, as at the old server, unless it had other limits: %s", l.Database, l.RetentionPolicy, l.Statement())
+	}
+	if statements := definitions.Statements(); len(statements) > 0 {
+		made, err := s.client.Define(ctx, definitions)
+		if err != nil {
+			fmt.Fprintln(s.stderr, printable("the continuous queries, downsamples and write limits were not made: "+err.Error()))
+			catalog.Statements = append(catalog.Statements, statements...)
 		}
-		for _, t := range catalog.Downsamples {
-			catalog.Statements = append(catalog.Statements, t.Statement())
-		}
-		for _, db := range catalog.Data.Databases {
-			for _, l := range exchange.Limits(db, db.Name) {
-				catalog.Statements = append(catalog.Statements, l.Statement())
-			}
-		}
-	} else {
 		if made.Queries > 0 {
 			fmt.Fprintf(s.stdout, "%d continuous queries made\n", made.Queries)
 		}

@@ -220,12 +220,12 @@ func TestUnwritableNames(t *testing.T) {
 		{"a", "s\n", `field "s\n" of "m" contains a newline`},
 	} {
 		f := newFake(t, "1.8.10")
-		f.extra["SHOW FIELD KEYS FROM \"p\".\"m\""] = table1("m", `fieldKey","fieldType`, fmt.Sprintf(`[%q,"string"]`, c.field))
-		m, err := f.connect().measurement(t.Context(), place{"d", "p"}, "m")
+		f.extra["SHOW FIELD KEYS FROM \"p\"./.*/"] = table1("m", `fieldKey","fieldType`, fmt.Sprintf(`[%q,"string"]`, c.field))
+		all, err := f.connect().measurements(t.Context(), place{"d", "p"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := toldOf(newJSON(strings.NewReader(fmt.Sprintf(`{"results":[{"series":[{"tags":{"t":"%s"},"columns":["time",%q],"values":[[1,"x\nevil v=1 1\n"]]}]}]}`, c.tag, c.field))), m)
+		got, err := toldOf(newJSON(strings.NewReader(fmt.Sprintf(`{"results":[{"series":[{"tags":{"t":"%s"},"columns":["time",%q],"values":[[1,"x\nevil v=1 1\n"]]}]}]}`, c.tag, c.field))), all[0])
 		if err != nil || got.lines != "" || !strings.Contains(got.refused, "d.p\n# "+c.want+": \"m,t=a") {
 			t.Errorf("tag %s, field %q: %v, %+v", c.tag, c.field, err, got)
 		}
@@ -263,4 +263,17 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestCutFields: InfluxDB 3.x may cut the fields of a measurement into several tables.
+func TestCutFields(t *testing.T) {
+	f := newFake(t, "3.4.0")
+	one := func(name, field string) string {
+		return fmt.Sprintf(`{"name":%q,"columns":["fieldKey","fieldType"],"values":[[%q,"float"]]}`, name, field)
+	}
+	f.extra["SHOW FIELD KEYS"] = `{"results":[{"statement_id":0,"series":[` + one("m", "a") + "," + one("m", "b") + "," + one("n", "c") + `]}]}`
+	all, err := f.connect().measurements(t.Context(), place{"d", "autogen"})
+	if err != nil || len(all) != 2 || len(all[0].fields) != 2 || len(all[1].fields) != 1 {
+		t.Errorf("%v, %+v", err, all)
+	}
 }

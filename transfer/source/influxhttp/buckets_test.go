@@ -111,8 +111,8 @@ func TestBuckets(t *testing.T) {
 	if len(c.Notes) == 0 || !strings.Contains(c.Notes[0], `influx v1 dbrp create --bucket-id 0e --db "my \"own\"" --rp autogen --default`) {
 		t.Errorf("notes %q", c.Notes)
 	}
-	if names, err := s.measurements(t.Context(), place{"tele", "long"}); err != nil || strings.Join(names, ";") != "a;b c" {
-		t.Errorf("measurements of a policy that is not the default: %q, %v", names, err)
+	if all, err := s.measurements(t.Context(), place{"tele", "long"}); err != nil || len(all) != 2 || all[0].name != "a" || all[1].name != "b c" {
+		t.Errorf("measurements of a policy that is not the default: %v, %v", all, err)
 	}
 	if _, err := s.Catalog(t.Context(), &exchange.Filter{Database: "absent"}); err == nil || !strings.Contains(err.Error(), `influx v1 dbrp create --bucket-id ID --db "absent"`) {
 		t.Errorf("a database without a mapping: %v", err)

@@ -65,14 +65,14 @@ type Found struct {
 func (s *Source) Survey(ctx context.Context, progress func(share float64)) (found []Found, took time.Duration, err error) {
 	var largest *measurement
 	var most, total int64
-	counted := 0.0
-	err = s.each(ctx, s.catalog, func(m *measurement, share float64) error {
-		var n int64
-		if len(m.fields) > 0 {
-			var err error
-			if n, err = s.count(ctx, m, s.opt.Filter.Times()); err != nil {
-				return fmt.Errorf("count %s: %w", m, err)
-			}
+	all, err := s.measurements(ctx, s.catalog)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, m := range all {
+		n, err := s.count(ctx, m, s.opt.Filter.Times())
+		if err != nil {
+			return nil, 0, explain(fmt.Errorf("count %s: %w", m, err))
 		}
 		if n > 0 {
 			found = append(found, Found{m.database, m.policy, m.name, len(m.fields), n})
@@ -81,12 +81,10 @@ func (s *Source) Survey(ctx context.Context, progress func(share float64)) (foun
 			largest, most = m, n
 		}
 		total += n
-		counted += share
-		progress(counted)
-		return nil
-	})
-	if err != nil || largest == nil {
-		return found, 0, err
+		progress(float64(i+1) / float64(len(all)))
+	}
+	if largest == nil {
+		return found, 0, nil
 	}
 	rate, err := s.sample(ctx, largest)
 	if err != nil || rate <= 0 {

@@ -166,15 +166,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if three {
 			text = table1("", `iox::database","name","duration`, `["d","autogen",null]`)
 		}
-	case q == "SHOW MEASUREMENTS" && !f.two():
-		var names []string
-		for _, r := range f.rows {
-			if name := fmt.Sprintf("[%q]", r.measurement); !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+	case strings.HasPrefix(q, "SHOW FIELD KEYS") && !strings.Contains(q, " ON "):
+		if !f.two() && !three && q != `SHOW FIELD KEYS FROM "p"./.*/` || f.two() && r.FormValue("rp") != "p" {
+			f.t.Errorf("unexpected %s", q)
 		}
-		text = table1("measurements", "name", strings.Join(names, ","))
-	case q == "SHOW FIELD KEYS" && f.two() && r.FormValue("rp") == "p":
 		var series []string
 		for _, r := range f.rows {
 			if one := fmt.Sprintf(`{"name":%q,"columns":["fieldKey","fieldType"],"values":[["v","integer"]]}`, r.measurement); !slices.Contains(series, one) {

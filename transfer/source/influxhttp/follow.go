@@ -160,32 +160,29 @@ func (r *round) Parts(ctx context.Context, _ *exchange.Filter) iter.Seq2[*mover.
 	return func(yield func(*mover.Part, error) bool) {
 		count := !r.refused && (r.last || !time.Now().Before(r.counted))
 		began := time.Now()
-		kept := map[place]model.TimeRange{}
 		stop := errors.New("nobody wants more")
-		err := r.each(ctx, r.catalog, func(m *measurement, _ float64) (err error) {
-			times, ok := kept[m.place]
-			if !ok {
-				if times, err = r.kept(ctx, m.place); err != nil {
-					return err
-				}
-				kept[m.place] = times
+		take := func(st *stretch, of model.TimeRange) error {
+			if !yield(r.part(st, of, 0, 0), nil) {
+				return stop
 			}
-			if len(m.fields) == 0 {
-				return nil
+			return nil
+		}
+		all, err := r.measurements(ctx, r.catalog)
+		var times model.TimeRange // that the target keeps of the policy
+		for i := 0; i < len(all) && err == nil; i++ {
+			if i == 0 || all[i].place != all[i-1].place {
+				times, err = r.kept(ctx, all[i].place)
 			}
-			return r.measurement(ctx, m, times, count, func(st *stretch, of model.TimeRange) error {
-				if !yield(r.part(st, of, 0, 0), nil) {
-					return stop
-				}
-				return nil
-			})
-		})
+			if err == nil {
+				err = r.measurement(ctx, all[i], times, count, take)
+			}
+		}
 		if count {
 			// Counting must not become the load of the server.
 			r.counted = time.Now().Add(max(6*r.opt.Every, 10*time.Since(began)))
 		}
 		if err != nil && !errors.Is(err, stop) {
-			yield(nil, err)
+			yield(nil, explain(err))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"tsdbd/exchange"
 	"tsdbd/lineproto"
@@ -22,69 +23,59 @@ type measurement struct {
 	place
 	name   string
 	fields []field
-	mixed  bool  // a field has several types
-	hidden int64 // rows before come only with queries that name no times; 0: none do
+	groups time.Duration // of the shard groups of the policy
+	mixed  bool          // a field has several types
+	hidden int64         // rows before come only with queries that name no times; 0: none do
 }
 
 // String returns the name for messages.
 func (m *measurement) String() string { return fmt.Sprintf("%s.%s.%s", m.database, m.policy, m.name) }
 
-// measurements returns the names of a database's measurements.
-func (s *Server) measurements(ctx context.Context, p place) ([]string, error) {
-	q := "SHOW MEASUREMENTS"
-	if s.kind == influx2 {
-		q = "SHOW FIELD KEYS" // the other shows only those of the default policy
+// measurements asks for the measurements of a policy with their fields.
+func (s *Server) measurements(ctx context.Context, p place) (all []*measurement, err error) {
+	q := "SHOW FIELD KEYS"
+	if s.kind != influx2 && s.kind != influx3 { // these have one policy in a request
+		q += " FROM " + exchange.QuoteIdent(p.policy) + "./.*/"
 	}
 	tables, err := s.askNames(ctx, p, q)
 	if err != nil {
-		return nil, fmt.Errorf("list the measurements of %s: %w", p.database, err)
+		return nil, fmt.Errorf("list the measurements of %s.%s: %w", p.database, p.policy, err)
 	}
-	var out []string
-	if s.kind == influx2 {
-		for _, t := range tables {
-			out = append(out, t.Name)
+	for i := range tables {
+		t := &tables[i]
+		if i+1 < len(tables) && t.Name == tables[i+1].Name { // InfluxDB 3.x may cut it
+			tables[i+1].Values = append(t.Values, tables[i+1].Values...)
+			continue
 		}
-		return out, nil
-	}
-	for _, t := range tables {
-		for _, row := range t.Values {
-			if name := t.Text(row, "name"); name != "" {
-				out = append(out, name)
-			}
+		if m := newMeasurement(p, t); len(m.fields) > 0 {
+			all = append(all, m)
 		}
 	}
-	return out, nil
+	return all, nil
 }
 
-// measurement asks for the fields of a measurement. It has none if the policy has no
-// such measurement.
-func (s *Server) measurement(ctx context.Context, p place, name string) (*measurement, error) {
-	tables, err := s.askNames(ctx, p, "SHOW FIELD KEYS FROM "+s.source(p, name))
-	if err != nil {
-		return nil, fmt.Errorf("list the fields of %s.%s.%s: %w", p.database, p.policy, name, err)
-	}
+// newMeasurement returns the measurement that a table of fields is about.
+func newMeasurement(p place, t *exchange.Table) *measurement {
 	types := map[string]map[model.FieldType]bool{}
-	for _, t := range tables {
-		for _, row := range t.Values {
-			key := t.Text(row, "fieldKey")
-			if key == "time" {
-				continue // no server stores it
-			}
-			if types[key] == nil {
-				types[key] = map[model.FieldType]bool{}
-			}
-			for f := model.Float; f.Valid(); f++ {
-				if f.String() == t.Text(row, "fieldType") {
-					types[key][f] = true
-				}
+	for _, row := range t.Values {
+		key := t.Text(row, "fieldKey")
+		if key == "time" {
+			continue // no server stores it
+		}
+		if types[key] == nil {
+			types[key] = map[model.FieldType]bool{}
+		}
+		for f := model.Float; f.Valid(); f++ {
+			if f.String() == t.Text(row, "fieldType") {
+				types[key][f] = true
 			}
 		}
 	}
-	m := &measurement{place: p, name: name}
+	m := &measurement{place: p, name: t.Name}
 	for _, key := range slices.Sorted(maps.Keys(types)) {
 		f := field{key: key, cast: "field", prefix: wire.FieldPrefix(key)}
 		if reason := model.UnstorableField(key); reason != "" {
-			f.refused = fmt.Sprintf("field %q of %q %s", key, name, reason)
+			f.refused = fmt.Sprintf("field %q of %q %s", key, m.name, reason)
 		}
 		for _, as := range []model.FieldType{model.Float, model.Integer, model.Unsigned} {
 			if types[key][as] {
@@ -106,7 +97,7 @@ func (s *Server) measurement(ctx context.Context, p place, name string) (*measur
 			}
 		}
 	}
-	return m, nil
+	return m
 }
 
 // where returns the clause of a query for times.

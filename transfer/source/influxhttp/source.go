@@ -58,8 +58,8 @@ func (s *Source) note(format string, args ...any) {
 	}
 }
 
-// Catalog implements mover.Source. It returns databases and policies alone: Define makes the
-// rest behind the rows.
+// Catalog implements mover.Source. It returns databases and policies alone: Definitions come
+// behind the rows.
 func (s *Source) Catalog(context.Context, *exchange.Filter) (*mover.Catalog, error) {
 	out := &mover.Catalog{}
 	for _, d := range s.catalog.Data.Databases {
@@ -76,9 +76,10 @@ func (s *Source) Catalog(context.Context, *exchange.Filter) (*mover.Catalog, err
 	return out, nil
 }
 
-// Define makes the continuous queries, downsamples and write limits of the catalog at the
-// target, after the rows are there. A downsample comes if both of its policies are chosen.
-func (s *Source) Define(ctx context.Context) (exchange.Defined, error) {
+// Definitions returns the continuous queries, downsamples and write limits of the catalog, which
+// the target gets after the rows are there. A downsample comes if both of its policies are
+// chosen.
+func (s *Source) Definitions() *exchange.Definitions {
 	c := s.catalog
 	d := &exchange.Definitions{Queries: c.Queries}
 	for _, t := range c.Downsamples {
@@ -95,92 +96,50 @@ func (s *Source) Define(ctx context.Context) (exchange.Defined, error) {
 		for _, l := range exchange.Limits(db, db.Name) {
 			if s.opt.Filter.WantsPolicy(db, db.RetentionPolicy(l.RetentionPolicy)) {
 				d.Limits = append(d.Limits, l)
-				s.note("%s.%s refuses writes beyond its limits from now on, as at the old server, unless it had other limits: %s", l.Database, l.RetentionPolicy, l.Statement())
 			}
 		}
 	}
-	if len(d.Queries)+len(d.Downsamples)+len(d.Limits) == 0 {
-		return exchange.Defined{}, nil
-	}
-	return s.target.client.Define(ctx, d)
+	return d
 }
 
-// chosen is a policy that the filter chooses, with the chosen measurements.
-type chosen struct {
-	place
-	policy *meta.RetentionPolicy
-	names  []string
-}
-
-// chosen returns the chosen policies of a catalog.
-func (s *Source) chosen(ctx context.Context, c *Catalog) (all []chosen, err error) {
+// measurements returns the measurements of a catalog that the filter chooses.
+func (s *Source) measurements(ctx context.Context, c *Catalog) (all []*measurement, err error) {
 	wanted := s.opt.Filter.Wanted()
 	for _, d := range c.Data.Databases {
-		var names []string
-		asked := false
 		for _, rp := range d.RetentionPolicies {
 			if !s.opt.Filter.WantsPolicy(d, rp) {
 				continue
 			}
 			at := place{d.Name, rp.Name}
-			// In 2.x and 3.x each policy has measurements of its own.
-			if !asked || s.server.kind == influx2 || s.server.kind == influx3 {
-				if names, err = retry(ctx, s, func() ([]string, error) { return s.server.measurements(ctx, at) }); err != nil {
-					return nil, explain(err)
-				}
-				names = slices.DeleteFunc(names, func(m string) bool { return !wanted(m) })
-				asked = true
+			of, err := retry(ctx, s, func() ([]*measurement, error) { return s.server.measurements(ctx, at) })
+			if err != nil {
+				return nil, explain(err)
 			}
-			all = append(all, chosen{at, rp, names})
+			for _, m := range of {
+				if wanted(m.name) {
+					m.groups, m.hidden = rp.ShardGroupDuration, c.hidden[at]
+					all = append(all, m)
+				}
+			}
 		}
 	}
 	return all, nil
-}
-
-// each calls f for the chosen measurements of a catalog that have fields.
-func (s *Source) each(ctx context.Context, c *Catalog, f func(m *measurement, share float64) error) error {
-	all, err := s.chosen(ctx, c)
-	if err != nil {
-		return err
-	}
-	total := 0
-	for _, of := range all {
-		total += len(of.names)
-	}
-	for _, of := range all {
-		for _, name := range of.names {
-			m, err := s.measurement(ctx, of.place, name)
-			if err != nil {
-				return err
-			}
-			if err := f(m, 1/float64(total)); err != nil {
-				return explain(err)
-			}
-		}
-	}
-	return nil
-}
-
-// measurement asks for the fields of a measurement until an answer comes.
-func (s *Source) measurement(ctx context.Context, at place, name string) (*measurement, error) {
-	m, err := retry(ctx, s, func() (*measurement, error) { return s.server.measurement(ctx, at, name) })
-	return m, explain(err)
 }
 
 // Parts implements mover.Source. The slices of one time come one after the other, so that the
 // target fills one shard after the other.
 func (s *Source) Parts(ctx context.Context, _ *exchange.Filter) iter.Seq2[*mover.Part, error] {
 	return func(yield func(*mover.Part, error) bool) {
-		all, err := s.chosen(ctx, s.catalog)
-		names := 0 // not yet taken
-		for _, of := range all {
-			names += len(of.names)
-		}
-		share := 1.0 // of these names
-		for i := 0; i < len(all) && err == nil; i++ {
+		all, err := s.measurements(ctx, s.catalog)
+		share := 1.0 // of these measurements
+		for len(all) > 0 && err == nil {
+			n := 1
+			for n < len(all) && all[n].place == all[0].place {
+				n++
+			}
 			var work []slice
-			if work, err = s.slices(ctx, &all[i]); len(work) > 0 && err == nil {
-				of := share * float64(len(all[i].names)) / float64(names)
+			if work, err = s.slices(ctx, all[:n]); len(work) > 0 && err == nil {
+				of := share * float64(n) / float64(len(all))
 				share -= of
 				for _, w := range work {
 					if !yield(s.part(w.stretch, w.times, 0, of*w.share), nil) {
@@ -188,7 +147,7 @@ func (s *Source) Parts(ctx context.Context, _ *exchange.Filter) iter.Seq2[*mover
 					}
 				}
 			}
-			names -= len(all[i].names)
+			all = all[n:]
 		}
 		if err != nil {
 			yield(nil, explain(err))
@@ -217,22 +176,14 @@ type slice struct {
 }
 
 // slices returns the slices of the measurements of a policy, in order of time.
-func (s *Source) slices(ctx context.Context, of *chosen) (all []slice, err error) {
-	times, err := s.kept(ctx, of.place)
+func (s *Source) slices(ctx context.Context, of []*measurement) (all []slice, err error) {
+	times, err := s.kept(ctx, of[0].place)
 	if err != nil {
 		return nil, err
 	}
 	stretches := 0
-	for _, name := range of.names {
-		m, err := s.measurement(ctx, of.place, name)
-		if err != nil {
-			return nil, err
-		}
-		if len(m.fields) == 0 {
-			continue
-		}
-		m.hidden = s.catalog.hidden[of.place]
-		cuts, err := s.cut(ctx, m, of.policy, times)
+	for _, m := range of {
+		cuts, err := s.cut(ctx, m, times)
 		if err != nil {
 			return nil, fmt.Errorf("find the times of %s: %w", m, err)
 		}
@@ -277,7 +228,7 @@ func (s *Source) kept(ctx context.Context, at place) (model.TimeRange, error) {
 
 // cut cuts the time of a measurement. The cuts are those of the shard groups of the server: in
 // a group, a field has one type.
-func (s *Source) cut(ctx context.Context, m *measurement, rp *meta.RetentionPolicy, times model.TimeRange) ([]model.TimeRange, error) {
+func (s *Source) cut(ctx context.Context, m *measurement, times model.TimeRange) ([]model.TimeRange, error) {
 	var out []model.TimeRange
 	if s.catalog.groups != nil {
 		for _, g := range s.catalog.groups[m.place] {
@@ -295,7 +246,7 @@ func (s *Source) cut(ctx context.Context, m *measurement, rp *meta.RetentionPoli
 		}
 		ends[i] = at
 	}
-	length := int64(cmp.Or(rp.ShardGroupDuration, 7*24*time.Hour))
+	length := int64(cmp.Or(m.groups, 7*24*time.Hour))
 	if s.server.kind == influx3 {
 		length = int64(24 * time.Hour) // Core refuses to read many files at once
 	}
