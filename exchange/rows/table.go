@@ -1,6 +1,10 @@
 package rows
 
-import "tsdbd/model/column"
+import (
+	"slices"
+
+	"tsdbd/model/column"
+)
 
 // Table is a measurement in one shard of a retention policy.
 type Table struct {
@@ -12,6 +16,22 @@ type Table struct {
 	// that are read. If the types of a field differ, this shard has the type in Fields.
 	AllTagKeys []string
 	AllFields  []column.Field
+}
+
+// Columns returns AllFields with the types that they have in this table, and the place of each
+// in Fields and in the columns of runs, -1 for one that the table does not have.
+func (t *Table) Columns() (fields []column.Field, places []int) {
+	fields = slices.Clone(t.AllFields)
+	for i := range fields {
+		place, ok := column.FindField(t.Fields, fields[i].Key)
+		if ok {
+			fields[i].Type = t.Fields[place].Type
+		} else {
+			place = -1
+		}
+		places = append(places, place)
+	}
+	return fields, places
 }
 
 // Writer takes exported rows. One goroutine calls it. Its methods must not keep what they

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"tsdbd/exchange/rows"
 	"tsdbd/internal/vfs"
 	"tsdbd/lineproto"
 )
@@ -77,16 +78,18 @@ func (r *Refused) read() error {
 	lines := bufio.NewScanner(r.mu.file)
 	lines.Buffer(nil, math.MaxInt) // a comment may quote a line, and be longer
 	lines.Split(splitLine)
-	var head heading
+	var heading []byte
 	end := int64(0)
 	for lines.Scan() {
 		line := lines.Bytes()
-		if !head.take(line) {
-			if _, err := r.takeLocked(head.bytes(), bytes.TrimSuffix(line, []byte{'\n'})); err != nil {
-				return err
-			}
-		}
 		end += int64(len(line))
+		if bytes.HasPrefix(line, []byte(rows.DatabaseHeader)) {
+			heading = bytes.Clone(line)
+		} else if bytes.HasPrefix(line, []byte(rows.PolicyHeader)) {
+			heading = append(heading, line...)
+		} else if _, err := r.takeLocked(heading, bytes.TrimSuffix(line, []byte{'\n'})); err != nil {
+			return err
+		}
 	}
 	if err := lines.Err(); err != nil {
 		return err
@@ -108,24 +111,6 @@ func splitLine(data []byte, _ bool) (advance int, line []byte, err error) {
 	}
 	return 0, nil, nil
 }
-
-// heading is what says where the lines below it belong.
-type heading struct{ database, policy string }
-
-// take takes a line that is a header.
-func (h *heading) take(line []byte) bool {
-	switch {
-	case bytes.HasPrefix(line, []byte("# CONTEXT-DATABASE:")):
-		*h = heading{database: string(line)}
-	case bytes.HasPrefix(line, []byte("# CONTEXT-RETENTION-POLICY:")):
-		h.policy = string(line)
-	default:
-		return false
-	}
-	return true
-}
-
-func (h *heading) bytes() []byte { return []byte(h.database + h.policy) }
 
 // takeLocked reports whether a line is new, and counts it.
 func (r *Refused) takeLocked(heading, line []byte) (bool, error) {
@@ -163,25 +148,6 @@ func (r *Refused) keepLocked(heading, row []byte) {
 	}
 	_, _ = r.mu.out.Write(row) // the error comes again
 	r.mu.err = r.mu.out.WriteByte('\n')
-}
-
-// Write keeps lines and comments below their headings.
-func (r *Refused) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var head heading
-	for line := range lineproto.Lines(b) {
-		if !head.take(line) {
-			r.keepLocked(head.bytes(), bytes.TrimSuffix(line, []byte{'\n'}))
-		}
-	}
-	if r.mu.err == nil && r.mu.file != nil {
-		r.mu.err = r.mu.out.Flush()
-	}
-	if r.mu.err != nil {
-		return 0, r.mu.err
-	}
-	return len(b), nil
 }
 
 // Lines returns how many lines there are. If an earlier import has refused more than the

@@ -21,9 +21,9 @@ type Tally struct {
 	part    *Part
 	totals  compare.Totals
 	refused journal.Refused
-	earlier journal.Refused // of a part that the journal has
-	written int64           // points that a server has stored
-	reasons map[string]int64
+	earlier journal.Refused  // of a part that the journal has
+	written int64            // points that a server has stored
+	reasons map[string]int64 // some of them, with what was refused for each
 
 	key          string // of the latest run
 	measurement  *compare.Measurement
@@ -105,9 +105,8 @@ func (t *Tally) Wrote(points int64) {
 // undo takes back what was counted of a part that is moved once more.
 func (t *Tally) undo() {
 	t.m.Change(func(s *Stats) {
-		s.Written -= t.written
+		s.Written, s.Refused = s.Written-t.written, s.Refused-t.refused.Count
 		for reason, count := range t.reasons {
-			s.Refused -= count
 			s.refuse(reason, -count)
 		}
 		t.written, t.reasons, t.refused = 0, nil, journal.Refused{}
@@ -143,7 +142,9 @@ func (t *Tally) Refused(reason string, count int64) {
 		if t.reasons == nil {
 			t.reasons = map[string]int64{}
 		}
-		t.reasons[reason] += count
+		if _, ok := t.reasons[reason]; ok || len(t.reasons) < maxReasons {
+			t.reasons[reason] += count
+		}
 		s.Refused += count
 		s.refuse(reason, count)
 	})

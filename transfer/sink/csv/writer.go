@@ -59,17 +59,8 @@ func (w *Writer) Define(statements []string) error {
 
 // Table implements rows.Writer.
 func (w *Writer) Table(t *rows.Table) error {
-	columns := slices.Clone(t.AllFields)
-	w.places, w.key = w.places[:0], ""
-	for i := range columns {
-		place, ok := column.FindField(t.Fields, columns[i].Key)
-		if !ok {
-			place = -1
-		} else {
-			columns[i].Type = t.Fields[place].Type
-		}
-		w.places = append(w.places, place)
-	}
+	columns, places := t.Columns()
+	w.places, w.key = places, ""
 	moved := t.Database != w.database || t.Policy != w.policy
 	if !moved && w.table != nil && w.table.Measurement == t.Measurement && slices.Equal(columns, w.columns) {
 		return nil

@@ -49,16 +49,8 @@ type output struct{ io.Writer }
 // open begins the file f of a table.
 func open(f vfs.File, t *rows.Table) (*file, error) {
 	o := &file{f: f, out: output{f}, tags: slices.Clone(t.AllTagKeys)}
-	fields := slices.Clone(t.AllFields)
-	for i := range fields {
-		place, ok := column.FindField(t.Fields, fields[i].Key)
-		if !ok {
-			place = -1
-		} else {
-			fields[i].Type = t.Fields[place].Type
-		}
-		o.places = append(o.places, place)
-	}
+	fields, places := t.Columns()
+	o.places = places
 	root := newSchema(o.tags, fields)
 	if len(root.order) > parquet.MaxColumnIndex {
 		return nil, fmt.Errorf("measurement %q has %d columns, a Parquet file has %d at most", t.Measurement, len(root.order), parquet.MaxColumnIndex)

@@ -96,9 +96,9 @@ func (d *reader) typeOf(name string, zone *time.Location) (c column, err error) 
 		c.kind = timestamp
 		switch format {
 		case "":
-			c.clock = clock{unit: max(d.unit, 1), texts: true, zone: zone}
+			c.clock = Clock{unit: max(d.unit, 1), texts: true, zone: zone}
 		case "number":
-			c.clock = clock{unit: 1}
+			c.clock = Clock{unit: 1}
 		default:
 			c.clock, err = newClock(format, zone)
 		}
@@ -190,7 +190,7 @@ func (t *table) addConstant(parts []string, d *reader, zone *time.Location) erro
 		t.tags = append(t.tags, model.Tag{Key: c.name, Value: value})
 	case timestamp:
 		var at int64
-		at, reason = c.clock.read([]byte(value))
+		at, reason = c.clock.Read([]byte(value))
 		t.time = &at
 	case guessed:
 		return fmt.Errorf("the constant %q has no type", c.name)

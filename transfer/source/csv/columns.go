@@ -47,7 +47,7 @@ type column struct {
 	value  bool   // its field is named by another column
 	prefix []byte // what a line has before the value of the field
 	empty  []byte // the value of an empty cell
-	clock  clock
+	clock  Clock
 }
 
 // parseColumns reads Options.Columns.

@@ -103,11 +103,11 @@ func (d *reader) guess(t *table) error {
 	kinds, times := false, false
 	for i := range t.columns {
 		c := &t.columns[i]
-		if c.kind == timestamp && c.clock == (clock{}) && d.clock != nil {
+		if c.kind == timestamp && c.clock == (Clock{}) && d.clock != nil {
 			c.clock = *d.clock
 		}
 		kinds = kinds || c.kind == guessed
-		times = times || c.kind == timestamp && c.clock == (clock{})
+		times = times || c.kind == timestamp && c.clock == (Clock{})
 	}
 	if !kinds && !times {
 		return nil
@@ -129,18 +129,18 @@ func (d *reader) guess(t *table) error {
 				commas = append(commas, c.name)
 			}
 		}
-		if c.kind != timestamp || c.clock != (clock{}) {
+		if c.kind != timestamp || c.clock != (Clock{}) {
 			continue
 		}
 		switch {
 		case d.clock != nil:
 			c.clock = *d.clock
 		case s.dates > 0:
-			c.clock = clock{texts: true, zone: d.zone}
+			c.clock = Clock{texts: true, zone: d.zone}
 		case d.unit > 0:
-			c.clock = clock{unit: d.unit}
+			c.clock = Clock{unit: d.unit}
 		default:
-			c.clock = clock{unit: s.unit()}
+			c.clock = Clock{unit: s.unit()}
 			unit = " -time-format " + c.clock.String()
 		}
 	}

@@ -53,7 +53,7 @@ func (o *Options) Check() error {
 type reader struct {
 	opt     Options
 	columns []column // of opt
-	clock   *clock   // of opt.TimeFormat
+	clock   *Clock   // of opt.TimeFormat
 	unit    int64    // of opt.Unit, 0: not known
 	zone    *time.Location
 

@@ -177,7 +177,7 @@ func (t *table) appendLine(dst []byte, cells [][]byte, quoted []bool) (line []by
 					return dst, fmt.Sprintf("column %s: %s", c.name, reason)
 				}
 			}
-			if now, reason = c.clock.read(cell); reason != "" {
+			if now, reason = c.clock.Read(cell); reason != "" {
 				return dst, fmt.Sprintf("column %s: %s", c.name, reason)
 			}
 			at = &now

@@ -11,8 +11,8 @@ import (
 	"tsdbd/model"
 )
 
-// clock reads times.
-type clock struct {
+// Clock reads times that are texts or numbers.
+type Clock struct {
 	unit   int64  // of numbers; 0: numbers are no times
 	texts  bool   // dates as in RFC 3339 are times
 	layout string // of package time, in place of both
@@ -26,43 +26,35 @@ var units = []struct {
 }{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}
 
 // newClock returns the clock of a format: a unit, rfc3339, or a layout.
-func newClock(format string, zone *time.Location) (clock, error) {
+func newClock(format string, zone *time.Location) (Clock, error) {
 	for _, u := range units {
 		if u.name == format {
-			return clock{unit: u.unit, zone: zone}, nil
+			return Clock{unit: u.unit, zone: zone}, nil
 		}
 	}
 	if strings.EqualFold(format, "rfc3339") || strings.EqualFold(format, "rfc3339nano") {
-		return clock{texts: true, zone: zone}, nil
+		return Clock{texts: true, zone: zone}, nil
 	}
 	if !strings.Contains(format, "06") { // no year
-		return clock{}, fmt.Errorf("time format %q is none of rfc3339, ns, us, ms, s, m, h, and no layout such as %q", format, "2006-01-02 15:04:05")
+		return Clock{}, fmt.Errorf("time format %q is none of rfc3339, ns, us, ms, s, m, h, and no layout such as %q", format, "2006-01-02 15:04:05")
 	}
-	return clock{layout: format, zone: zone}, nil
+	return Clock{layout: format, zone: zone}, nil
 }
-
-// Clock reads times that are texts or numbers.
-type Clock struct{ clock }
 
 // NewClock returns a clock of a format as in Options.TimeFormat and of a zone as in
 // Options.Timezone.
-func NewClock(format, timezone string) (*Clock, error) {
+func NewClock(format, timezone string) (c Clock, err error) {
 	zone := time.UTC
 	if timezone != "" {
-		var err error
 		if zone, err = loadZone(timezone); err != nil {
-			return nil, err
+			return c, err
 		}
 	}
-	c, err := newClock(format, zone)
-	return &Clock{c}, err
+	return newClock(format, zone)
 }
 
-// Read reads a time in nanoseconds, or returns why the text has none.
-func (c *Clock) Read(text []byte) (int64, string) { return c.read(text) }
-
 // String describes the format.
-func (c *clock) String() string {
+func (c *Clock) String() string {
 	if c.layout != "" {
 		return c.layout
 	}
@@ -74,8 +66,8 @@ func (c *clock) String() string {
 	return "rfc3339"
 }
 
-// read reads a time in nanoseconds.
-func (c *clock) read(cell []byte) (int64, string) {
+// Read reads a time in nanoseconds, or returns why the text has none.
+func (c *Clock) Read(cell []byte) (int64, string) {
 	cell = bytes.TrimSpace(cell)
 	ns, reason := int64(0), ""
 	switch {

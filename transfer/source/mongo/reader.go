@@ -73,7 +73,7 @@ type reader struct {
 	in     *scanner
 	sample []document // read and not taken
 	points points
-	clock  *csv.Clock        // of opt.TimeFormat, nil: none
+	clock  csv.Clock         // of opt.TimeFormat, if that is set
 	types  map[string]string // of fields
 	parts  []part            // of the present document
 	tags   model.Tags
@@ -292,7 +292,7 @@ func (d *reader) time(raw []byte) (int64, string) {
 	}
 	const unit = 1_000_000
 	switch {
-	case !ok && d.clock != nil:
+	case !ok && d.opt.TimeFormat != "":
 		return d.clock.Read(number)
 	case !ok && len(number) > 0 && (number[0] == '-' || number[0] >= '0' && number[0] <= '9') && raw[0] != '"':
 		return 0, fmt.Sprintf("%.100s is a number: -time-format s, ms, us or ns says what it counts", raw)
