@@ -12,9 +12,13 @@
 //
 // Guarantees:
 //
-//   - A document becomes a line that can be stored, or is refused with its line. A document is never stored in part, and an integer becomes a float only if the float is
-//     equal.
+//   - A document becomes a line that can be stored, or is refused with its line. A document is
+//     never stored in part, and an integer becomes a float only if the float is equal.
 //   - What has no JSON costs its own lines only: reading continues with the next document.
 //   - No input makes Read panic. Memory is bounded by the longest document, a sample,
 //     and a limited number of fields.
+//
+// Documents are taken apart here and not by encoding/json, which cannot go on behind a text
+// that is no JSON, replaces bytes that are not UTF-8, and of two members with one name takes the
+// last (TestBytes).
 package mongo

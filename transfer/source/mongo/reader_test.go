@@ -2,6 +2,7 @@ package mongo
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -165,6 +166,22 @@ func TestOptions(t *testing.T) {
 	}
 	if err := Read(iotest.ErrReader(io.ErrClosedPipe), Options{Time: "t", Measurement: "m"}, nil); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("an input that fails: %v", err)
+	}
+}
+
+// TestBytes: texts keep every byte, and no member hides another, which encoding/json does not do.
+func TestBytes(t *testing.T) {
+	const doc = "{\"t\":{\"$date\":1},\"s\":\"a\xff\",\"s\":\"b\"}"
+	var by map[string]any
+	if err := json.Unmarshal([]byte(doc), &by); err != nil || by["s"] != "b" {
+		t.Errorf("%v, %v: if encoding/json refuses this, it may take the place of members", by, err)
+	}
+	opt := Options{Time: "t", Measurement: "m"}
+	if got := read(t, strings.NewReader(doc), opt); !strings.HasSuffix(got, "[line 1: the field s is there twice]\n") {
+		t.Errorf("two members with one name: %q", got)
+	}
+	if got := read(t, strings.NewReader(strings.Replace(doc, `,"s":"b"`, "", 1)), opt); !strings.HasSuffix(got, "m s=\"a\xff\" 1000000\n") {
+		t.Errorf("a text that is not UTF-8: %q", got)
 	}
 }
 
