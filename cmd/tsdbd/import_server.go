@@ -15,7 +15,6 @@ import (
 	"tsdbd/exchange"
 	"tsdbd/model"
 	"tsdbd/transfer/compare"
-	"tsdbd/transfer/journal"
 	"tsdbd/transfer/mover"
 	sinkserver "tsdbd/transfer/sink/server"
 	"tsdbd/transfer/source/influxhttp"
@@ -198,18 +197,13 @@ func (s *serverImport) transfer(ctx context.Context, source *influxhttp.Source, 
 	if stats.Earlier > 0 {
 		fmt.Fprintf(s.stderr, "%d slices were done before\n", stats.Earlier)
 	}
-	reasons := stats.EarlierRefused
-	for _, r := range stats.Reasons {
-		reasons.Add(journal.Refused{Reasons: []string{r.Text}})
+	for _, text := range stats.EarlierRefused.Reasons {
+		if !slices.ContainsFunc(stats.Reasons, func(r mover.Reason) bool { return r.Text == text }) {
+			s.note("%s", text)
+		}
 	}
-	for _, reason := range reasons.Reasons {
-		fmt.Fprintln(s.stderr, printable(reason))
-	}
-	fmt.Fprintf(s.stdout, "%d points processed, %d written, %d refused\n", stats.Written+refused, stats.Written, refused)
-	var failed error
-	if refused > 0 {
-		failed = fmt.Errorf("%d points were refused", refused)
-	}
+	stats.Refused = refused
+	failed := s.result(stats, "points")
 	definitions := source.Definitions()
 	for _, l := range definitions.Limits {
 		s.note("%s.%s refuses writes beyond its limits from now on, as at the old server, unless it had other limits: %s", l.Database, l.RetentionPolicy, l.Statement())
@@ -267,10 +261,9 @@ func (s *serverImport) compare(ctx context.Context, source *influxhttp.Source) e
 
 // survey prints what there is.
 func (s *serverImport) survey(ctx context.Context, source *influxhttp.Source) error {
-	found, took, err := source.Survey(ctx, func(share float64) {
-		s.p.show("%s0 points written, 0 refused", pace(int64(share*1e6), 1e6, 0, time.Since(s.begin)))
-	})
-	s.p.clear()
+	stop := s.p.during("counting, %s")
+	found, took, err := source.Survey(ctx)
+	stop()
 	if err != nil {
 		return err
 	}

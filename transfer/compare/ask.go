@@ -22,6 +22,15 @@ type Server interface {
 	Tables(ctx context.Context, database, statement string) ([]exchange.Table, error)
 }
 
+// Halver is an optional interface of a Server that cannot count much at once.
+type Halver interface {
+	// TooLarge reports whether a query failed because of how much it reads.
+	TooLarge(err error) bool
+}
+
+// shortest is the shortest range of times that is halved.
+const shortest = int64(2e6)
+
 // fieldsPerQuery bounds the columns of one SELECT.
 const fieldsPerQuery = 100
 
@@ -39,8 +48,8 @@ func Ask(ctx context.Context, server Server, database, policy string, times mode
 			continue
 		}
 		name := Name{database, policy, f.measurement}
-		m := &Measurement{Series: -1, Fields: map[string]*Field{}}
-		if err := m.ask(ctx, server, name, f.fields, times); err != nil {
+		m, err := ask(ctx, server, name, f.fields, times)
+		if err != nil {
 			return nil, fmt.Errorf("count %s.%s.%s: %w", database, policy, f.measurement, err)
 		}
 		if len(m.Fields) == 0 {
@@ -124,14 +133,29 @@ func fieldType(name string) model.FieldType {
 	return model.Unknown
 }
 
-// ask counts the values of fields and adds them up.
-func (m *Measurement) ask(ctx context.Context, server Server, name Name, fields []typed, times model.TimeRange) error {
+// ask counts the values of fields and adds them up, by halves if the server cannot otherwise.
+func ask(ctx context.Context, server Server, name Name, fields []typed, times model.TimeRange) (*Measurement, error) {
+	m := &Measurement{Series: -1, Fields: map[string]*Field{}}
+	var err error
 	for part := range slices.Chunk(fields, fieldsPerQuery) {
-		if err := m.askPart(ctx, server, name, part, times, true); err != nil {
-			return err
+		if err = m.askPart(ctx, server, name, part, times, true); err != nil {
+			break
 		}
 	}
-	return nil
+	length := times.Max - times.Min // of all time it is negative
+	if h, ok := server.(Halver); err == nil || !ok || !h.TooLarge(err) || length >= 0 && length < shortest {
+		return m, err
+	}
+	middle := times.Min + int64(uint64(length)/2)
+	sum := Totals{}
+	for _, half := range []model.TimeRange{{Min: times.Min, Max: middle}, {Min: middle + 1, Max: times.Max}} {
+		m, err := ask(ctx, server, name, fields, half)
+		if err != nil {
+			return nil, err
+		}
+		sum.Merge(Totals{name: m})
+	}
+	return sum[name], nil
 }
 
 // askPart sends one query. If the server cannot write a sum, the part is halved until the

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"time"
 
+	"tsdbd/exchange"
 	"tsdbd/model"
 	"tsdbd/transfer/compare"
 	"tsdbd/transfer/mover"
@@ -17,14 +19,9 @@ import (
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// counts counts the values of windows, by the names of the columns of count(*). With a
-// window of 0 all of r is one window.
+// counts counts the values of windows, by the names of the columns of count(*).
 func (s *Server) counts(ctx context.Context, m *measurement, r model.TimeRange, window time.Duration) (map[int64]map[string]int64, error) {
-	q := fmt.Sprintf("SELECT count(*) FROM %s%s", s.source(m.place, m.name), where(r))
-	if window > 0 {
-		q += fmt.Sprintf(" GROUP BY time(%dms)", window.Milliseconds())
-	}
-	tables, err := s.ask(ctx, m.place, q)
+	tables, err := s.ask(ctx, m.place, fmt.Sprintf("SELECT count(*) FROM %s%s GROUP BY time(%dms)", s.source(m.place, m.name), where(r), window.Milliseconds()))
 	if err != nil {
 		return nil, err
 	}
@@ -59,59 +56,67 @@ type Found struct {
 	Values                        int64
 }
 
+// asker asks a server for a comparison, as long as it may recover.
+type asker struct {
+	*Source
+	server *Server
+}
+
+// Tables implements compare.Server.
+func (a asker) Tables(ctx context.Context, database, q string) ([]exchange.Table, error) {
+	var syntax *json.SyntaxError // of a sum that is infinite
+	var final error
+	tables, err := retry(ctx, a.Source, func() ([]exchange.Table, error) {
+		tables, err := a.server.ask(ctx, place{database: database}, q)
+		if errors.As(err, &syntax) {
+			final, err = err, nil
+		}
+		return tables, err
+	})
+	return tables, cmp.Or(err, final)
+}
+
+// TooLarge implements compare.Halver.
+func (a asker) TooLarge(err error) bool { return judge(err) == split }
+
 // Survey counts what there is, without a change. took estimates how long reading it
-// takes, by a sample of the largest measurement. It is 0 if there is nothing. progress gets the
-// share that is counted.
-func (s *Source) Survey(ctx context.Context, progress func(share float64)) (found []Found, took time.Duration, err error) {
-	var largest *measurement
-	var most, total int64
+// takes, by a sample of the largest measurement. It is 0 if there is nothing.
+func (s *Source) Survey(ctx context.Context) (found []Found, took time.Duration, err error) {
 	all, err := s.measurements(ctx, s.catalog)
 	if err != nil {
 		return nil, 0, err
 	}
+	var largest *measurement
+	var most int64
+	var counts compare.Totals
 	for i, m := range all {
-		n, err := s.count(ctx, m, s.opt.Filter.Times())
-		if err != nil {
-			return nil, 0, explain(fmt.Errorf("count %s: %w", m, err))
+		if i == 0 || m.place != all[i-1].place {
+			if counts, err = s.totals(ctx, m.place, s.opt.Filter.Times(), s.opt.Filter.Wanted()); err != nil {
+				return nil, 0, explain(err)
+			}
 		}
-		if n > 0 {
-			found = append(found, Found{m.database, m.policy, m.name, len(m.fields), n})
+		of := counts[compare.Name{Database: m.database, Policy: m.policy, Measurement: m.name}]
+		if of == nil {
+			continue
 		}
+		n := of.Values()
+		found = append(found, Found{m.database, m.policy, m.name, len(m.fields), n})
 		if n > most {
 			largest, most = m, n
 		}
-		total += n
-		progress(float64(i+1) / float64(len(all)))
 	}
 	if largest == nil {
-		return found, 0, nil
+		return nil, 0, nil
 	}
 	rate, err := s.sample(ctx, largest)
 	if err != nil || rate <= 0 {
 		return found, 0, err
 	}
+	total := int64(0)
+	for _, f := range found {
+		total += f.Values
+	}
 	return found, time.Duration(float64(total) / rate * float64(time.Second)), nil
-}
-
-// count counts the values of a measurement, by halves if the server cannot otherwise.
-func (s *Source) count(ctx context.Context, m *measurement, r model.TimeRange) (n int64, err error) {
-	windows, err := retry(ctx, s, func() (map[int64]map[string]int64, error) { return s.server.counts(ctx, m, r, 0) })
-	if err != nil {
-		if length := r.Max - r.Min; judge(err) != split || length >= 0 && length < 2*shortest {
-			return 0, err
-		}
-		early, late := halves(r)
-		before, err := s.count(ctx, m, early)
-		if err != nil {
-			return 0, err
-		}
-		after, err := s.count(ctx, m, late)
-		return before + after, err
-	}
-	for _, counts := range windows {
-		n += total(counts)
-	}
-	return n, nil
 }
 
 // sampleTime is how long Survey reads to learn the rate of the source.
@@ -197,7 +202,7 @@ func (s *Source) both(ctx context.Context, at place, times model.TimeRange, want
 	if there, err = s.totals(ctx, at, times, wanted); err != nil {
 		return nil, nil, err
 	}
-	if here, err = compare.Ask(ctx, s.target.client, at.database, at.policy, times, wanted); err != nil {
+	if here, err = compare.Ask(ctx, asker{s, s.target}, at.database, at.policy, times, wanted); err != nil {
 		return nil, nil, fmt.Errorf("ask the new server: %w", err)
 	}
 	return there, here, nil
@@ -205,7 +210,7 @@ func (s *Source) both(ctx context.Context, at place, times model.TimeRange, want
 
 // totals counts what the source has of a policy, by the names that the target has.
 func (s *Source) totals(ctx context.Context, at place, times model.TimeRange, wanted func(string) bool) (compare.Totals, error) {
-	all, err := compare.Ask(ctx, s.server, s.server.database(at), s.server.policy(at), times, wanted)
+	all, err := compare.Ask(ctx, asker{s, s.server}, s.server.database(at), s.server.policy(at), times, wanted)
 	if err != nil {
 		return nil, fmt.Errorf("ask the old server: %w", err)
 	}

@@ -8,7 +8,8 @@
 // after an error: it waits and has the part moved again, or has it halved, because the server
 // cannot answer it. Source.Follow takes new rows, in rounds that are a mover.Source each, until
 // the writers have moved. It finds late rows by the counts of the server: those of the target
-// say little as soon as writers write to it. Source.Compare counts what both servers have.
+// say little as soon as writers write to it. Source.Compare and Source.Survey count
+// what servers have, by package compare.
 //
 // Memory does not grow with the number of series or rows: an answer is read row by row,
 // and series are never listed. Numbers are never read as floats unless they are: answers

@@ -166,8 +166,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if three {
 			text = table1("", `iox::database","name","duration`, `["d","autogen",null]`)
 		}
-	case strings.HasPrefix(q, "SHOW FIELD KEYS") && !strings.Contains(q, " ON "):
-		if !f.two() && !three && q != `SHOW FIELD KEYS FROM "p"./.*/` || f.two() && r.FormValue("rp") != "p" {
+	case strings.HasPrefix(q, "SHOW FIELD KEYS"):
+		if counts := strings.Contains(q, " ON "); !counts && (!f.two() && !three && q != `SHOW FIELD KEYS FROM "p"./.*/` || f.two() && r.FormValue("rp") != "p") {
 			f.t.Errorf("unexpected %s", q)
 		}
 		var series []string
@@ -177,8 +177,6 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		text = fmt.Sprintf(`{"results":[{"statement_id":0,"series":[%s]}]}`, strings.Join(series, ","))
-	case strings.HasPrefix(q, "SHOW FIELD KEYS"):
-		text = table1("m", `fieldKey","fieldType`, `["v","integer"]`)
 	case q == "SHOW SHARDS" && f.groups != nil:
 		var rows []string
 		for _, g := range f.groups {

@@ -939,7 +939,7 @@ func TestSurvey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, _, err := New(s, to.client(), c, Options{}).Survey(t.Context(), func(float64) {})
+	found, _, err := New(s, to.client(), c, Options{}).Survey(t.Context())
 	if want := []Found{{"d", "p", "m", 1, 40}, {"d", "p", "n", 1, 3}}; err != nil || !slices.Equal(found, want) {
 		t.Errorf("%+v, %v", found, err)
 	}

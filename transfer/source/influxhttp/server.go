@@ -155,11 +155,6 @@ func (s *Server) ask(ctx context.Context, p place, q string) ([]exchange.Table, 
 	return nil, fmt.Errorf("%w: %w", errForm, err)
 }
 
-// Tables implements compare.Server.
-func (s *Server) Tables(ctx context.Context, database, q string) ([]exchange.Table, error) {
-	return s.ask(ctx, place{database: database}, q)
-}
-
 // tables is a rowSink that keeps the texts of an answer.
 type tables struct{ list []exchange.Table }
 

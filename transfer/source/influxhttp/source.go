@@ -323,17 +323,14 @@ func (s *Source) part(of *stretch, times model.TimeRange, level int32, share flo
 	if a.length < 0 || a.length >= 2*shortest {
 		p.Halve = a.large
 		p.Halves = func() [2]*mover.Part {
-			early, late := halves(times)
-			return [2]*mover.Part{s.part(of, early, level+1, share/2), s.part(of, late, level+1, share/2)}
+			middle := times.Min + int64(uint64(a.length)/2)
+			return [2]*mover.Part{
+				s.part(of, model.TimeRange{Min: times.Min, Max: middle}, level+1, share/2),
+				s.part(of, model.TimeRange{Min: middle + 1, Max: times.Max}, level+1, share/2),
+			}
 		}
 	}
 	return p
-}
-
-// halves cuts times in the middle.
-func halves(r model.TimeRange) (early, late model.TimeRange) {
-	middle := r.Min + int64(uint64(r.Max-r.Min)/2)
-	return model.TimeRange{Min: r.Min, Max: middle}, model.TimeRange{Min: middle + 1, Max: r.Max}
 }
 
 // large reports whether a part is halved before it is asked for.
