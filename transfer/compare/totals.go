@@ -3,7 +3,8 @@
 //
 // Measurement.Add counts rows that a loader reads, Count those of an open store. Ask has a
 // server count what it holds, by InfluxQL that InfluxDB 1.x, 2.x, and 3.x, and tsdbd
-// answer; a server that cannot count much at once is asked for halves. Differences compares two Totals, and Table prints both.
+// answer. It asks a server that cannot count much at once for halves of the time. Differences
+// compares two Totals, and Table prints both.
 //
 // Counts and sums of integers must be equal. Sums of floats may differ a little,
 // because servers add in different orders. A sum that is not finite equals every other: in
