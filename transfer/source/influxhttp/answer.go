@@ -11,7 +11,7 @@ import (
 
 // rowSink takes the rows of an answer as they arrive.
 type rowSink interface {
-	// series begins a series, or goes on with it.
+	// series begins a series, or continues the last one.
 	series(name string, tags model.Tags, columns []string) error
 	// row takes a row of the series. The values are valid until the call returns.
 	row(values []value) error

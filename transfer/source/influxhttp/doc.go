@@ -15,7 +15,7 @@
 // and series are never listed. Numbers are never read as floats unless they are: answers
 // are MessagePack, which has types, or texts that stay as they are.
 //
-// JSON is read here and not by encoding/json, which puts U+FFFD in the place of bytes that are
+// JSON is read here and not by encoding/json, which puts U+FFFD in place of bytes that are
 // not UTF-8 (TestJSON), takes a string of any length into memory, and allocates for each value.
 //
 // Rows that are written twice stay the same, so that a part may be moved again.

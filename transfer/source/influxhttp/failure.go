@@ -112,7 +112,7 @@ type wait struct {
 	source *Source
 	until  time.Time // zero before the first error: an attempt may take long
 	next   time.Duration
-	told   bool
+	noted  bool
 }
 
 func (s *Source) newWait() wait {
@@ -128,8 +128,8 @@ func (w *wait) pause(ctx context.Context, last error) error {
 	if time.Now().Add(w.next).After(w.until) {
 		return last
 	}
-	if !w.told && w.next > w.source.opt.Patience/100 {
-		w.told = true
+	if !w.noted && w.next > w.source.opt.Patience/100 {
+		w.noted = true
 		w.source.note("%v; trying again for up to %s", last, time.Until(w.until).Round(time.Second))
 	}
 	select {

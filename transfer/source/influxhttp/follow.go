@@ -64,7 +64,7 @@ func (s *Source) Follow(ctx context.Context, opt FollowOptions, move func(ctx co
 	s.opt.Journal = false
 	f := &follower{Source: s, opt: opt, begin: s.began, newest: map[string]int64{}, windows: map[string]map[int64]window{}, names: names(s.catalog)}
 	s.note("following: new rows are asked for every %s, rows with other times within %s by counts; what is written for times beyond that, changed values, and deletes are not seen", opt.Every, opt.Recent)
-	since, fresh, told := s.began, time.Now(), time.Now()
+	since, fresh, noted := s.began, time.Now(), time.Now()
 	for last := false; ; {
 		r := &round{follower: f, since: since.Add(-opt.Overlap), now: s.server.Now(), last: last}
 		written, err := move(ctx, r)
@@ -78,8 +78,8 @@ func (s *Source) Follow(ctx context.Context, opt FollowOptions, move func(ctx co
 		if opt.UpTo != nil {
 			opt.UpTo(since)
 		}
-		if lag := s.server.Now().Sub(since); lag > opt.Overlap || time.Since(told) > tellEvery {
-			told = time.Now()
+		if lag := s.server.Now().Sub(since); lag > opt.Overlap || time.Since(noted) > noteEvery {
+			noted = time.Now()
 			s.note("following: what the old server had at %s is here, %s ago; %d points written", since.Format(time.RFC3339), lag.Round(time.Second), written)
 		}
 		if r.fresh() {
@@ -102,8 +102,8 @@ func (s *Source) Follow(ctx context.Context, opt FollowOptions, move func(ctx co
 	}
 }
 
-// tellEvery is how often Follow reports where it is.
-const tellEvery = 5 * time.Minute
+// noteEvery is how often Follow reports where it is.
+const noteEvery = 5 * time.Minute
 
 func names(c *Catalog) (out string) {
 	for _, d := range c.Data.Databases {
