@@ -84,15 +84,11 @@ func tarName(name string) (key shardKey, base string, ok bool) {
 // addArchive gives a shard the tar of a backup. A tar that is compressed is unpacked when
 // the shard is read.
 func (s *Source) addArchive(sh *Shard, name string, size int64) error {
-	packed, err := isGzip(name)
+	unpacked, err := unpackedSize(name, size)
 	if err != nil {
 		return err
 	}
-	if packed {
-		unpacked, err := unpackedSize(name, size)
-		if err != nil {
-			return err
-		}
+	if unpacked > 0 {
 		sh.archive, sh.Unpacked, sh.TSMBytes = name, unpacked, size
 		return nil
 	}
@@ -139,33 +135,25 @@ func (s *Source) estimateArchives() {
 // sampledBytes bounds what is unpacked for an estimate.
 const sampledBytes = 64 << 20
 
-// isGzip reports whether a file is compressed by gzip.
-func isGzip(name string) (bool, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = f.Close() }()
-	var b [2]byte
-	if _, err := io.ReadFull(f, b[:]); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return false, err
-	}
-	return b == [2]byte{0x1f, 0x8b}, nil
-}
-
-// unpackedSize returns how many bytes a gzip file of a size says that it has unpacked, at
-// least.
+// unpackedSize returns how many bytes a gzip file of a size says that it has unpacked, at least;
+// 0 of a file that is not compressed by gzip.
 func unpackedSize(name string, size int64) (int64, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = f.Close() }()
-	var b [4]byte
-	if _, err := f.ReadAt(b[:], max(size-4, 0)); err != nil && !errors.Is(err, io.EOF) {
-		return 0, err
+	var head [2]byte
+	var tail [4]byte
+	for at, b := range map[int64][]byte{0: head[:], max(size-4, 1): tail[:]} {
+		if _, err := f.ReadAt(b, at); err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
 	}
-	n := int64(binary.LittleEndian.Uint32(b[:])) // its lower bits
+	if head != [2]byte{0x1f, 0x8b} {
+		return 0, nil
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[:])) // its lower bits
 	for n < size {
 		n += 1 << 32
 	}

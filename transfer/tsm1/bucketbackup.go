@@ -188,9 +188,10 @@ func (s *Source) addBucket(dir, manifest string, b *manifestBucket, shards map[s
 	return nil
 }
 
-// readBackupBolt reads influxd.bolt as a backup has it, which may be compressed.
+// readBackupBolt reads influxd.bolt as a backup has it, which may be compressed. How large it is
+// then does not matter.
 func (s *Source) readBackupBolt(path string) (*boltFile, error) {
-	if packed, err := isGzip(path); err != nil || !packed {
+	if unpacked, err := unpackedSize(path, 1); err != nil || unpacked == 0 {
 		return readBolt(path)
 	}
 	to, err := os.CreateTemp(s.opt.TempDir, "tsdbd-import-")

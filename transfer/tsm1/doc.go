@@ -15,7 +15,7 @@
 // Invariants: no file of the source is changed. Memory does not grow with the number of
 // series, nor with the size of the log and of tombstones. A reader holds one decoded block
 // of each field of a series, and of very many fields a part of a block. The log of one
-// series, and the index entries of its blocks, are in memory as a whole. Blocks have checksums; damage is
-// reported with file and offset, and the rest is read. The index, tombstones, the log and
-// the catalog have no checksums in InfluxDB: what can be read of them is taken as it is.
+// series, and the index entries of its blocks, are in memory as a whole. Blocks have checksums:
+// a reader reports damage with file and offset, and reads the rest. The index, tombstones, the
+// log and the catalog have no checksums in InfluxDB: a reader takes what it can read of them.
 package tsm1

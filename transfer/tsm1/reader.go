@@ -58,9 +58,9 @@ type reader struct {
 }
 
 // Rows reads the rows of a shard within times. Series come in ascending order of their
-// keys. Rows reports damage to the function of Options, and rows that cannot be stored to
-// refused, unless that is nil, and goes on. If the files change before the last row was read, Rows or Next returns an
-// ErrRunning: rows may be missing.
+// keys. Rows passes over damage, which it reports to Options.Damage, and over rows that cannot
+// be stored, which it gives to refused unless that is nil. If the files change before the last
+// row was read, Rows or Next returns an ErrRunning: rows may be missing.
 func (s *Source) Rows(ctx context.Context, sh *Shard, times model.TimeRange, refused Refused) (rows.Reader, error) {
 	if refused == nil {
 		refused = func(string, *rows.Run) {}

@@ -115,7 +115,7 @@ type Source struct {
 	}
 }
 
-// limits bound the memory of a reader, in bytes but for cells.
+// limits bound the memory of a reader. They are bytes, except cells.
 type limits struct {
 	log        int // of the WAL at a time
 	tombstones int // of all tombstones at a time

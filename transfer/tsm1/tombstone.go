@@ -31,7 +31,7 @@ type deletes struct {
 // columnDeleteBytes is about what a delete takes in memory.
 const columnDeleteBytes = 48
 
-// maxPrefixes bounds the deletes of prefixes, of which each column looks at all.
+// maxPrefixes bounds the deletes of prefixes. Each column compares its key with all of them.
 const maxPrefixes = 1 << 13
 
 func (d *deletes) load(from string) {

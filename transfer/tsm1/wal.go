@@ -3,13 +3,11 @@ package tsm1
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
 	"math"
 	"os"
-	"slices"
 
 	"tsdbd/internal/binio"
 	"tsdbd/model"
@@ -330,21 +328,12 @@ func (c *walColumn) order() {
 	if ascending {
 		return
 	}
-	places := make([]int, len(c.times))
-	for i := range places {
-		places[i] = i
-	}
-	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(c.times[a], c.times[b]) })
-	times, values := make([]int64, 0, len(c.times)), column.Vector{}
-	values.Reset(c.kind)
-	for i, p := range places {
-		if i+1 < len(places) && c.times[places[i+1]] == c.times[p] {
-			continue
-		}
-		times = append(times, c.times[p])
-		values.AppendFrom(&c.values, p)
-	}
-	c.times, c.values = times, values
+	f := column.Fold{MaxCells: math.MaxInt, MaxText: math.MaxInt}
+	f.Reset([]model.FieldType{c.kind}, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}, false)
+	*f.Added() = column.Rows{Times: c.times, Cols: []column.Vector{c.values}}
+	f.Settle()
+	sorted := f.Finish()
+	c.times, c.values = sorted.Times, sorted.Cols[0]
 }
 
 // isNotExist reports whether a file is gone, and not damaged.

@@ -1,4 +1,4 @@
-// Package tombstone reads the files of tombstones that InfluxDB keeps beside TSM files, in
+// Package tombstone reads the files of tombstones that InfluxDB keeps next to TSM files, in
 // the versions 1 to 4. docs/formats/influxdb-tsm1.md describes the bytes.
 //
 // A damaged file ends at its damage, with an error of binio.ErrCorrupt. Read keeps one delete
