@@ -7,10 +7,6 @@
 // decoded. If a chunk spans several windows, the Worker splits it once (cut), and
 // each slot folds its column over all parts.
 //
-// States travel between stores: Plan.Encode writes the states of a Table by
-// measurement, tag values, and start of the window, and Plan.Decode merges those of
-// several stores. docs/formats/partial.md describes the bytes.
-//
 // # Guarantees
 //
 //   - A State does not depend on the chunk layout or on statistics. Float sums are
