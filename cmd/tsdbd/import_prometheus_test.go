@@ -12,7 +12,7 @@ import (
 // TestImportPrometheus moves blocks into a server, which answers PromQL over them.
 func TestImportPrometheus(t *testing.T) {
 	s := apptest.Start(t)
-	dir := filepath.Join("..", "..", "transfer", "prometheus", "testdata", "blocks")
+	dir := filepath.Join("..", "..", "transfer", "source", "prometheus", "testdata", "blocks")
 	out := must(t, "import", "prometheus", "-dry-run", dir)
 	if !strings.Contains(out, "2026-01-05T12:00:00Z") || !strings.Contains(out, "2 blocks, 8 samples, ") {
 		t.Errorf("dry run\n%s", out)
