@@ -102,9 +102,12 @@ type Store struct {
 	// a move is applied to several.
 	viewing ordered.RWMutex
 
-	// flushing is held while shards are flushed, so that a backup can cut several at one
-	// sequence.
-	flushing ordered.Mutex
+	// flushing is held by whoever flushes shards, so that a backup can cut
+	// several at one sequence.
+	flushing struct {
+		ordered.Mutex
+		garbage int64 // bytes of flushed caches since the last collection
+	}
 
 	// memory counts bytes.
 	memory struct {
