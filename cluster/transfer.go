@@ -22,30 +22,8 @@ import (
 	"tsdbd/cluster/self"
 	"tsdbd/cluster/statetransfer"
 	"tsdbd/exchange"
-	"tsdbd/shard/repair"
 	"tsdbd/store"
 )
-
-// damage is what is wrong with the files of a store. Its state must not be copied.
-type damage struct {
-	files int    // and databases that do not open
-	first string // what is wrong with one of them, "" if all are sound
-}
-
-func damageOf(st *store.Store) damage {
-	s := st.State()
-	lost := slices.DeleteFunc(s.Quarantined, func(q repair.Quarantined) bool { return q.Loss == repair.LossNone })
-	d := damage{files: len(s.Unopened) + len(lost) + len(s.Damaged)}
-	switch {
-	case len(s.Unopened) > 0:
-		d.first = s.Unopened[0].Error()
-	case len(lost) > 0:
-		d.first = lost[0].Path + " is in quarantine: " + lost[0].Reason
-	case len(s.Damaged) > 0:
-		d.first = s.Damaged[0].Error()
-	}
-	return d
-}
 
 // transferState copies the state of another node until it has one. It tries all nodes
 // that it knows, again and again: the state of this node cannot be used.

@@ -14,6 +14,11 @@ import (
 
 // What a Prometheus answers that scrapes nothing, has no rules and sends no alerts.
 
+// fixed answers with a document that never changes.
+func fixed(document string) func(*API, *Call) error {
+	return func(_ *API, c *Call) error { return c.answer(json.RawMessage(document), nil) }
+}
+
 // rules answers that there are no rules.
 func (a *API) rules(c *Call) error {
 	if _, err := a.selectors(c); err != nil {
