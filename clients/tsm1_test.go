@@ -166,8 +166,8 @@ func readCells(t *testing.T, s *tsm1.Source, database, policy string) cells {
 		if sh.Database != database || sh.Policy != policy {
 			continue
 		}
-		r, err := s.Rows(t.Context(), sh, model.AllTime, func(what tsm1.Refusal, reason string, _ *rows.Run) {
-			t.Errorf("refused: %s: %s", what, reason)
+		r, err := s.Rows(t.Context(), sh, model.AllTime, func(reason string, _ *rows.Run) {
+			t.Errorf("refused: %s", reason)
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -147,6 +147,7 @@ func (t *translation) label(key string) (string, error) {
 	if key == "" {
 		return "", errors.New("attribute without a name")
 	}
+	//lint:ignore SA1019 Prometheus sets UnderscoreLabelSanitization by default, and its labels are ours.
 	namer := otlptranslator.LabelNamer{UTF8Allowed: t.opt.UTF8, UnderscoreLabelSanitization: true, PreserveMultipleUnderscores: true}
 	name, err := namer.Build(key)
 	if err != nil {
