@@ -25,8 +25,9 @@ type Line struct {
 
 // Row is a row of a source whose form is not line protocol.
 type Row struct {
-	Number     int    // of its line in the part, for messages
-	Head, Text []byte // Head is what a file needs above the row
+	Number int    // of its line in the part, for messages
+	Text   []byte // valid during a call
+	Head   []byte // what a file needs above the row; it does not change after the call
 }
 
 // LineSink is an optional interface of a Sink that takes lines as well.

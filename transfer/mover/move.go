@@ -132,6 +132,7 @@ func (m *Move) parts(ctx context.Context, from Source, to Sink) (err error) {
 func (m *Move) part(ctx context.Context, p *Part, to Sink) (err error) {
 	defer vfs.CatchFault(&err)()
 	t := &Tally{m: m, part: p, totals: compare.Totals{}}
+	defer t.close()
 	done := m.Finished(p.Name)
 	if done {
 		t.earlier = m.opt.Journal.Refused(p.Name)

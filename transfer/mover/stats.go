@@ -43,7 +43,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Written, s.Refused = s.Written+o.Written, s.Refused+o.Refused
 	s.EarlierRefused.Add(o.EarlierRefused)
 	for _, r := range o.Reasons {
-		s.refuse(r.Text, r.Values)
+		s.Reasons = refuse(s.Reasons, r.Text, r.Values)
 	}
 }
 
@@ -56,19 +56,20 @@ type Reason struct {
 // maxReasons bounds how many different reasons are kept.
 const maxReasons = 20
 
-// refuse counts what was refused.
-func (s *Stats) refuse(reason string, values int64) {
+// refuse counts values that were refused, by reason.
+func refuse(reasons []Reason, text string, values int64) []Reason {
 	kind := func(text string) string {
 		kind, _, _ := strings.Cut(text, " dropped=") // the number of lines differs
 		return kind
 	}
-	i := slices.IndexFunc(s.Reasons, func(r Reason) bool { return kind(r.Text) == kind(reason) })
-	if i < 0 && len(s.Reasons) < maxReasons {
-		i, s.Reasons = len(s.Reasons), append(s.Reasons, Reason{Text: reason})
+	i := slices.IndexFunc(reasons, func(r Reason) bool { return kind(r.Text) == kind(text) })
+	if i < 0 && len(reasons) < maxReasons {
+		i, reasons = len(reasons), append(reasons, Reason{Text: text})
 	}
 	if i >= 0 {
-		s.Reasons[i].Values += values
+		reasons[i].Values += values
 	}
+	return reasons
 }
 
 // Missing returns the differences that say that the target lacks something, or has other

@@ -21,9 +21,9 @@ type Tally struct {
 	part    *Part
 	totals  compare.Totals
 	refused journal.Refused
-	earlier journal.Refused  // of a part that the journal has
-	written int64            // points that a server has stored
-	reasons map[string]int64 // some of them, with what was refused for each
+	earlier journal.Refused // of a part that the journal has
+	written int64           // points that a server has stored
+	reasons []Reason        // that the stats do not have: the part may be moved once more
 
 	key          string // of the latest run
 	measurement  *compare.Measurement
@@ -106,11 +106,13 @@ func (t *Tally) Wrote(points int64) {
 func (t *Tally) undo() {
 	t.m.Change(func(s *Stats) {
 		s.Written, s.Refused = s.Written-t.written, s.Refused-t.refused.Count
-		for reason, count := range t.reasons {
-			s.refuse(reason, -count)
-		}
 		t.written, t.reasons, t.refused = 0, nil, journal.Refused{}
 	})
+}
+
+// close gives the stats the reasons of the part.
+func (t *Tally) close() {
+	t.m.Change(func(s *Stats) { s.Add(&Stats{Reasons: t.reasons}) })
 }
 
 // Queried counts a statement of the source, which a server may refuse.
@@ -118,7 +120,7 @@ func (t *Tally) Queried(statement string, refusal error) {
 	t.m.Change(func(s *Stats) {
 		if s.Statements++; refusal != nil {
 			s.FailedStatements++
-			s.refuse(fmt.Sprintf("%s: %v", statement, refusal), 0)
+			t.reasons = refuse(t.reasons, fmt.Sprintf("%s: %v", statement, refusal), 0)
 		}
 	})
 }
@@ -139,14 +141,8 @@ func (t *Tally) Refuse(reason string, run *rows.Run) {
 func (t *Tally) Refused(reason string, count int64) {
 	t.m.Change(func(s *Stats) {
 		t.refused.Add(journal.Refused{Count: count, Reasons: []string{reason}})
-		if t.reasons == nil {
-			t.reasons = map[string]int64{}
-		}
-		if _, ok := t.reasons[reason]; ok || len(t.reasons) < maxReasons {
-			t.reasons[reason] += count
-		}
+		t.reasons = refuse(t.reasons, reason, count)
 		s.Refused += count
-		s.refuse(reason, count)
 	})
 }
 

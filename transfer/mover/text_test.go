@@ -3,7 +3,6 @@ package mover
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -39,18 +38,5 @@ func TestRefusalsOfNames(t *testing.T) {
 	}
 	if n := strings.Count(string(text), "\n# \"a bad name\\nevil v=1 97\": \""); n != 7 {
 		t.Errorf("%d comments, want 7:\n%s", n, text)
-	}
-}
-
-// TestReasons counts what was refused by its reason, in which the number of lines does not count.
-func TestReasons(t *testing.T) {
-	m := &Move{}
-	tally := &Tally{m: m}
-	tally.Refused("partial write: a dropped=2 for database: d", 2)
-	tally.Refused("b", 3)
-	tally.Refused("partial write: a dropped=1 for database: d", 1)
-	want := []Reason{{"partial write: a dropped=2 for database: d", 3}, {"b", 3}}
-	if s := &m.mu.stats; s.Refused != 6 || !slices.Equal(s.Reasons, want) || tally.refused.Count != 6 {
-		t.Errorf("%+v", s)
 	}
 }

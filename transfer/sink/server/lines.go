@@ -151,7 +151,7 @@ func (l *lines) Query(statement string) error {
 	}
 	err := l.sink.client.Query(l.ctx, statement)
 	var refusal *exchange.WriteError
-	if l.ctx.Err() != nil || errors.As(err, &refusal) && refusal.Temporary() {
+	if err != nil && (l.ctx.Err() != nil || errors.As(err, &refusal) && refusal.Temporary()) {
 		return &mover.TargetError{Err: fmt.Errorf("%s: %w", statement, err)}
 	}
 	l.tally.Queried(statement, err)
