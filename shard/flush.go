@@ -155,7 +155,7 @@ func (s *Shard) publish(snap *Snapshot, out []*file, index *indexFile) error {
 		s.mu.set.Live(m.TSM, 0).Name(m)
 		return nil
 	}, func() {
-		s.mu.cuts, s.mu.frozen = s.mu.cuts[s.mu.frozen:], 0
+		s.mu.cuts, s.mu.frozen = slices.Delete(s.mu.cuts, 0, s.mu.frozen), 0 // lets the caches go
 		// Deletes and moves that came meanwhile are in the set too.
 		s.mu.set = newFileSet(files, s.mu.set.Live(records(files), s.pendingLocked()))
 		s.index.Publish(snap.index, opened)
