@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
 
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -33,9 +34,17 @@ type Builder struct {
 
 	measurement string
 	tags        model.Tags
-	key         []byte
+	key         []byte  // of a series of Series
+	keyLength   int     // of any series
 	refused     error   // why the series cannot be stored
-	series      *Series // nil before the series' first row
+	series      *Series // nil before the first row of a series of Series
+	number      uint32  // of its entry; 0: it has none, it is new, or it is known
+	known       struct {
+		view  *View
+		entry *Entry // of the latest series that was spelled
+		here  bool   // that is the present series
+		next  uint32 // number of the entry that followed it last time
+	}
 
 	layout *Layout // of the latest row
 	row    struct {
@@ -71,7 +80,7 @@ func (b *Builder) Series(measurement string, tags model.Tags) error {
 		return b.refused
 	}
 	b.key = append(b.key[:0], b.key[n:]...)
-	b.measurement, b.series, b.refused = measurement, nil, nil
+	b.measurement, b.series, b.refused, b.keyLength, b.known.here = measurement, nil, nil, len(b.key), false
 	if reason := model.Unstorable(measurement, b.tags); reason != "" {
 		b.refused = errors.New(reason)
 	} else if len(b.key) > model.MaxKeyLength {
@@ -80,7 +89,10 @@ func (b *Builder) Series(measurement string, tags model.Tags) error {
 	return b.refused
 }
 
-// Key returns the key of the series. It is valid until the next Series.
+// Measurement returns the measurement of the series.
+func (b *Builder) Measurement() string { return b.measurement }
+
+// Key returns the key of a series of Series. It is valid until the next Series or Known.
 func (b *Builder) Key() []byte { return b.key }
 
 func keyTooLong(n int) error {
@@ -150,7 +162,7 @@ func (b *Builder) Row(time int64) error {
 		b.batch.Values, b.batch.Strings = b.batch.Values[:b.row.values], b.batch.Strings[:b.row.stringBytes]
 	} else {
 		if b.series == nil {
-			b.series = b.table.Series(string(b.key))
+			b.series, b.number = b.table.series(unsafe.String(unsafe.SliceData(b.key), len(b.key)))
 		}
 		b.batch.Rows = append(b.batch.Rows, Row{Series: b.series, Layout: b.layout, Time: time, First: uint32(b.row.values)})
 	}
@@ -174,7 +186,7 @@ func (b *Builder) check(time int64) error {
 	for i := range b.row.fields {
 		longest = max(longest, len(b.row.fields[i].Key))
 	}
-	if n := len(b.key) + model.FieldSeparatorLength + longest; n > model.MaxKeyLength {
+	if n := b.keyLength + model.FieldSeparatorLength + longest; n > model.MaxKeyLength {
 		return keyTooLong(n)
 	}
 	if b.layout != nil && b.layout.Measurement == b.measurement && slices.Equal(b.layout.Fields, b.row.fields) {
@@ -189,5 +201,8 @@ func (b *Builder) check(time int64) error {
 		}
 	}
 	b.layout = b.table.Layout(b.measurement, b.row.fields)
+	if b.known.here {
+		b.known.entry.SetLayout(b.layout)
+	}
 	return nil
 }

@@ -25,6 +25,7 @@ const (
 	isKey      = chunkSize << iota // the key of a series
 	isSpelling                     // found on a line
 	isLone                         // nothing: the series is not an entry
+	isPrint                        // the Fingerprint of labels
 )
 
 // headRest is what the head of a chunk has besides a pointer, so that it is as

@@ -16,6 +16,8 @@ import (
 // Table holds the series and layouts already seen of one database, and the
 // spellings they were seen in: the raw bytes "measurement,tags" of a line, mapped to what a parser needs to know about them.
 //
+// Of labels that are no line it keeps a Fingerprint in place of the bytes.
+//
 // It only grows and is dropped as a whole. Lookups take no lock and may run
 // during inserts; inserts are rare and take one short lock. Everything a
 // lookup walks over is reached through a View, which is replaced, never
@@ -25,6 +27,7 @@ import (
 type Table struct {
 	database uint32
 	seed     maphash.Seed
+	second   maphash.Seed // of the other half of a Fingerprint
 	view     atomic.Pointer[View]
 
 	mu struct {
@@ -90,7 +93,7 @@ type View struct {
 
 // NewTable returns an empty table for the database with the given id.
 func NewTable(database uint32) *Table {
-	t := &Table{database: database, seed: maphash.MakeSeed()}
+	t := &Table{database: database, seed: maphash.MakeSeed(), second: maphash.MakeSeed()}
 	t.view.Store(&View{})
 	return t
 }
@@ -204,15 +207,27 @@ func (t *Table) find(hash uint32, raw []byte, kind uint16) (uint32, *View) {
 // Series returns the series with the canonical key, making it at the first
 // call. The key is copied.
 func (t *Table) Series(key string) *Series {
+	s, _ := t.series(key)
+	return s
+}
+
+// series also returns the number of the series' entry, 0 if the series was made now or its key
+// is long.
+func (t *Table) series(key string) (*Series, uint32) {
 	raw := bytesOf(key)
 	hash := t.hash(raw)
 	if n, v := t.find(hash, raw, isKey); n != 0 {
-		return &v.Entry(n).series
+		return &v.Entry(n).series, n
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, _ := t.seriesLocked(hash, key, 0)
-	return s
+	return s, 0
+}
+
+// fullLocked reports whether the table remembers no more spellings.
+func (t *Table) fullLocked() bool {
+	return t.mu.spellings >= max(minSpellings, spellingsPerSeries*t.mu.series)
 }
 
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
@@ -240,7 +255,7 @@ func (t *Table) Insert(raw []byte, key string) (*Series, uint32, *View) {
 	if s.slot&kind != 0 {
 		return s, n, v
 	}
-	if n == 0 || len(raw) == 0 || len(raw) > model.MaxKeyLength || t.mu.spellings >= max(minSpellings, spellingsPerSeries*t.mu.series) {
+	if n == 0 || len(raw) == 0 || len(raw) > model.MaxKeyLength || t.fullLocked() {
 		return s, 0, v
 	}
 	place, ok := s.place, true
@@ -295,7 +310,7 @@ func (t *Table) addLocked(hash, place uint32, length int, kind uint16, id uint32
 	s := &e.series
 	s.place, s.length, s.slot = place, uint16(length), uint16(n&(chunkSize-1))|kind
 	s.id.Store(id)
-	if kind&isSpelling != 0 {
+	if kind&(isSpelling|isPrint) != 0 {
 		t.mu.spellings++
 	}
 	t.publishLocked(w).entrySlots.Insert(slots.Slot(hash, n))
