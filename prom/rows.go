@@ -67,8 +67,7 @@ func (p *Rows) Pay(bytes int) error {
 // Add adds the samples and histograms of a series. Labels come in any order. It
 // returns only errors of Charge.
 func (p *Rows) Add(labels model.Tags, samples []Sample, histograms []Histogram) error {
-	size := rowBytes * (len(samples) + len(histograms))
-	invalid := ""
+	size, invalid := 0, ""
 	for _, l := range labels {
 		size += len(l.Key) + len(l.Value) + 2
 		if !utf8.ValidString(l.Key) || !utf8.ValidString(l.Value) {
@@ -85,6 +84,14 @@ func (p *Rows) Add(labels model.Tags, samples []Sample, histograms []Histogram) 
 	if err := p.Builder.Series(Measurement(labels), labels); err != nil {
 		p.refuse(err, len(samples)+len(histograms))
 		return nil
+	}
+	return p.AddKnown(samples, histograms)
+}
+
+// AddKnown is Add for the present series of Builder.
+func (p *Rows) AddKnown(samples []Sample, histograms []Histogram) error {
+	if err := p.Pay(rowBytes * (len(samples) + len(histograms))); err != nil {
+		return err
 	}
 	for _, s := range samples {
 		p.Builder.AnyFloat(ValueField, s.Value)

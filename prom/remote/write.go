@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"tsdbd/model"
+	"tsdbd/model/point"
 	"tsdbd/prom"
 	"tsdbd/prom/metadata"
 	"tsdbd/prom/proto"
@@ -39,6 +40,12 @@ type writer struct {
 	written Written
 	series  int // number of the present one, for errors
 
+	message []byte            // of the present series
+	known   bool              // the builder knows the series: labels are not read
+	spelled bool              // print is that of the labels
+	print   point.Fingerprint // see fingerprint
+	text    []byte            // for fingerprint
+
 	labels     labelReader
 	samples    []prom.Sample
 	histograms []prom.Histogram
@@ -64,17 +71,21 @@ func newWriter(rows *prom.Rows, of numbers, symbols *symbols) *writer {
 // timeSeries reads a TimeSeries message.
 func (w *writer) timeSeries(b []byte) error {
 	w.series++
-	w.labels.reset()
 	second := w.labels.symbols != nil
 	var about *metadataRefs
 	var start int64
 	var first []byte // from the first sample or histogram on
+	end := 0         // of the labels at the beginning; behind b: there are others
 	r := proto.Read(b)
 	for at := b; r.Next(); at = r.Rest {
 		var err error
 		switch {
 		case r.Field == 1:
-			err = w.labels.read(&r.Member)
+			if len(b)-len(at) == end {
+				end = len(b) - len(r.Rest)
+			} else {
+				end = len(b) + 1
+			}
 		case second && r.Field == 5 && r.Data != nil:
 			if about == nil {
 				about = new(metadataRefs)
@@ -92,9 +103,12 @@ func (w *writer) timeSeries(b []byte) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	refused := w.labels.end()
+	refused, err := w.identify(b, end)
+	if err != nil {
+		return err
+	}
 	if second && refused == nil {
-		metric := w.labels.metric()
+		metric := w.metric()
 		if metric == "" {
 			refused = errors.New("there is no label " + prom.NameLabel)
 		} else if about != nil {
@@ -104,6 +118,57 @@ func (w *writer) timeSeries(b []byte) error {
 		}
 	}
 	return w.add(first, start, refused)
+}
+
+// identify makes the series of a message the present one, and returns why it cannot be stored.
+// The labels are the members up to end, unless end is behind the message. Their bytes tell a
+// series that came before.
+func (w *writer) identify(message []byte, end int) (refused, err error) {
+	w.message, w.known, w.spelled = message, false, false
+	if end <= len(message) {
+		w.spelled = w.fingerprint(message[:end])
+		if w.known = w.spelled && w.rows.Builder.Known(w.print); w.known {
+			return nil, nil
+		}
+	}
+	return w.readLabels()
+}
+
+// fingerprint sets the fingerprint of labels. In version 2.0 it is that of the fingerprints of
+// their symbols, as their numbers differ from request to request. It returns false if labels
+// cannot be read.
+func (w *writer) fingerprint(labels []byte) bool {
+	if w.labels.symbols != nil {
+		var ok bool
+		if w.text, ok = w.labels.symbols.appendPrints(w.text[:0], labels, w.rows.Builder); !ok {
+			return false
+		}
+		labels = w.text
+	}
+	w.print = w.rows.Builder.Fingerprint(labels)
+	return true
+}
+
+// readLabels reads the labels of the present series, and returns why it cannot be stored.
+func (w *writer) readLabels() (refused, err error) {
+	w.labels.reset()
+	for r := proto.Read(w.message); r.Next(); {
+		if r.Field != 1 {
+			continue
+		}
+		if err := w.labels.read(&r.Member); err != nil {
+			return nil, err
+		}
+	}
+	return w.labels.end(), nil
+}
+
+// metric returns the metric of the present series, or "".
+func (w *writer) metric() string {
+	if w.known {
+		return w.rows.Builder.Measurement()
+	}
+	return w.labels.metric()
 }
 
 // add adds the samples, histograms and exemplars in the rest of a series with w.labels. A start that is not 0 is that of samples and
@@ -156,6 +221,12 @@ func (w *writer) add(rest []byte, start int64, refused error) error {
 func (w *writer) addExemplar(b []byte, refused error) error {
 	w.written.Exemplars++
 	w.exemplar.reset()
+	if w.known { // not to an exemplar, which takes the labels
+		w.known = false
+		if _, err := w.readLabels(); err != nil {
+			return err
+		}
+	}
 	var value float64
 	var ms int64
 	var bad error
@@ -216,8 +287,17 @@ func (w *writer) put(samples []prom.Sample, histograms []prom.Histogram, refused
 		return 0, nil
 	}
 	before := w.rows.Refused
-	err = w.rows.Add(w.labels.tags, samples, histograms)
-	return n - (w.rows.Refused - before), err
+	if w.known {
+		err = w.rows.AddKnown(samples, histograms)
+	} else {
+		err = w.rows.Add(w.labels.tags, samples, histograms)
+	}
+	rows = n - (w.rows.Refused - before)
+	if err == nil && rows > 0 && w.spelled && !w.known {
+		w.rows.Builder.Spell(w.print)
+		w.spelled = false
+	}
+	return rows, err
 }
 
 // blame keeps the first reason why a part of the request is not stored.

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"tsdbd/model/point"
 	"tsdbd/prom"
 	"tsdbd/prom/metadata"
 	"tsdbd/prom/proto"
@@ -15,7 +16,38 @@ import (
 // symbols are the texts that a request of remote write 2.0 refers to by number.
 type symbols struct {
 	request []byte
-	at      []uint32 // where in request the length and the bytes of each begin
+	at      []uint32            // where in request the length and the bytes of each begin
+	prints  []point.Fingerprint // of each that was asked for; else zero
+}
+
+// appendPrints appends the fingerprints of the symbols that labels refer to.
+func (s *symbols) appendPrints(dst, labels []byte, b *point.Builder) ([]byte, bool) {
+	most := len(dst) + 2*maxLabels*len(point.Fingerprint{})
+	add := func(ref uint64) bool {
+		if ref >= uint64(len(s.at)) || len(dst) == most {
+			return false
+		}
+		f := &s.prints[ref]
+		if *f == (point.Fingerprint{}) {
+			text, _ := protowire.ConsumeBytes(s.request[s.at[ref]:])
+			*f = b.Fingerprint(text)
+		}
+		dst = append(dst, f[:]...)
+		return true
+	}
+	for r := proto.Read(labels); r.Next(); {
+		if r.Data == nil && !add(r.Num) {
+			return dst, false
+		}
+		for b := r.Data; len(b) > 0; {
+			ref, n := protowire.ConsumeVarint(b)
+			if n < 0 || !add(ref) {
+				return dst, false
+			}
+			b = b[n:]
+		}
+	}
+	return dst, true
 }
 
 // text returns a symbol. The request is known to be well-formed.
@@ -69,6 +101,10 @@ func Write2(b []byte, rows *prom.Rows) (Written, error) {
 	if err != nil {
 		return Written{}, err
 	}
+	if err := rows.Pay(len(symbols.at) * len(point.Fingerprint{})); err != nil {
+		return Written{}, err
+	}
+	symbols.prints = make([]point.Fingerprint, len(symbols.at))
 	w := newWriter(rows, numbers{samples: 2, histograms: 3, exemplars: 4}, &symbols)
 	for r := proto.Read(rest); r.Next(); { // which gather has read
 		if r.Field != 5 || r.Data == nil {

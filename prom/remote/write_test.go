@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,10 +72,22 @@ func anyHistogram(ms int64) build {
 	return build(nil).number(1, 3).float(3, 6).bytes(11, build(nil).number(2, 2)).bytes(12, []byte{2, 2}).number(15, uint64(ms))
 }
 
-// describe runs a reader of write requests and describes what it put into a batch.
+// describe runs a reader of write requests and describes what it put into a batch. A request
+// that comes again finds its series known, and must not make a difference.
 func describe(read func([]byte, *prom.Rows) (Written, error), b []byte) string {
+	table := point.NewTable(1)
+	first := describeOnce(table, read, b)
+	for range 2 {
+		if again := describeOnce(table, read, b); again != first {
+			return fmt.Sprintf("%s\nwhen it comes again:\n%s", first, again)
+		}
+	}
+	return first
+}
+
+func describeOnce(table *point.Table, read func([]byte, *prom.Rows) (Written, error), b []byte) string {
 	batch := &point.Batch{}
-	rows := prom.Rows{Builder: point.NewBuilder(point.NewTable(1), batch)}
+	rows := prom.Rows{Builder: point.NewBuilder(table, batch)}
 	got, err := read(b, &rows)
 	if err != nil {
 		return err.Error()
@@ -287,6 +300,9 @@ func FuzzWrite(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		before := bytes.Clone(b)
 		for i, read := range []func([]byte, *prom.Rows) (Written, error){Write, Write2} {
+			if _, again, ok := strings.Cut(describe(read, b), "\nwhen it comes again:\n"); ok {
+				t.Errorf("version %d: another answer when it comes again:\n%s", i+1, again)
+			}
 			batch := &point.Batch{}
 			rows := prom.Rows{Builder: point.NewBuilder(point.NewTable(1), batch)}
 			got, err := read(b, &rows)
@@ -301,6 +317,44 @@ func FuzzWrite(f *testing.F) {
 			t.Error("the message has changed")
 		}
 	})
+}
+
+// TestKnownSeries: a series is known by all of its labels, in their order, wherever they are in
+// the message, and in version 2.0 whatever the numbers of their texts are.
+func TestKnownSeries(t *testing.T) {
+	table := point.NewTable(1)
+	f := func(read func([]byte, *prom.Rows) (Written, error), b []byte, want string) {
+		t.Helper()
+		if got := describeOnce(table, read, b); got != want+"\nsamples=1 histograms=0 exemplars=0" {
+			t.Errorf("%s\nwant\n%s", got, want)
+		}
+	}
+	for round := range 3 {
+		at := int64(round)
+		one := func(want string, b build) {
+			t.Helper()
+			f(Write, build(nil).bytes(1, b), fmt.Sprintf("%s @%d", want, at))
+		}
+		a, b := AppendLabel(nil, "__name__", "up"), AppendLabel(nil, "job", "a")
+		one("up,__name__=up,job=a value=1", build(slices.Concat(a, b)).bytes(2, sample(1, at, 0)))
+		one("up,__name__=up,job=a value=2", build(slices.Concat(b, a)).bytes(2, sample(2, at, 0)))
+		one("up,__name__=up,job=a value=3", append(build(a).bytes(2, sample(3, at, 0)), b...))
+		one("up,__name__=up value=4", build(a).bytes(2, sample(4, at, 0)))
+		one("up,__name__=up,job=ab value=5", build(AppendLabel(a, "job", "ab")).bytes(2, sample(5, at, 0)))
+		one("up,__name__=up value=6 __start__=7", build(a).bytes(2, sample(6, at, 7)))
+		for _, shift := range []int{0, round} {
+			var r request2
+			for i := range shift {
+				r.ref(fmt.Sprint("other ", i))
+			}
+			r.series = append(r.series, r.labels("__name__", "up", "job", "b").bytes(2, sample(8, at, 0)))
+			f(Write2, r.bytes(), fmt.Sprintf("up,__name__=up,job=b value=8 @%d", at))
+		}
+		var r request2
+		r.labels("job", "__name__", "b", "up") // the same numbers for other texts
+		r.series = append(r.series, r.labels("job", "b", "__name__", "up").bytes(2, sample(9, at, 0)))
+		f(Write2, r.bytes(), fmt.Sprintf("up,__name__=up,job=b value=9 @%d", at))
+	}
 }
 
 func TestNegotiate(t *testing.T) {
