@@ -67,6 +67,9 @@ type Data struct {
 	// CacheMaxMemory bounds the rows that are not in files yet; further writes get
 	// 503. 0, here and in the other settings of memory: see shareMemory.
 	CacheMaxMemory Size `toml:"cache-max-memory"`
+	// SeriesMemory bounds the memory of the series that earlier writes had. Above it those of
+	// the largest database are forgotten, and looked up in files again.
+	SeriesMemory Size `toml:"series-memory"`
 	// FlushSize and FlushIdle say when the cache of a shard is written to files.
 	FlushSize Size     `toml:"flush-size"`
 	FlushIdle Duration `toml:"flush-idle"`
@@ -492,6 +495,7 @@ func (c *Config) validate() error {
 	check(c.Data.WALSegmentSize >= 1<<20, "data.wal-segment-size must be at least 1MiB")
 	check(c.Data.FlushSize > 0, "data.flush-size must be positive")
 	check(c.Data.CacheMaxMemory >= c.Data.FlushSize, "data.cache-max-memory must be at least data.flush-size")
+	check(c.Data.SeriesMemory > 0, "data.series-memory must be positive")
 	check(c.Data.WALMaxSize >= c.Data.WALSegmentSize, "data.wal-max-size must be at least data.wal-segment-size")
 	check(c.HTTP.MaxBodyMemory >= c.HTTP.MaxBodySize && c.HTTP.MaxBodyMemory > 0, "http.max-body-memory must be positive and at least http.max-body-size")
 	check(c.Data.FlushIdle > 0 && c.Data.CompactAfter > 0, "data.flush-idle and data.compact-after must be positive")

@@ -11,6 +11,7 @@ func (c *Config) shareMemory(heap int64) {
 	}
 	part(&c.Data.CacheMaxMemory, heap/4, 8<<20, 512<<20)
 	part(&c.Data.FlushSize, int64(c.Data.CacheMaxMemory)/8, 1<<20, 48<<20)
+	part(&c.Data.SeriesMemory, heap/8, 4<<20, math.MaxInt64)
 	part(&c.HTTP.MaxBodyMemory, heap/8, max(int64(c.HTTP.MaxBodySize)+1<<20, 8<<20), 512<<20)
 	part(&c.Query.MaxTotalMemory, heap/4, 8<<20, math.MaxInt64)
 	part(&c.Query.MaxMemory, int64(c.Query.MaxTotalMemory)/2, 8<<20, 1<<30)

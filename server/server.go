@@ -161,7 +161,7 @@ func (s *Server) storeOptions() store.Options {
 		FlushIdle:         time.Duration(c.Data.FlushIdle),
 		CompactAfter:      time.Duration(c.Data.CompactAfter),
 		Limits:            storeLimits(c),
-		SeriesTableBytes:  min(s.heap/8, 256<<20),
+		SeriesTableBytes:  int64(c.Data.SeriesMemory),
 		RetentionInterval: interval,
 	}
 }
