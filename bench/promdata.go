@@ -107,36 +107,27 @@ type promRequest struct {
 	samples int
 }
 
-// Series and time of one request: all series in order of time, since Prometheus takes
-// no samples that are older than an hour.
-const (
-	promRequestSeries = 1000
-	promRequestTime   = 30 * time.Minute
-	promRequestMost   = 30 // samples of a series
-)
+// promRequestSeries is how many series a request has: as many samples as Prometheus sends in one.
+const promRequestSeries = 2000
 
-// requests calls f with the requests of the size in order.
+// requests calls f with the requests of the size in order. Each has one sample of a series, as
+// scrapes have.
 func (s promSize) requests(f func(promRequest) error) error {
 	all := s.generator()
-	most := min(int(promRequestTime/s.step), promRequestMost)
-	for first := 0; first < s.samples(); first += most {
-		last := min(first+most, s.samples())
+	for n := range s.samples() {
+		at := promStart*1000 + int64(n)*s.step.Milliseconds() + promShift.Milliseconds()
 		for part := range slices.Chunk(all, promRequestSeries) {
 			var message, series []byte
 			for i := range part {
-				series = append(series[:0], part[i].text...)
-				for n := first; n < last; n++ {
-					at := promStart*1000 + int64(n)*s.step.Milliseconds() + promShift.Milliseconds()
-					var sample [20]byte
-					sample[0] = 1<<3 | 1
-					binary.LittleEndian.PutUint64(sample[1:], math.Float64bits(part[i].next(s.step)))
-					sample[9] = 2 << 3
-					size := 10 + binary.PutUvarint(sample[10:], uint64(at))
-					series = field(series, 2, sample[:size])
-				}
+				var sample [20]byte
+				sample[0] = 1<<3 | 1
+				binary.LittleEndian.PutUint64(sample[1:], math.Float64bits(part[i].next(s.step)))
+				sample[9] = 2 << 3
+				size := 10 + binary.PutUvarint(sample[10:], uint64(at))
+				series = field(append(series[:0], part[i].text...), 2, sample[:size])
 				message = field(message, 1, series)
 			}
-			if err := f(promRequest{snappy.Encode(nil, message), len(part) * (last - first)}); err != nil {
+			if err := f(promRequest{snappy.Encode(nil, message), len(part)}); err != nil {
 				return err
 			}
 		}
