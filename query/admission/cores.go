@@ -27,6 +27,7 @@ type Cores struct {
 	total, reserved int
 	writes          atomic.Int64 // under way
 	lastWrite       atomic.Int64 // the end of the last one, ns since start
+	waiters         atomic.Int64 // the length of mu.waiting
 	start           time.Time
 
 	mu struct {
@@ -81,6 +82,7 @@ func (c *Cores) enter(ctx context.Context) error {
 	}
 	ready := make(chan struct{})
 	c.mu.waiting = append(c.mu.waiting, ready)
+	c.waiters.Add(1)
 	c.watchLocked()
 	c.mu.Unlock()
 	select {
@@ -93,6 +95,7 @@ func (c *Cores) enter(ctx context.Context) error {
 	for i, w := range c.mu.waiting {
 		if w == ready {
 			c.mu.waiting = append(c.mu.waiting[:i], c.mu.waiting[i+1:]...)
+			c.waiters.Add(-1)
 			return context.Cause(ctx)
 		}
 	}
@@ -125,6 +128,7 @@ func (c *Cores) admitLocked() {
 	for limit := c.limit(); len(c.mu.waiting) > 0 && c.mu.working < limit; c.mu.working++ {
 		close(c.mu.waiting[0])
 		c.mu.waiting = c.mu.waiting[1:]
+		c.waiters.Add(-1)
 	}
 	c.watchLocked()
 }
@@ -204,9 +208,10 @@ func (t *Turn) Leave() {
 }
 
 // Yield lets another query work if this one has worked long enough. Any worker
-// of the query may call it, and waits.
+// of the query may call it, and waits. It looks at the clock only if a query waits or a write is under
+// way: workers call it for every chunk, of which there may be millions.
 func (t *Turn) Yield(ctx context.Context) error {
-	if t == nil || t.cores == nil {
+	if t == nil || t.cores == nil || t.cores.waiters.Load() == 0 && t.cores.writes.Load() == 0 {
 		return nil
 	}
 	now, since := int64(time.Since(t.cores.start)), t.since.Load()
