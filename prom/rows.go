@@ -64,9 +64,18 @@ func (p *Rows) Pay(bytes int) error {
 	return p.Charge(n)
 }
 
-// Add adds the samples and histograms of a series. Labels come in any order. It
-// returns only errors of Charge.
+// Add adds the samples and histograms of a series. Labels come in any order; a sender should
+// keep it, as a series is known by its labels in their order. Add returns only errors of Charge.
 func (p *Rows) Add(labels model.Tags, samples []Sample, histograms []Histogram) error {
+	f := p.Builder.FingerprintOf("", labels)
+	if p.Builder.Known(f) {
+		return p.AddKnown(samples, histograms)
+	}
+	return p.AddAs(f, labels, samples, histograms)
+}
+
+// AddAs is Add for a series that is not known. From now on it is, by the fingerprint.
+func (p *Rows) AddAs(f point.Fingerprint, labels model.Tags, samples []Sample, histograms []Histogram) error {
 	size, invalid := 0, ""
 	for _, l := range labels {
 		size += len(l.Key) + len(l.Value) + 2
@@ -85,7 +94,12 @@ func (p *Rows) Add(labels model.Tags, samples []Sample, histograms []Histogram) 
 		p.refuse(err, len(samples)+len(histograms))
 		return nil
 	}
-	return p.AddKnown(samples, histograms)
+	before := p.Refused
+	err := p.AddKnown(samples, histograms)
+	if err == nil && p.Refused-before < len(samples)+len(histograms) {
+		p.Builder.Spell(f)
+	}
+	return err
 }
 
 // AddKnown is Add for the present series of Builder.

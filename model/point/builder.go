@@ -39,6 +39,7 @@ type Builder struct {
 	refused     error   // why the series cannot be stored
 	series      *Series // nil before the first row of a series of Series
 	number      uint32  // of its entry; 0: it has none, it is new, or it is known
+	text        []byte  // for FingerprintOf
 	known       struct {
 		view  *View
 		entry *Entry // of the latest series that was spelled
@@ -80,7 +81,7 @@ func (b *Builder) Series(measurement string, tags model.Tags) error {
 		return b.refused
 	}
 	b.key = append(b.key[:0], b.key[n:]...)
-	b.measurement, b.series, b.refused, b.keyLength, b.known.here = measurement, nil, nil, len(b.key), false
+	b.measurement, b.series, b.number, b.refused, b.keyLength, b.known.here = measurement, nil, 0, nil, len(b.key), false
 	if reason := model.Unstorable(measurement, b.tags); reason != "" {
 		b.refused = errors.New(reason)
 	} else if len(b.key) > model.MaxKeyLength {

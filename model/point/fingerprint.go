@@ -3,6 +3,9 @@ package point
 import (
 	"encoding/binary"
 	"hash/maphash"
+
+	"tsdbd/internal/binio"
+	"tsdbd/model"
 )
 
 // Fingerprint stands for the bytes in which a sender spells the labels of a series: a hash of
@@ -22,6 +25,15 @@ func (f *Fingerprint) slot() uint32 { return binary.LittleEndian.Uint32(f[4:]) }
 
 // Fingerprint is Table.Fingerprint for the builder's table.
 func (b *Builder) Fingerprint(text []byte) Fingerprint { return b.table.Fingerprint(text) }
+
+// FingerprintOf returns the fingerprint of a measurement with tags in their order.
+func (b *Builder) FingerprintOf(measurement string, tags model.Tags) Fingerprint {
+	b.text = binio.AppendString(b.text[:0], measurement)
+	for _, t := range tags {
+		b.text = binio.AppendString(binio.AppendString(b.text, t.Key), t.Value)
+	}
+	return b.table.Fingerprint(b.text)
+}
 
 // Known is Series for a series that Spell has remembered: it takes neither measurement nor
 // tags. It reports whether the series is known. Senders repeat their series in

@@ -90,6 +90,7 @@ func parse(text []byte, extra, labels model.Tags, samples []prom.Sample) (model.
 	for name, text := range l.Metric {
 		labels = append(labels, model.Tag{Key: name, Value: text})
 	}
+	labels.Sort() // a map has no order
 	for i, v := range l.Values {
 		samples = append(samples, prom.Sample{Value: float64(v), Time: l.Timestamps[i]})
 	}

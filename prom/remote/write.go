@@ -42,7 +42,7 @@ type writer struct {
 
 	message []byte            // of the present series
 	known   bool              // the builder knows the series: labels are not read
-	spelled bool              // print is that of the labels
+	spelled bool              // print is the fingerprint of the labels
 	print   point.Fingerprint // see fingerprint
 	text    []byte            // for fingerprint
 
@@ -287,17 +287,15 @@ func (w *writer) put(samples []prom.Sample, histograms []prom.Histogram, refused
 		return 0, nil
 	}
 	before := w.rows.Refused
-	if w.known {
+	switch {
+	case w.known:
 		err = w.rows.AddKnown(samples, histograms)
-	} else {
+	case w.spelled:
+		err = w.rows.AddAs(w.print, w.labels.tags, samples, histograms)
+	default:
 		err = w.rows.Add(w.labels.tags, samples, histograms)
 	}
-	rows = n - (w.rows.Refused - before)
-	if err == nil && rows > 0 && w.spelled && !w.known {
-		w.rows.Builder.Spell(w.print)
-		w.spelled = false
-	}
-	return rows, err
+	return n - (w.rows.Refused - before), err
 }
 
 // blame keeps the first reason why a part of the request is not stored.

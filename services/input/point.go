@@ -27,11 +27,19 @@ func add(b *point.Builder, p *Point) error {
 	if p.Measurement == "" || len(p.Fields) == 0 {
 		return errors.New("point without a measurement or without fields")
 	}
-	if err := b.Series(p.Measurement, p.Tags); err != nil {
-		return err
+	series := b.FingerprintOf(p.Measurement, p.Tags)
+	known := b.Known(series)
+	if !known {
+		if err := b.Series(p.Measurement, p.Tags); err != nil {
+			return err
+		}
 	}
 	for _, f := range p.Fields {
 		b.Float(f.Key, f.Value)
 	}
-	return b.Row(p.Time)
+	err := b.Row(p.Time)
+	if err == nil && !known {
+		b.Spell(series)
+	}
+	return err
 }
