@@ -84,10 +84,13 @@ func (b *Builder) Spell(f Fingerprint) {
 // spell makes an entry of a fingerprint for a series, by the number of its entry. It returns
 // 0 when the fingerprint cannot be remembered.
 func (t *Table) spell(f *Fingerprint, series uint32) (uint32, *View) {
+	if n, v := t.find(f.slot(), f[:], isPrint); n != 0 || series == 0 {
+		return n, v
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n, v := t.find(f.slot(), f[:], isPrint)
-	if n != 0 || series == 0 || t.fullLocked() {
+	if n != 0 || t.fullLocked() {
 		return n, v
 	}
 	place, ok := t.keepLocked(f[:])
