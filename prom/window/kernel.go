@@ -51,8 +51,9 @@ type kernel struct {
 	marks  []int32   // per sample, how many events there were up to it
 	resets []int32   // samples below the one before
 	next   int       // the first of resets that may be in a window
-	sums   []float64 // of the samples up to each
-	whole  bool      // sums are exact
+	sums   exact     // of the samples
+	ahead  ahead     // of avg_over_time
+	lines  lines     // of deriv and predict_linear
 	queue  []int32   // candidates for the extreme of a window
 	seen   int       // samples that were offered to queue
 	sorted sortedWindow
@@ -81,10 +82,10 @@ var functions = map[string]function{
 	"idelta":             {window: (*kernel).instant},
 	"changes":            {(*kernel).markChanges, (*kernel).marked},
 	"resets":             {(*kernel).markResets, (*kernel).marked},
-	"deriv":              {window: (*kernel).regression},
-	"predict_linear":     {window: (*kernel).regression},
-	"sum_over_time":      {(*kernel).sumWhole, (*kernel).sum},
-	"avg_over_time":      {(*kernel).sumWhole, (*kernel).mean},
+	"deriv":              {(*kernel).fitLines, (*kernel).regression},
+	"predict_linear":     {(*kernel).fitLines, (*kernel).regression},
+	"sum_over_time":      {(*kernel).sumWindows, (*kernel).sum},
+	"avg_over_time":      {(*kernel).sumWindows, (*kernel).mean},
 	"count_over_time":    {window: func(_ *kernel, lo, hi int, _ int64) float64 { return float64(hi - lo) }},
 	"present_over_time":  {window: func(*kernel, int, int, int64) float64 { return 1 }},
 	"first_over_time":    {window: func(k *kernel, lo, _ int, _ int64) float64 { return k.v[lo] }},

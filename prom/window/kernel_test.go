@@ -136,8 +136,12 @@ func sameSteps(a, b []float64) bool { return slices.EqualFunc(a, b, same) }
 func randomSeries(r *rand.Rand, start, span int64) (s series) {
 	spacing := []int64{1, 7, 1000, 15_000}[r.IntN(4)]
 	spacing = max(spacing, span/500)
-	kind, value := r.IntN(6), 0.0
-	for at := start + r.Int64N(spacing); at < start+span; at += spacing {
+	kind, value := r.IntN(9), 0.0
+	first, constant := start+r.Int64N(spacing), []float64{3.25, 3.25, math.Inf(1)}[r.IntN(3)]
+	if spacing >= 1000 && r.IntN(2) == 0 { // whole seconds
+		first, spacing = start, spacing-spacing%1000
+	}
+	for at := first; at < start+span; at += spacing {
 		if r.IntN(20) == 0 {
 			at += r.Int64N(span/5 + 1)
 		}
@@ -158,12 +162,18 @@ func randomSeries(r *rand.Rand, start, span int64) (s series) {
 		case 4:
 			value = r.NormFloat64() * math.Pow(10, float64(r.IntN(20)))
 		case 5: // constant
-			value = 3.25
+			value = constant
+		case 6: // decimals
+			value = float64(r.IntN(20_000)-3000) / 100
+		case 7: // bytes
+			value = float64((r.Int64N(1<<27) - 1<<22) * 4096)
+		case 8: // full doubles, of which few differ much
+			value = r.NormFloat64() * math.Pow(2, float64(r.IntN(12)))
 		}
 		out := value
 		if r.IntN(12) == 0 {
 			out = []float64{Absent(), Absent(), math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.Copysign(0, -1), 5e-324}[r.IntN(9)]
-			if kind == 5 || kind == 1 {
+			if kind >= 5 || kind == 1 {
 				out = Absent()
 			}
 		}
@@ -200,6 +210,10 @@ func (s *spec) query() string {
 func randomSpec(r *rand.Rand, start, span int64) spec {
 	g := Grid{Start: start + r.Int64N(span) - span/4, Step: 1 + r.Int64N(span/8)}
 	g.End = g.Start + r.Int64N(span)
+	if r.IntN(2) == 0 { // whole seconds between the samples and the steps
+		g.Start += (start - g.Start) % 1000
+		g.Step += 1000 - g.Step%1000
+	}
 	s := spec{Grid: g, Range: 1 + r.Int64N(span/2), Lookback: 1 + r.Int64N(span/10)}
 	if r.IntN(3) == 0 {
 		s.Range = 1 + r.Int64N(g.Step)

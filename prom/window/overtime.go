@@ -2,33 +2,22 @@ package window
 
 import "math"
 
-// exact is the largest sum of absolute values that sums of integers may reach and
-// still be exact.
-const exact = 1 << 53
-
-// sumWhole sums the samples up to each, if all are integers and no sum is rounded.
-// Then the sum of a window is the difference of two, to the last bit.
-func (k *kernel) sumWhole() {
-	k.sums, k.whole = append(k.sums[:0], 0), false
-	if k.spec.Step >= k.spec.Range { // each sample is in one window
-		return
+// sumWindows prepares the sums of windows, if windows share enough samples to pay for it.
+func (k *kernel) sumWindows() {
+	k.sums.sums, k.ahead.to = k.sums.sums[:0], math.MinInt64
+	if k.spec.Range/sharing >= k.spec.Step {
+		k.sums.sum(k.v)
 	}
-	sum, size := 0.0, 0.0
-	for _, v := range k.v {
-		size += math.Abs(v)
-		if v != math.Trunc(v) || !(size < exact) {
-			return
-		}
-		sum += v
-		k.sums = append(k.sums, sum)
-	}
-	k.whole = true
 }
+
+// sharing is in how many windows a sample must be for exact sums to be faster than
+// compensated ones.
+const sharing = 2
 
 // sum is sum_over_time.
 func (k *kernel) sum(lo, hi int, _ int64) float64 {
-	if k.whole {
-		return k.sums[hi] - k.sums[lo]
+	if len(k.sums.sums) > 0 {
+		return k.sums.float(k.sums.window(lo, hi))
 	}
 	sum, lost := 0.0, 0.0
 	for _, v := range k.v[lo:hi] {
@@ -40,16 +29,74 @@ func (k *kernel) sum(lo, hi int, _ int64) float64 {
 	return sum + lost
 }
 
-// mean is avg_over_time.
-func (k *kernel) mean(lo, hi int, _ int64) float64 {
-	if k.whole {
-		return (k.sums[hi] - k.sums[lo]) / float64(hi-lo)
+// mean is avg_over_time. The engine divides the partial sum and what is lost one by one.
+func (k *kernel) mean(lo, hi int, at int64) float64 {
+	n := float64(hi - lo)
+	if len(k.sums.sums) > 0 {
+		all := k.sums.window(lo, hi)
+		if k.sums.width+k.sums.terms <= 53 { // no partial sum is rounded
+			return k.sums.float(all) / n
+		}
+		sum := k.rounded(lo, hi, at)
+		return sum/n + k.sums.float(all.minus(k.sums.count(sum)))/n
 	}
 	m := mean{count: 1, sum: k.v[lo]}
 	for _, v := range k.v[lo+1 : hi] {
 		m.add(v)
 	}
 	return m.value()
+}
+
+// ahead are rounded sums of the windows that follow each other up to a time.
+type ahead struct {
+	to   int64
+	sums [4]float64
+}
+
+// rounded returns the sum of a window, rounded at each addition. An addition waits for
+// the one before, so four windows are added up at the same time.
+func (k *kernel) rounded(lo, hi int, at int64) float64 {
+	last := len(k.ahead.sums) - 1
+	if at > k.ahead.to {
+		var from, to [4]int
+		for i := range from {
+			from[i], to[i] = lo, hi
+			at += k.spec.Step
+			hi = after(k.t, hi, at)
+			lo = after(k.t, lo, at-k.spec.Range)
+		}
+		at -= k.spec.Step
+		k.ahead.to, k.ahead.sums = at, sumFour(k.v, from, to)
+		return k.ahead.sums[0]
+	}
+	return k.ahead.sums[last-int((k.ahead.to-at)/k.spec.Step)]
+}
+
+// sumFour returns the sums of four windows whose bounds ascend.
+func sumFour(v []float64, lo, hi [4]int) (sums [4]float64) {
+	first, end := lo[3], hi[0] // of the values that all have
+	if first >= end {
+		first, end = hi[3], hi[3]
+	}
+	for i := range sums {
+		for _, x := range v[lo[i]:min(hi[i], first)] {
+			sums[i] += x
+		}
+	}
+	a, b, c, d := sums[0], sums[1], sums[2], sums[3]
+	for _, x := range v[first:end] {
+		a += x
+		b += x
+		c += x
+		d += x
+	}
+	sums = [4]float64{a, b, c, d}
+	for i := range sums {
+		for _, x := range v[min(end, hi[i]):hi[i]] {
+			sums[i] += x
+		}
+	}
+	return sums
 }
 
 // mean is an average: a sum that is divided at the end, and an incremental mean
@@ -72,7 +119,7 @@ func (m *mean) add(v float64) {
 		m.lost /= m.count - 1
 	}
 	q := (m.count - 1) / m.count
-	m.sum, m.lost = add(v/m.count, q*m.sum, q*m.lost)
+	m.sum, m.lost = add(v/m.count, float64(q*m.sum), float64(q*m.lost))
 }
 
 func (m *mean) value() float64 {
@@ -145,50 +192,4 @@ func extremeOf(values []float64, minimum bool) float64 {
 		}
 	}
 	return best
-}
-
-// regression is deriv and predict_linear: the line of least squares through the
-// samples.
-func (k *kernel) regression(lo, hi int, at int64) float64 {
-	if hi-lo < 2 {
-		return Absent()
-	}
-	t, v := k.t[lo:hi], k.v[lo:hi]
-	predict := k.spec.Func == "predict_linear"
-	origin := t[0]
-	if predict {
-		origin = at + k.spec.Offset // the evaluation time
-	}
-	slope, intercept := line(t, v, origin)
-	if predict {
-		return slope*k.spec.Param + intercept
-	}
-	return slope
-}
-
-// line returns the slope per second, and the value at the time origin.
-func line(t []int64, v []float64, origin int64) (slope, intercept float64) {
-	var n, sumX, lostX, sumY, lostY, sumXY, lostXY, sumXX, lostXX float64
-	constant := true
-	for i, y := range v {
-		constant = constant && (i == 0 || y == v[0])
-		n++
-		x := float64(t[i]-origin) / 1e3
-		sumX, lostX = add(x, sumX, lostX)
-		sumY, lostY = add(y, sumY, lostY)
-		sumXY, lostXY = add(x*y, sumXY, lostXY)
-		sumXX, lostXX = add(x*x, sumXX, lostXX)
-	}
-	if constant {
-		if math.IsInf(v[0], 0) {
-			return math.NaN(), math.NaN()
-		}
-		return 0, v[0]
-	}
-	sumX += lostX
-	sumY += lostY
-	sumXY += lostXY
-	sumXX += lostXX
-	slope = (sumXY - sumX*sumY/n) / (sumXX - sumX*sumX/n)
-	return slope, sumY/n - slope*sumX/n
 }

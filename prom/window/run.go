@@ -42,7 +42,7 @@ type Yield func(ls labels.Labels, steps []float64) error
 const liveBytes = 16 << 20
 
 // scratchBytes bounds what a kernel takes for each sample of a series.
-const scratchBytes = 32
+const scratchBytes = 80
 
 // evaluation is a Run.
 type evaluation struct {
