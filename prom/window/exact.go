@@ -3,6 +3,7 @@ package window
 import (
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // exact are the sums of the values up to each, without any rounding: integers that count
@@ -66,11 +67,12 @@ func (x *exact) sum(values []float64) {
 	if x.units, ok = unitsOf(values); !ok || !x.fits() {
 		return
 	}
+	x.sums = slices.Grow(x.sums, len(values)+1)[:len(values)+1]
 	at := wide{}
-	x.sums = append(x.sums, at)
-	for _, v := range values {
+	x.sums[0] = at
+	for i, v := range values {
 		at = at.plus(x.count(v))
-		x.sums = append(x.sums, at)
+		x.sums[i+1] = at
 	}
 }
 
