@@ -18,7 +18,7 @@ import (
 //	data section:                 crc u32 | headLen varint | table | columns shorter than 256 | each other column: crc u32, bytes
 //
 // The table has a varint per column: length<<1 | 1 if a presence precedes the
-// values. Length 0 is a column without values. The first checksum covers
+// values, or if the times are a reference (times.go). Length 0 is a column without values. The first checksum covers
 // headLen, table and short columns.
 
 // rawColumn is an encoded column: a presence if sparse, then the value block.
@@ -83,7 +83,8 @@ func appendInlineBody(dst []byte, cols []rawColumn) []byte {
 	return dst
 }
 
-func appendDataBody(dst []byte, cols []rawColumn) []byte {
+// appendDataBody also returns the offset in dst of the bytes of column 0.
+func appendDataBody(dst []byte, cols []rawColumn) (body []byte, first int) {
 	at := len(dst)
 	head := 0
 	for i := range cols {
@@ -95,6 +96,7 @@ func appendDataBody(dst []byte, cols []rawColumn) []byte {
 	dst = append(dst, 0, 0, 0, 0)
 	dst = binary.AppendUvarint(dst, uint64(head))
 	dst = appendTable(dst, cols)
+	first = len(dst)
 	for i := range cols {
 		if len(cols[i].bytes) < smallColumn {
 			dst = append(dst, cols[i].bytes...)
@@ -104,10 +106,13 @@ func appendDataBody(dst []byte, cols []rawColumn) []byte {
 	for i := range cols {
 		if b := cols[i].bytes; len(b) >= smallColumn {
 			dst = binary.LittleEndian.AppendUint32(dst, binio.Checksum(b))
+			if i == 0 {
+				first = len(dst)
+			}
 			dst = append(dst, b...)
 		}
 	}
-	return dst
+	return dst, first
 }
 
 // columnPlace says where a column's bytes lie in a body. A column of

@@ -30,9 +30,19 @@ type Chunk struct {
 	times  struct {
 		v     []int64
 		ready bool
+		of    timesOf // what v was decoded of, also by chunks before
 	}
 	cols  []decodedColumn
 	ready []bool
+}
+
+// timesOf says what times were decoded of. The next series often has the same.
+type timesOf struct {
+	r    *Reader // nil: of no block
+	off  int64
+	size int
+	rows int
+	min  int64
 }
 
 type decodedColumn struct {
@@ -156,6 +166,7 @@ func (c *Chunk) Times() ([]int64, error) {
 	}
 	rows := c.e.Rows
 	if c.timeColumns() == 0 {
+		t.of = timesOf{}
 		if cap(t.v) < rows {
 			t.v = make([]int64, rows, max(rows, 1024))
 		}
@@ -168,18 +179,24 @@ func (c *Chunk) Times() ([]int64, error) {
 		t.ready = true
 		return t.v, nil
 	}
-	b, err := c.raw(0)
+	b, off, err := c.timeBlock()
 	if err != nil {
 		return nil, err
 	}
+	of := timesOf{r: c.r, off: off, size: len(b), rows: rows, min: c.e.Min}
+	if t.of == of && t.v[rows-1] == c.e.Max {
+		t.ready = true
+		return t.v, nil
+	}
+	t.of = timesOf{}
 	t.v, err = codec.DecodeTimes(t.v[:0], b, rows)
 	if err != nil || len(t.v) != rows || t.v[0] != 0 || t.v[rows-1] != c.e.Max-c.e.Min {
-		return nil, binio.Corruptf(c.r.Path(), c.off+int64(c.places[0].off), "tsm: bad time column")
+		return nil, binio.Corruptf(c.r.Path(), off, "tsm: bad time column")
 	}
 	for i := range t.v {
 		t.v[i] += c.e.Min
 	}
-	t.ready = true
+	t.ready, t.of = true, of
 	return t.v, nil
 }
 

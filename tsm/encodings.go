@@ -5,7 +5,7 @@ import "tsdbd/tsm/codec"
 // ColumnEncoding says how a column of a chunk is written.
 type ColumnEncoding struct {
 	Field  int    // place in Series.Fields; -1: the times
-	Name   string // as codec.EncodingName has it, or one of the two below
+	Name   string // as codec.EncodingName has it, or one of the three below
 	Values int
 	Bytes  int // of the values
 }
@@ -14,6 +14,8 @@ type ColumnEncoding struct {
 const (
 	// RegularTimes follow from the first time and the step in the index.
 	RegularTimes = "regular"
+	// SharedTimes are those of a chunk before, and the column is a reference.
+	SharedTimes = "shared"
 	// LoneValue is a value written as it is, the only one of its column.
 	LoneValue = "lone"
 )
@@ -25,11 +27,15 @@ func (c *Chunk) Encodings(dst []ColumnEncoding) ([]ColumnEncoding, error) {
 	if at == 0 {
 		dst = append(dst, ColumnEncoding{Field: -1, Name: RegularTimes, Values: c.e.Rows})
 	} else {
-		b, err := c.raw(0)
+		b, _, err := c.timeBlock()
 		if err != nil {
 			return dst, err
 		}
-		dst = append(dst, ColumnEncoding{-1, codec.EncodingName(b, c.e.Rows, codec.Integers), c.e.Rows, len(b)})
+		e := ColumnEncoding{Field: -1, Name: SharedTimes, Values: c.e.Rows, Bytes: int(c.places[0].size)}
+		if !c.places[0].sparse {
+			e.Name = codec.EncodingName(b, c.e.Rows, codec.Integers)
+		}
+		dst = append(dst, e)
 	}
 	for i := range c.fields {
 		b, err := c.raw(at + i)

@@ -14,9 +14,9 @@ const (
 	headerMagic  = "tsdbdTSM"
 	trailerMagic = "MSTdbdst"
 	// Version is the format version that Writer writes.
-	Version = 2
+	Version = 3
 	// oldestVersion is the first version that Open reads: version 2 only added
-	// delta-of-delta blocks.
+	// delta-of-delta blocks, and version 3 references to times.
 	oldestVersion = 1
 
 	headerSize  = 16 // magic, version u16, features u16, CRC32C of the 12 bytes

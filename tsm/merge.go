@@ -44,7 +44,7 @@ func (w *Writer) AppendEncoded(r *Reader, s *Series, k int) error {
 	clear(cols)
 	w.scratch.cols = cols
 	if at == 1 {
-		b, err := c.raw(0)
+		b, _, err := c.timeBlock()
 		if err != nil {
 			return w.fail(err)
 		}

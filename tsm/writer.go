@@ -64,6 +64,7 @@ type Writer struct {
 	pages spool
 	lists fieldLists
 
+	times   timeBlocks
 	series  openSeries
 	group   openGroup
 	lastKey string // of Series, kept or not
@@ -317,7 +318,15 @@ func (w *Writer) addChunk(lo, hi, step int64, rows int, cols []rawColumn) error 
 		s.inline = appendInlineBody(s.inline, cols)
 	} else {
 		sc := &w.scratch
-		sc.body = appendDataBody(sc.body[:0], cols)
+		var slot *timeSlot
+		if rows > 1 && step == 0 {
+			slot = w.times.share(&cols[0], w.offset)
+		}
+		var first int
+		sc.body, first = appendDataBody(sc.body[:0], cols)
+		if slot != nil {
+			slot.off = w.offset + uint64(first)
+		}
 		c.size = uint64(len(sc.body))
 		if err := w.write(sc.body); err != nil {
 			return err
