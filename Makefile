@@ -71,7 +71,7 @@ bench-scale: ## growth with series, rows, shards and clients, into docs/performa
 	go test -run '^$$' -bench ScaleQuery -benchtime 20x ./server >> bench.txt
 	go run -C bench ./benchdoc -by benchmark ../docs/performance.md < bench.txt
 
-bench-encodings: ## blocks and bytes by encoding of three workloads, into docs/bench/encodings.md
+bench-encodings: ## blocks and bytes by encoding of four workloads, into docs/bench/encodings.md
 	go test -run '^$$' -bench Encodings -benchtime 1x ./inspect > bench.txt
 	go run -C bench ./benchdoc -by benchmark ../docs/bench/encodings.md < bench.txt
 

@@ -34,6 +34,15 @@ func BenchmarkTelegrafEncodings(b *testing.B) {
 	})
 }
 
+// BenchmarkScrapeEncodings is eleven minutes of four targets of Prometheus.
+func BenchmarkScrapeEncodings(b *testing.B) {
+	g := load.NewScrape(4, 220, 1_700_000_000/3600*3600)
+	benchEncodings(b, func(dst []byte) []byte {
+		dst, _ = g.Next(dst)
+		return dst
+	})
+}
+
 func BenchmarkSeedEncodings(b *testing.B) {
 	g := load.NewSeed()
 	benchEncodings(b, func(dst []byte) []byte {

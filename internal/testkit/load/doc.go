@@ -5,7 +5,7 @@
 // random walks, every host every ten seconds. Hicard is a million series of
 // few points. Seed is the workload of a call-statistics service: one-minute periods, three
 // tags, few tag combinations that carry almost all rows and very many that are
-// seen once. Telegraf is what fifty hosts' agents send in a day, with jitter,
+// seen once. Scrape is what Prometheus sends of some targets. Telegraf is what fifty hosts' agents send in a day, with jitter,
 // strings, booleans, late and repeated points.
 //
 // A generator serves one goroutine; its answers may be asked from many once it
