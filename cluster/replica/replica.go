@@ -234,6 +234,10 @@ func (r *Replica) Start(node Store) (err error) {
 	return nil
 }
 
+// answerTime is how long Close waits at least for the answers of raft. It never answers what it
+// was asked just before its end.
+const answerTime = 5 * time.Second
+
 // Close gives the leadership to another voter if this node leads, ends the epoch, closes
 // the transport and shuts raft down. The store may still trim afterwards.
 func (r *Replica) Close() error {
@@ -265,8 +269,9 @@ func (r *Replica) close() error {
 	last := r.role.last.Load()
 	r.endLocked(r.epoch.Load(), errClosing)
 	r.role.Unlock()
-	// While raft runs it answers what it was asked: within its lease at the latest.
-	for end := time.Now().Add(2 * r.opt.ElectionTimeout); r.asked.Load() > 0 || last.busy(); time.Sleep(time.Millisecond) {
+	// While raft runs it answers what it was asked: within its lease at the latest, or when the
+	// machine gives it time.
+	for end := time.Now().Add(max(2*r.opt.ElectionTimeout, answerTime)); r.asked.Load() > 0 || last.busy(); time.Sleep(time.Millisecond) {
 		if r.Err() != nil || time.Now().After(end) {
 			break
 		}

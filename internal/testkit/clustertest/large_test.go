@@ -27,7 +27,7 @@ func largeBody(number, size int) (body string, rows int) {
 // leader, and takes no more than three times their bytes, with all that it has stored.
 func TestLargeWrites(t *testing.T) {
 	t.Parallel()
-	c := start(t, setup{nodes: 3, env: []string{"TSDBD_CLUSTER_ELECTION_TIMEOUT=5s", "TSDBD_DATA_FLUSH_SIZE=8MiB", "TSDBD_CLUSTER_LOG_MAX_SIZE=64MiB"}})
+	c := start(t, setup{nodes: 3, env: []string{"TSDBD_CLUSTER_ELECTION_TIMEOUT=10s", "TSDBD_DATA_FLUSH_SIZE=8MiB", "TSDBD_CLUSTER_LOG_MAX_SIZE=64MiB"}})
 	c.nodes[0].must("", "CREATE DATABASE db")
 	c.healthy()
 	size := int64(*largeMB) * 1_000_000
