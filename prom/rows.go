@@ -67,9 +67,15 @@ func (p *Rows) Pay(bytes int) error {
 // Add adds the samples and histograms of a series. Labels come in any order; a sender should
 // keep it, as a series is known by its labels in their order. Add returns only errors of Charge.
 func (p *Rows) Add(labels model.Tags, samples []Sample, histograms []Histogram) error {
-	f := p.Builder.FingerprintOf("", labels)
-	if p.Builder.Known(f) {
-		return p.AddKnown(samples, histograms)
+	var f point.Fingerprint
+	size := 0
+	for _, l := range labels {
+		size += len(l.Key) + len(l.Value)
+	}
+	if size <= model.MaxKeyLength { // else no key has room for them, nor is their memory paid for
+		if f = p.Builder.FingerprintOf("", labels); p.Builder.Known(f) {
+			return p.AddKnown(samples, histograms)
+		}
 	}
 	return p.AddAs(f, labels, samples, histograms)
 }

@@ -3,9 +3,11 @@ package remote
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -354,6 +356,28 @@ func TestKnownSeries(t *testing.T) {
 		r.labels("job", "__name__", "b", "up") // the same numbers for other texts
 		r.series = append(r.series, r.labels("job", "b", "__name__", "up").bytes(2, sample(9, at, 0)))
 		f(Write2, r.bytes(), fmt.Sprintf("up,__name__=up,job=b value=9 @%d", at))
+	}
+}
+
+// TestLabelsArePaid: a small request that refers to a long text very often, with labels that do not come
+// first, takes no memory before it has paid for it.
+func TestLabelsArePaid(t *testing.T) {
+	var r request2
+	long := r.ref(strings.Repeat("x", 1<<20))
+	name := r.ref("l")
+	b := build(nil).bytes(2, sample(1, 1, 0)).number(1, r.ref("__name__")).number(1, r.ref("up"))
+	for range 1000 {
+		b = b.number(1, name).number(1, long)
+	}
+	r.series = append(r.series, b)
+	full := errors.New("no memory")
+	rows := prom.Rows{Builder: point.NewBuilder(point.NewTable(1), new(point.Batch)), Charge: func(int) error { return full }}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Write2(r.bytes(), &rows)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, full) || took > 64<<20 {
+		t.Errorf("%v after %d MiB", err, took>>20)
 	}
 }
 
