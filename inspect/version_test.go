@@ -42,7 +42,7 @@ func TestOtherVersions(t *testing.T) {
 		"shard manifest": {"db-1/shard-1/MANIFEST*", u32(8), func(b []byte) { sum(len(b) - 4)(b) }, fileVersion(t, clean, "db-1/shard-1/MANIFEST")},
 		"TSM file":       {"db-1/shard-1/*.tsm", func(b []byte, to uint32) { le.PutUint16(b[8:], uint16(to)) }, sum(12), fileVersion(t, clean, "db-1/shard-1/*.tsm")},
 		"TSI file": {"db-1/shard-1/*.tsi", func(b []byte, to uint32) { le.PutUint32(b[len(b)-16:], to) }, func(b []byte) {
-			at := len(b) - 80
+			at := len(b) - 96
 			le.PutUint32(b[len(b)-12:], binio.PlacedChecksum(int64(at), b[at:len(b)-12]))
 		}, 0},
 		"segment of the log": {"wal/*.wal", u32(8), sum(68), fileVersion(t, clean, "wal/*.wal")},

@@ -26,6 +26,7 @@ type File struct {
 	info     FileInfo
 	all      section            // the set of the series
 	measured []*fileMeasurement // sorted by name
+	everyKey lazy[fileKeys]     // the tag keys of all measurements
 
 	kept struct {
 		sync.Mutex
@@ -115,26 +116,32 @@ func (f *File) load() (err error) {
 	if string(foot[footerBytes-8:]) != fileMagic || string(f.Data()[:8]) != fileMagic {
 		return binio.Corruptf(f.Path(), at, "bad magic")
 	}
-	if binio.PlacedChecksum(at, foot[:footerBytes-12]) != binary.LittleEndian.Uint32(foot[footerBytes-12:]) {
+	version := binary.LittleEndian.Uint32(foot[footerBytes-16:])
+	if version == 1 {
+		at += footerBytes - footerOfOne
+		foot = f.Data()[at:]
+	}
+	if binio.PlacedChecksum(at, foot[:len(foot)-12]) != binary.LittleEndian.Uint32(foot[len(foot)-12:]) {
 		return binio.Corruptf(f.Path(), at, "footer checksum mismatch")
 	}
-	if err := binio.CheckVersion(f.Path(), "TSI file", uint64(binary.LittleEndian.Uint32(foot[footerBytes-16:])), fileVersion); err != nil {
+	if err := binio.CheckVersion(f.Path(), "TSI file", uint64(version), fileVersion); err != nil {
 		return err
 	}
 	if _, err := f.Checked(0, headerBytes); err != nil {
 		return err
 	}
-	var v [7]uint64
+	var v [9]uint64
 	for i := range v {
 		v[i] = binary.LittleEndian.Uint64(foot[8*i:])
 	}
-	if v[4] != uint64(len(f.Data())) {
-		return binio.Corruptf(f.Path(), at, "file has %d bytes, footer says %d", len(f.Data()), v[4])
+	if v[6] != uint64(len(f.Data())) {
+		return binio.Corruptf(f.Path(), at, "file has %d bytes, footer says %d", len(f.Data()), v[6])
 	}
 	f.info = FileInfo{
-		Path: f.Path(), Bytes: int64(v[4]), Series: int(v[5]), Measurements: int(v[6]),
-		MinID: binary.LittleEndian.Uint32(foot[56:]), MaxID: binary.LittleEndian.Uint32(foot[60:]),
+		Path: f.Path(), Bytes: int64(v[6]), Series: int(v[7]), Measurements: int(v[8]),
+		MinID: binary.LittleEndian.Uint32(foot[72:]), MaxID: binary.LittleEndian.Uint32(foot[76:]),
 	}
+	f.everyKey.section = section{int64(v[4]), int64(v[5])}
 	f.all = section{int64(v[2]), int64(v[3])}
 	b, err := f.Checked(int64(v[0]), int64(v[1]))
 	if err != nil {
@@ -226,11 +233,19 @@ func SeriesOf(files []*File) (*roaring.Bitmap, error) {
 
 // measurement returns the directory entry of a name, or nil.
 func (f *File) measurement(name string) *fileMeasurement {
-	i := sort.Search(len(f.measured), func(i int) bool { return f.measured[i].name >= name })
-	if i < len(f.measured) && f.measured[i].name == name {
-		return f.measured[i]
+	if n := f.number(name); n > 0 {
+		return f.measured[n-1]
 	}
 	return nil
+}
+
+// number returns the number of a measurement: its place in the directory, from 1, or 0.
+func (f *File) number(name string) uint32 {
+	i := sort.Search(len(f.measured), func(i int) bool { return f.measured[i].name >= name })
+	if i < len(f.measured) && f.measured[i].name == name {
+		return uint32(i) + 1
+	}
+	return 0
 }
 
 // bodyOf reads the measurement's section.
@@ -319,5 +334,5 @@ func (f *File) Verify() error {
 			}
 		}
 	}
-	return nil
+	return f.verifyKeys()
 }

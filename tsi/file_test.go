@@ -1,6 +1,7 @@
 package tsi
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
@@ -63,6 +64,30 @@ func answers(f *File) (out []any, err error) {
 			if c.Err() != nil {
 				return nil, c.Err()
 			}
+		}
+	}
+	keys, err := f.keys()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		if out = append(out, k.key, k.only); k.only != 0 {
+			continue
+		}
+		t, err := f.measurementsByValue(k)
+		if err != nil {
+			return nil, err
+		}
+		c := t.Cursor(f)
+		for c.Next() {
+			numbers, err := c.Posting.IDs(nil)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, string(c.Value), numbers)
+		}
+		if c.Err() != nil {
+			return nil, c.Err()
 		}
 	}
 	set, err := f.Series()
@@ -189,7 +214,7 @@ func TestFileFaults(t *testing.T) {
 func TestFileGolden(t *testing.T) {
 	fs := newFS()
 	testFile(t, fs, "x.tsi", 20)
-	formats.Golden(t, "tsi-v1.golden", fs.Content("x.tsi"))
+	formats.Golden(t, "tsi-v2.golden", fs.Content("x.tsi"))
 	testFile(t, fs, "y.tsi", 20)
 	if !slices.Equal(fs.Content("x.tsi"), fs.Content("y.tsi")) {
 		t.Fatal("the same series gave another file")
@@ -203,7 +228,7 @@ func TestFileGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Bytes != 187195 || info.Hash != 0x79f6d936889f11c7 {
+	if info.Bytes != 187254 || info.Hash != 0x7a759d17df45cfff {
 		t.Fatalf("%d bytes, hash %#x", info.Bytes, info.Hash)
 	}
 }
@@ -260,5 +285,22 @@ func TestMergeEqualsOne(t *testing.T) {
 	}
 	if size := len(fs.Content("paced.tsi")); sum < size/2 || sum > 8*size {
 		t.Errorf("told of %d bytes for a file of %d", sum, size)
+	}
+}
+
+// TestOldFile refuses a file of version 1 by its version. Its footer is shorter.
+func TestOldFile(t *testing.T) {
+	fs := newFS()
+	testFile(t, fs, "x.tsi", 20)
+	b := fs.Content("x.tsi")
+	foot := slices.Clone(b[len(b)-footerBytes:])
+	old := append(b[:len(b)-footerBytes], foot[:32]...) // without the place of the tag keys
+	old = append(old, foot[48:]...)
+	at := len(old) - footerOfOne
+	binary.LittleEndian.PutUint32(old[len(old)-16:], 1)
+	binary.LittleEndian.PutUint32(old[len(old)-12:], binio.PlacedChecksum(int64(at), old[at:len(old)-12]))
+	put(t, fs, "y.tsi", old)
+	if _, err := OpenFile(fs, "y.tsi"); !errors.Is(err, binio.ErrVersion) {
+		t.Errorf("open: %v", err)
 	}
 }

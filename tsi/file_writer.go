@@ -15,27 +15,32 @@ import (
 )
 
 // A TSI file: a header, per measurement the pages and large postings of its
-// tag keys, a tag section per tag key and a measurement section; then the set
-// of all series, the directory, the footer.
+// tag keys, a tag section per tag key and a measurement section; then the tag
+// keys of all measurements, the set of all series, the directory, the footer.
 //
 //	header       | magic "tsdbTSI\x01" 8 | version u32 | crc u32 |
 //	tag          | values uvarint | series set | pages uvarint |
 //	             | per page: gap uvarint, size uvarint, values uvarint, shared uvarint, suffix string | crc u32 |
 //	measurement  | series set | tag keys uvarint | per key: string, offset uvarint, size uvarint | crc u32 |
+//	tags         | as above, of tag keys that several measurements have; the ids are numbers of measurements
+//	tag keys     | tag keys uvarint | per key: string, number of its only measurement uvarint, or 0,
+//	             |  offset uvarint, size uvarint | crc u32 |
 //	all series   | set | crc u32 |
 //	directory    | measurements uvarint | per measurement: name string, fields uvarint, fields (string, type u8),
 //	             |  series uvarint, offset uvarint, size uvarint | crc u32 |
-//	footer 80    | directory offset u64, size u64 | all series offset u64, size u64 | file size u64 |
+//	footer 96    | directory offset u64, size u64 | all series offset u64, size u64 | tag keys offset u64, size u64 | file size u64 |
 //	             | series u64 | measurements u64 | min id u32 | max id u32 | version u32 | crc u32 | magic 8 |
 //
 // Every crc starts from the offset of the section it ends, see
 // binio.PlacedChecksum. gap is the distance of a page from the end of the one before
-// it (of the first: its offset); shared and suffix give its first value.
+// it (of the first: its offset); shared and suffix give its first value. The number of a
+// measurement is its place in the directory, from 1.
 const (
 	fileMagic   = "tsdbTSI\x01"
-	fileVersion = 1
+	fileVersion = 2
 	headerBytes = 16
-	footerBytes = 80
+	footerBytes = 96
+	footerOfOne = 80 // of version 1
 )
 
 // FileInfo describes a TSI file that was written.
@@ -60,8 +65,9 @@ type fileWriter struct {
 	dir     []byte
 	all     *roaring.Bitmap
 	entries int
-	opt     MergeOptions // without any in a file of memtables
-	debt    int          // bytes since the last call of opt.Pace
+	places  map[string][]tagPlace // by tag key
+	opt     MergeOptions          // without any in a file of memtables
+	debt    int                   // bytes since the last call of opt.Pace
 	scratch []byte
 	ids     []uint32 // scratch of values
 	part    []uint32
@@ -74,12 +80,17 @@ func writeFile(fs vfs.FS, path string, opt MergeOptions, fill func(*fileWriter) 
 		return FileInfo{}, err
 	}
 	w.opt = opt
-	if err := fill(w); err != nil {
+	var keys section
+	err = fill(w)
+	if err == nil {
+		keys, err = w.writeKeys(fs)
+	}
+	if err != nil {
 		_ = w.file.Close()
 		_ = fs.Remove(path)
 		return FileInfo{}, err
 	}
-	return w.finish(fs)
+	return w.finish(fs, keys)
 }
 
 func createFile(fs vfs.FS, path string) (*fileWriter, error) {
@@ -87,7 +98,7 @@ func createFile(fs vfs.FS, path string) (*fileWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create tsi %s: %w", path, err)
 	}
-	w := &fileWriter{file: f, path: path, hash: xxhash.New(), all: roaring.New()}
+	w := &fileWriter{file: f, path: path, hash: xxhash.New(), all: roaring.New(), places: map[string][]tagPlace{}}
 	w.tag = dictionary.NewWriter(w.section)
 	h := append(w.scratch[:0], fileMagic...)
 	h = binary.LittleEndian.AppendUint32(h, fileVersion)
@@ -155,6 +166,7 @@ func (w *fileWriter) measurement(name string, fields []column.Field, set *roarin
 		list = binio.AppendString(list, key)
 		list = binary.AppendUvarint(list, uint64(offset))
 		list = binary.AppendUvarint(list, uint64(size))
+		w.places[key] = append(w.places[key], tagPlace{uint32(w.entries) + 1, int32(size), offset})
 		n++
 	}
 	b := binary.AppendUvarint(w.tag.AppendSet(nil, set), uint64(n))
@@ -211,7 +223,7 @@ func (w *fileWriter) values(walk *valueWalk) error {
 }
 
 // finish writes what ends the file, syncs and closes it.
-func (w *fileWriter) finish(fs vfs.FS) (FileInfo, error) {
+func (w *fileWriter) finish(fs vfs.FS, keys section) (FileInfo, error) {
 	info := FileInfo{Path: w.path, Series: int(w.all.GetCardinality()), Measurements: w.entries}
 	if info.Series > 0 {
 		info.MinID, info.MaxID = w.all.Minimum(), w.all.Maximum()
@@ -221,7 +233,7 @@ func (w *fileWriter) finish(fs vfs.FS) (FileInfo, error) {
 	info.Bytes = w.offset + footerBytes
 	var b []byte
 	for _, v := range []uint64{
-		uint64(dirOffset), uint64(dirSize), uint64(allOffset), uint64(allSize),
+		uint64(dirOffset), uint64(dirSize), uint64(allOffset), uint64(allSize), uint64(keys.offset), uint64(keys.size),
 		uint64(info.Bytes), uint64(info.Series), uint64(info.Measurements),
 	} {
 		b = binary.LittleEndian.AppendUint64(b, v)

@@ -35,12 +35,15 @@ func FuzzFileSection(f *testing.F) {
 			f.Add(byte(1), b)
 		}
 	}
+	if b, err := file.Checked(file.everyKey.offset, file.everyKey.size); err == nil {
+		f.Add(byte(3), b)
+	}
 	f.Add(byte(2), append([]byte{1, 1, 'm', 1, 1, 'f', 1}, 0, 16, 5))
 	f.Fuzz(func(t *testing.T, kind byte, b []byte) {
 		data := binary.LittleEndian.AppendUint32(slices.Clone(b), binio.PlacedChecksum(0, b))
 		size := int64(len(data))
 		x := &File{File: mapped.InMemory("x.tsi", data), info: FileInfo{Measurements: 1}}
-		switch kind % 3 {
+		switch kind % 4 {
 		case 0:
 			_, err := x.bodyOf(&fileMeasurement{series: 1, body: lazy[fileBody]{section: section{0, size}}})
 			wantCorrupt(t, err)
@@ -55,6 +58,11 @@ func FuzzFileSection(f *testing.F) {
 			}
 		case 2:
 			wantCorrupt(t, x.loadDirectory(b, 0))
+		case 3:
+			x.measured = []*fileMeasurement{{name: "m", series: 1}}
+			x.everyKey.section = section{0, size}
+			_, err := x.keys()
+			wantCorrupt(t, err)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package tsi
 import (
 	"errors"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -51,7 +50,7 @@ func (v Charged) groupColumns(measurement string, set *roaring.Bitmap, ids []uin
 		}
 		// A damaged series file is no reason to fail: the index knows too.
 	}
-	ranks := newRanks(ids)
+	ranks := dictionary.NewRanks(ids)
 	columns := make([]groupColumn, len(keys))
 	for i, key := range keys {
 		if columns[i], err = v.column(measurement, key, set, ids, &ranks); err != nil {
@@ -97,7 +96,7 @@ func (v *View) cheaperByKeys(measurement string, ids []uint32, keys []string) (b
 	}
 	for _, s := range v.memtables {
 		if t, ok := s.table(measurement, false); ok {
-			via += 5 * float64(t.ids.n*len(keys))
+			via += 5 * float64(t.ids.Len()*len(keys))
 		}
 	}
 	return via > viaKeys, nil
@@ -184,13 +183,13 @@ func (c *groupColumn) sort() {
 }
 
 // column reads one tag of the series from the layers.
-func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint32, ranks *ranks) (groupColumn, error) {
+func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint32, ranks *dictionary.Ranks) (groupColumn, error) {
 	col := groupColumn{values: []string{""}, rows: make([]uint32, len(ids))}
 	w, err := v.walkValues(measurement, key, func(t *measurementPicture) *memtableValues {
-		keep := make([]bool, t.ids.n)
-		t.ids.each(func(first int, ids []uint32) {
+		keep := make([]bool, t.ids.Len())
+		t.ids.Each(func(first int, ids []uint32) {
 			for i, id := range ids {
-				keep[first+i] = ranks.of(id) >= 0
+				keep[first+i] = ranks.Of(id) >= 0
 			}
 		})
 		return t.valuesOf(&t.columns[0], keep)
@@ -227,7 +226,7 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 				}
 			}
 			for _, id := range buf {
-				if r := ranks.of(id); r >= 0 {
+				if r := ranks.Of(id); r >= 0 {
 					col.rows[r] = number
 					hit = true
 				}
@@ -235,7 +234,7 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 		}
 		for _, sv := range w.mems {
 			for _, id := range sv.current() {
-				col.rows[ranks.of(id)] = number
+				col.rows[ranks.Of(id)] = number
 			}
 			hit = true
 		}
@@ -268,7 +267,7 @@ func (v *View) TagValueCount(measurement, key string) (int, error) {
 		}
 	}
 	for _, s := range v.memtables {
-		if t, ok := s.table(measurement, false, key); ok && t.columns[0].rows.n > 0 {
+		if t, ok := s.table(measurement, false, key); ok && t.columns[0].rows.Len() > 0 {
 			tags = 2
 		}
 	}
@@ -293,74 +292,6 @@ func boundsOf(set *roaring.Bitmap) []uint32 {
 	ids[0] = set.Minimum()
 	ids[len(ids)-1] = set.Maximum()
 	return ids
-}
-
-// ranks finds the place of an id among ascending ids: in a table of all ids of
-// their span if these are near one another, else in words that tell which of 64
-// ids are there and how many are before them.
-type ranks struct {
-	ids   []uint32
-	base  uint32
-	dense []uint32   // place+1 of id-base, or nil
-	words []rankWord // nil if the ids are too far apart
-}
-
-type rankWord struct {
-	bits   uint64
-	before uint32
-}
-
-// rankSpan is the span of ids up to which ranks has words: 16 MiB of them.
-const rankSpan = 1 << 26
-
-func newRanks(ids []uint32) ranks {
-	r := ranks{ids: ids, base: ids[0] &^ 63}
-	span := uint64(ids[len(ids)-1]-r.base) + 1
-	switch {
-	case span <= 8*uint64(len(ids))+1<<16:
-		r.dense = make([]uint32, span)
-		for i, id := range ids {
-			r.dense[id-r.base] = uint32(i) + 1
-		}
-		return r
-	case span > rankSpan:
-		return r
-	}
-	r.words = make([]rankWord, (ids[len(ids)-1]-r.base)/64+1)
-	for _, id := range ids {
-		r.words[(id-r.base)/64].bits |= 1 << (id & 63)
-	}
-	before := 0
-	for i := range r.words {
-		r.words[i].before = uint32(before)
-		before += bits.OnesCount64(r.words[i].bits)
-	}
-	return r
-}
-
-// of returns the place of id, or -1.
-func (r *ranks) of(id uint32) int {
-	if r.dense != nil {
-		if i := id - r.base; i < uint32(len(r.dense)) {
-			return int(r.dense[i]) - 1
-		}
-		return -1
-	}
-	if r.words != nil {
-		i := (id - r.base) / 64
-		if id < r.base || i >= uint32(len(r.words)) {
-			return -1
-		}
-		w, bit := &r.words[i], uint64(1)<<(id&63)
-		if w.bits&bit == 0 {
-			return -1
-		}
-		return int(w.before) + bits.OnesCount64(w.bits&(bit-1))
-	}
-	if i, ok := slices.BinarySearch(r.ids, id); ok {
-		return i
-	}
-	return -1
 }
 
 // tuplesOf returns the sorted distinct tuples of n rows and each row's tuple.

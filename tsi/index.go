@@ -51,8 +51,8 @@ type Index struct {
 		sealed       []*memtable // of large batches; the next snapshot has them too
 		frozen       []*memtable
 		files        []*File
-		view         *View // of the present state, or nil
-		fields       map[string][]column.Field
+		view         *View         // of the present state, or nil
+		fields       *fieldsByName // of the present state, or nil
 		closed       bool
 	}
 }
@@ -175,8 +175,8 @@ func (x *Index) intactLocked() (intact map[*File]bool, err error) {
 func (x *Index) livesLocked(name string, intact map[*File]bool) (bool, error) {
 	for _, s := range x.memtablesLocked() {
 		t, _ := s.table(name, false)
-		for row := range t.ids.n {
-			if x.mu.alive.Contains(t.ids.at(row)) {
+		for row := range t.ids.Len() {
+			if x.mu.alive.Contains(t.ids.At(row)) {
 				return true, nil
 			}
 		}

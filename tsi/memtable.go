@@ -12,6 +12,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/tsi/paged"
 )
 
 // memtable is the index of the series added since a Freeze, in memory. Per
@@ -23,6 +24,7 @@ import (
 type memtable struct {
 	mu           sync.RWMutex
 	measurements map[string]*memtableMeasurement
+	keys         map[string]*memtableKey
 	last         *memtableMeasurement // added to last
 	series       *roaring.Bitmap
 	n            int
@@ -33,14 +35,24 @@ type memtable struct {
 // What things cost in memory, about, besides their text.
 const (
 	memtableMeasurementBytes = 300
-	memtableColumnBytes      = 400
+	memtableColumnBytes      = 408
+	memtableKeyBytes         = 200
 	memtableValueBytes       = 30
 	memtableRowBytes         = 4
 )
 
+// memtableKey is a tag key of all measurements.
+type memtableKey struct {
+	key    string
+	in     []*memtableMeasurement // that have it; only appended to
+	values *paged.TextTable       // of all, nil while one measurement has it
+}
+
+func valueBytes(value string) int64 { return memtableValueBytes + int64(len(value)) }
+
 type memtableMeasurement struct {
 	name    string
-	ids     paged[uint32]
+	ids     paged.List[uint32]
 	columns []*memtableColumn // in order of appearance
 	byKey   map[string]*memtableColumn
 }
@@ -48,14 +60,14 @@ type memtableMeasurement struct {
 // memtableColumn is a tag key. Number 0 means that the series lacks the tag;
 // rows may be shorter than the table, the rest lack it.
 type memtableColumn struct {
-	key    string
-	values valueTable
-	rows   numbers
+	of     *memtableKey
+	values paged.TextTable
+	rows   paged.Numbers
 	last   uint32 // number of the row added last: sorted keys repeat their values
 }
 
 func newMemtable() *memtable {
-	return &memtable{measurements: map[string]*memtableMeasurement{}, series: roaring.New()}
+	return &memtable{measurements: map[string]*memtableMeasurement{}, keys: map[string]*memtableKey{}, series: roaring.New()}
 }
 
 // add adds a series, once, and returns its measurement. Nothing of key is
@@ -84,53 +96,147 @@ func (s *memtable) addTags(id uint32, measurement string, tags model.Tags) strin
 		return m.name
 	}
 	s.n++
-	row := m.ids.n
-	m.ids.add(id)
+	row := m.ids.Len()
+	m.ids.Add(id)
 	bytes += memtableRowBytes
 	for i := range tags {
 		if tags[i].Value == "" {
 			continue // the same as no tag
 		}
 		var c *memtableColumn
-		if i < len(m.columns) && m.columns[i].key == tags[i].Key {
+		if i < len(m.columns) && m.columns[i].of.key == tags[i].Key {
 			c = m.columns[i]
 		} else if c = m.byKey[tags[i].Key]; c == nil {
-			c = &memtableColumn{key: strings.Clone(tags[i].Key)}
+			k, kept := s.key(tags[i].Key, m)
+			c = &memtableColumn{of: k}
 			m.columns = append(m.columns, c)
-			m.byKey[c.key] = c
-			bytes += memtableColumnBytes + int64(len(c.key))
+			m.byKey[k.key] = c
+			bytes += memtableColumnBytes + kept
 		}
-		if c.rows.n > row {
+		if c.rows.Len() > row {
 			continue // the series key has the tag twice; the first one counts
 		}
-		if c.values.values.text(c.last) != tags[i].Value {
-			before := c.values.values.count()
-			c.last = c.values.number(tags[i].Value)
-			if c.values.values.count() > before {
-				bytes += memtableValueBytes + int64(len(tags[i].Value))
+		if c.values.Texts.Text(c.last) != tags[i].Value {
+			added := false
+			if c.last, added = c.values.Number(tags[i].Value); added {
+				bytes += valueBytes(tags[i].Value)
+				if all := c.of.values; all != nil {
+					if _, added = all.Number(tags[i].Value); added {
+						bytes += valueBytes(tags[i].Value)
+					}
+				}
 			}
 		}
-		for c.rows.n < row {
-			c.rows.add(0)
+		for c.rows.Len() < row {
+			c.rows.Add(0)
 			bytes += memtableRowBytes
 		}
-		c.rows.add(c.last)
+		c.rows.Add(c.last)
 		bytes += memtableRowBytes
 	}
 	return m.name
 }
 
+// key returns a tag key that a measurement has got, and the memory that it takes more.
+func (s *memtable) key(key string, m *memtableMeasurement) (k *memtableKey, bytes int64) {
+	if k = s.keys[key]; k == nil {
+		k = &memtableKey{key: strings.Clone(key)}
+		s.keys[k.key] = k
+		bytes = memtableKeyBytes + int64(len(key))
+	}
+	if k.in = append(k.in, m); len(k.in) == 2 {
+		k.values = &paged.TextTable{}
+		only := &k.in[0].byKey[key].values
+		for n := range only.Count() {
+			text := only.Text(uint32(n) + 1)
+			k.values.Number(text)
+			bytes += valueBytes(text)
+		}
+	}
+	return k, bytes
+}
+
+// keyPicture is a picture of a tag key of all measurements.
+type keyPicture struct {
+	key    string
+	in     []*memtableMeasurement
+	values paged.Texts
+}
+
+func (k *memtableKey) picture() keyPicture {
+	p := keyPicture{key: k.key, in: k.in}
+	if k.values != nil {
+		p.values = k.values.Texts
+	} else {
+		p.values = k.in[0].byKey[k.key].values.Texts
+	}
+	return p
+}
+
+// pictureOf returns the picture of a tag key, false if no measurement has it.
+func (s *memtable) pictureOf(key string) (keyPicture, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	k := s.keys[key]
+	if k == nil {
+		return keyPicture{}, false
+	}
+	return k.picture(), true
+}
+
+// allKeys returns the pictures of all tag keys, unsorted.
+func (s *memtable) allKeys() []keyPicture {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := make([]keyPicture, 0, len(s.keys))
+	for _, k := range s.keys {
+		all = append(all, k.picture())
+	}
+	return all
+}
+
+// anyHas reports whether one of some measurements has a tag key.
+func (s *memtable) anyHas(key string, measurements []string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.ContainsFunc(measurements, func(name string) bool {
+		m := s.measurements[name]
+		return m != nil && m.byKey[key] != nil
+	})
+}
+
+// having returns the measurements that have one of the values of a tag key; without
+// values, those that have the key.
+func (s *memtable) having(key string, values []string) (names []string) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	k := s.keys[key]
+	if k == nil {
+		return nil
+	}
+	if k.values != nil && values != nil {
+		values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return k.values.Find(v) == 0 })
+	}
+	for _, m := range k.in {
+		c := m.byKey[key]
+		if values == nil || slices.ContainsFunc(values, func(v string) bool { return c.values.Find(v) != 0 }) {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
 // measurementPicture is a picture of a memtable's measurement.
 type measurementPicture struct {
-	ids     paged[uint32]
+	ids     paged.List[uint32]
 	columns []columnPicture
 }
 
 // columnPicture is a column of it, of at most as many rows.
 type columnPicture struct {
 	key    string
-	values valueList
-	rows   numbers
+	values paged.Texts
+	rows   paged.Numbers
 }
 
 // table returns the picture of a measurement, with the columns of the given
@@ -145,14 +251,14 @@ func (s *memtable) table(measurement string, all bool, keys ...string) (measurem
 	t := measurementPicture{ids: m.ids}
 	if all {
 		for _, c := range m.columns {
-			t.columns = append(t.columns, columnPicture{c.key, c.values.values, c.rows})
+			t.columns = append(t.columns, columnPicture{c.of.key, c.values.Texts, c.rows})
 		}
 		return t, true
 	}
 	for _, k := range keys {
 		p := columnPicture{key: k}
 		if c := m.byKey[k]; c != nil {
-			p.values, p.rows = c.values.values, c.rows
+			p.values, p.rows = c.values.Texts, c.rows
 		}
 		t.columns = append(t.columns, p)
 	}
@@ -161,13 +267,26 @@ func (s *memtable) table(measurement string, all bool, keys ...string) (measurem
 
 // rowsIn returns which rows are of series in set.
 func (t *measurementPicture) rowsIn(set *roaring.Bitmap) []bool {
-	in := make([]bool, t.ids.n)
-	t.ids.each(func(first int, ids []uint32) {
+	in := make([]bool, t.ids.Len())
+	t.ids.Each(func(first int, ids []uint32) {
 		for i, id := range ids {
 			in[first+i] = set.Contains(id)
 		}
 	})
 	return in
+}
+
+// used returns, by number, which values of the first column living series of set have.
+func (t *measurementPicture) used(set, alive *roaring.Bitmap) []bool {
+	used := make([]bool, t.columns[0].values.Count()+1)
+	t.columns[0].rows.Each(func(first int, numbers []uint32) {
+		for i, n := range numbers {
+			if id := t.ids.At(first + i); !used[n] && n != 0 && set.Contains(id) && alive.Contains(id) {
+				used[n] = true
+			}
+		}
+	})
+	return used
 }
 
 // valueIDs are the ids of a memtable's column by value number.
@@ -180,8 +299,8 @@ func (v *valueIDs) has(number uint32) bool { return v.starts[number] < v.starts[
 // byValue sorts the ids of the rows in keep by their value of a column: a counting
 // sort.
 func (t *measurementPicture) byValue(c *columnPicture, keep []bool) valueIDs {
-	starts := make([]uint32, c.values.count()+2)
-	c.rows.each(func(first int, rows []uint32) {
+	starts := make([]uint32, c.values.Count()+2)
+	c.rows.Each(func(first int, rows []uint32) {
 		for i, v := range rows {
 			if keep[first+i] {
 				starts[v+1]++
@@ -193,10 +312,10 @@ func (t *measurementPicture) byValue(c *columnPicture, keep []bool) valueIDs {
 	}
 	ids := make([]uint32, starts[len(starts)-1])
 	fill := slices.Clone(starts)
-	c.rows.each(func(first int, rows []uint32) {
+	c.rows.Each(func(first int, rows []uint32) {
 		for i, v := range rows {
 			if keep[first+i] {
-				ids[fill[v]] = t.ids.at(first + i)
+				ids[fill[v]] = t.ids.At(first + i)
 				fill[v]++
 			}
 		}
@@ -207,7 +326,7 @@ func (t *measurementPicture) byValue(c *columnPicture, keep []bool) valueIDs {
 // valuesOf returns the values of a column that rows in keep have, with the ids of these.
 func (t *measurementPicture) valuesOf(c *columnPicture, keep []bool) *memtableValues {
 	ids := t.byValue(c, keep)
-	return &memtableValues{values: c.values, order: c.values.order(ids.has), ids: ids}
+	return &memtableValues{values: c.values, order: c.values.Order(ids.has), ids: ids}
 }
 
 // number returns the number of a value, 0 if the memtable lacks it.
@@ -216,7 +335,7 @@ func (s *memtable) number(measurement, key, value string) uint32 {
 	defer s.mu.RUnlock()
 	if m := s.measurements[measurement]; m != nil {
 		if c := m.byKey[key]; c != nil {
-			return c.values.find(value)
+			return c.values.Find(value)
 		}
 	}
 	return 0
@@ -237,14 +356,14 @@ func (s *memtable) names() []string {
 func (s *memtable) take(o *memtable) {
 	for _, name := range o.names() {
 		t, _ := o.table(name, true)
-		for row := range t.ids.n {
+		for row := range t.ids.Len() {
 			s.tags = s.tags[:0]
 			for i := range t.columns {
-				if c := &t.columns[i]; row < c.rows.n && c.rows.at(row) != 0 {
-					s.tags = append(s.tags, model.Tag{Key: c.key, Value: c.values.text(c.rows.at(row))})
+				if c := &t.columns[i]; row < c.rows.Len() && c.rows.At(row) != 0 {
+					s.tags = append(s.tags, model.Tag{Key: c.key, Value: c.values.Text(c.rows.At(row))})
 				}
 			}
-			s.addTags(t.ids.at(row), name, s.tags)
+			s.addTags(t.ids.At(row), name, s.tags)
 		}
 	}
 }
@@ -277,7 +396,7 @@ func (w *fileWriter) table(name string, tables []measurementPicture, alive *roar
 	set := roaring.New()
 	var keys []string
 	for i := range tables {
-		tables[i].ids.each(func(_ int, ids []uint32) { set.AddMany(ids) })
+		tables[i].ids.Each(func(_ int, ids []uint32) { set.AddMany(ids) })
 		for _, c := range tables[i].columns {
 			keys = append(keys, c.key)
 		}

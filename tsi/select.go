@@ -11,6 +11,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/tsi/dictionary"
 	"tsdbd/tsi/match"
+	"tsdbd/tsi/paged"
 )
 
 // Select returns the series of a measurement whose tags satisfy where, with
@@ -157,13 +158,13 @@ func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring
 		}
 		t, _ := mem.table(s.measurement, false, key)
 		// Series that come together have values whose numbers are close together.
-		t.columns[0].rows.eachWith(n, func(first int, rows []uint32) {
+		t.columns[0].rows.EachWith(n, func(first int, rows []uint32) {
 			if s.work.Done(len(rows)) {
 				return
 			}
 			for i, r := range rows {
 				if r == n {
-					c.Add(t.ids.at(first + i))
+					c.Add(t.ids.At(first + i))
 				}
 			}
 		})
@@ -178,20 +179,28 @@ func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring
 func (s *selection) find(c *dictionary.Collector, key string, values ...string) error {
 	for _, f := range s.v.files {
 		t, err := s.tag(f, key)
+		if t != nil && err == nil {
+			err = s.findIn(c, f, t, values)
+		}
 		if err != nil {
 			return err
 		}
-		for i := 0; t != nil && i < len(values); i++ {
-			if s.work.Done(findSteps) {
-				return s.work.Err()
-			}
-			p, ok, err := t.Find(f, values[i])
-			if err == nil && ok {
-				err = c.AddPosting(&p)
-			}
-			if err != nil {
-				return binio.InFile(err, f.Path())
-			}
+	}
+	return nil
+}
+
+// findIn adds what a file's dictionary has for some values.
+func (s *selection) findIn(c *dictionary.Collector, f *File, t *dictionary.Tag, values []string) error {
+	for _, value := range values {
+		if s.work.Done(findSteps) {
+			return s.work.Err()
+		}
+		p, ok, err := t.Find(f, value)
+		if err == nil && ok {
+			err = c.AddPosting(&p)
+		}
+		if err != nil {
+			return binio.InFile(err, f.Path())
 		}
 	}
 	return nil
@@ -202,7 +211,7 @@ func (s *selection) find(c *dictionary.Collector, key string, values ...string) 
 func (s *selection) in(key string, values []string, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
 	var c dictionary.Collector
 	for _, mem := range s.v.memtables {
-		s.column(&c, mem, key, func(_ *valueList, wanted []bool) {
+		s.column(&c, mem, key, func(_ *paged.Texts, wanted []bool) {
 			for _, value := range values {
 				// Its column may have got new values since it was pictured.
 				if n := int(mem.number(s.measurement, key, value)); n > 0 && n < len(wanted) {
@@ -230,21 +239,21 @@ func (s *selection) in(key string, values []string, universe *roaring.Bitmap) (*
 
 // column adds the series of a memtable whose value of a tag is wanted: choose
 // sets this by the values' numbers.
-func (s *selection) column(c *dictionary.Collector, mem *memtable, key string, choose func(values *valueList, wanted []bool)) {
+func (s *selection) column(c *dictionary.Collector, mem *memtable, key string, choose func(values *paged.Texts, wanted []bool)) {
 	t, ok := mem.table(s.measurement, false, key)
 	if !ok {
 		return
 	}
 	col := &t.columns[0]
-	wanted := make([]bool, col.values.count()+1)
+	wanted := make([]bool, col.values.Count()+1)
 	choose(&col.values, wanted)
-	col.rows.each(func(first int, rows []uint32) {
+	col.rows.Each(func(first int, rows []uint32) {
 		if s.work.Done(len(rows)) {
 			return
 		}
 		for i, n := range rows {
 			if wanted[n] {
-				c.Add(t.ids.at(first + i))
+				c.Add(t.ids.At(first + i))
 			}
 		}
 	})
@@ -268,13 +277,13 @@ func (s *selection) absent(key string, universe *roaring.Bitmap) (*roaring.Bitma
 			continue
 		}
 		var c dictionary.Collector
-		t.columns[0].rows.each(func(first int, rows []uint32) {
+		t.columns[0].rows.Each(func(first int, rows []uint32) {
 			if s.work.Done(len(rows)) {
 				return
 			}
 			for i, r := range rows {
 				if r != 0 {
-					c.Add(t.ids.at(first + i))
+					c.Add(t.ids.At(first + i))
 				}
 			}
 		})
@@ -323,9 +332,9 @@ func (s *selection) match(e *model.TagExpr, universe *roaring.Bitmap) (*roaring.
 	}
 	var c dictionary.Collector
 	for _, mem := range s.v.memtables {
-		s.column(&c, mem, e.Key, func(values *valueList, wanted []bool) {
+		s.column(&c, mem, e.Key, func(values *paged.Texts, wanted []bool) {
 			for n := 1; n < len(wanted) && s.work.Err() == nil; n++ {
-				wanted[n] = m.MatchString(values.text(uint32(n)))
+				wanted[n] = m.MatchString(values.Text(uint32(n)))
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -113,18 +112,11 @@ func (v *View) walkTagValues(measurement, key string, set *roaring.Bitmap, limit
 	var err error
 	w.valueWalk, err = v.walkValues(measurement, key, func(t *measurementPicture) *memtableValues {
 		values := &t.columns[0].values
-		used := make([]bool, values.count()+1)
-		t.columns[0].rows.each(func(first int, numbers []uint32) {
-			for i, n := range numbers {
-				if id := t.ids.at(first + i); !used[n] && n != 0 && set.Contains(id) && v.alive.Contains(id) {
-					used[n] = true
-				}
-			}
-		})
+		used := t.used(set, v.alive)
 		if limit <= fewValues {
-			return &memtableValues{values: *values, order: values.extremes(used, limit, last)}
+			return &memtableValues{values: *values, order: values.Extremes(used, limit, last)}
 		}
-		return &memtableValues{values: *values, order: values.order(func(n uint32) bool { return used[n] })}
+		return &memtableValues{values: *values, order: values.Order(func(n uint32) bool { return used[n] })}
 	})
 	if err != nil {
 		return nil, err
@@ -163,7 +155,7 @@ func (w *tagValueWalk) before(n int) string {
 	}
 	for _, s := range w.memtables {
 		if i := len(s.order) - n; i >= 0 {
-			from = max(from, s.values.text(s.order[i]))
+			from = max(from, s.values.Text(s.order[i]))
 		}
 	}
 	return from
@@ -181,36 +173,9 @@ func (w *tagValueWalk) seek(from string) {
 		}
 	}
 	for _, s := range w.memtables {
-		s.at = sort.Search(len(s.order), func(i int) bool { return s.values.text(s.order[i]) >= from })
+		s.at = sort.Search(len(s.order), func(i int) bool { return s.values.Text(s.order[i]) >= from })
 	}
 }
 
 // fewValues is up to how many values of a list are picked out, not sorted.
 const fewValues = 2048
-
-// extremes returns the numbers of the first limit used texts, or of the last,
-// in the order of the texts.
-func (l *valueList) extremes(used []bool, limit int, last bool) []uint32 {
-	out := make([]uint32, 0, limit+1)
-	for n := uint32(1); int(n) < len(used); n++ {
-		if !used[n] {
-			continue
-		}
-		text := l.text(n)
-		if len(out) == limit {
-			if last && text <= l.text(out[0]) || !last && text >= l.text(out[limit-1]) {
-				continue
-			}
-		}
-		at, _ := slices.BinarySearchFunc(out, text, func(n uint32, text string) int { return strings.Compare(l.text(n), text) })
-		out = slices.Insert(out, at, n)
-		if len(out) > limit {
-			if last {
-				out = slices.Delete(out, 0, 1)
-			} else {
-				out = out[:limit]
-			}
-		}
-	}
-	return out
-}

@@ -1,11 +1,14 @@
 package tsi
 
 import (
+	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/model"
 	"tsdbd/model/column"
 )
 
@@ -15,7 +18,8 @@ type View struct {
 	index     *Index
 	refs      atomic.Int64
 	alive     *roaring.Bitmap // read-only
-	fields    map[string][]column.Field
+	dead      bool            // layers may name series that are not alive
+	fields    *fieldsByName
 	memtables []*memtable
 	files     []*File
 }
@@ -37,15 +41,10 @@ func (x *Index) View() *View {
 		return v
 	}
 	if x.mu.fields == nil {
-		x.mu.fields = make(map[string][]column.Field, len(x.mu.measurements))
-		for name, m := range x.mu.measurements {
-			if m.series {
-				x.mu.fields[name] = m.sorted()
-			}
-		}
+		x.mu.fields = x.fieldsLocked()
 	}
 	v := &View{
-		index: x, alive: x.mu.alive.Clone(), fields: x.mu.fields, files: x.mu.files,
+		index: x, alive: x.mu.alive.Clone(), dead: !x.mu.removed.IsEmpty(), fields: x.mu.fields, files: x.mu.files,
 		memtables: x.memtablesLocked(),
 	}
 	for _, f := range v.files {
@@ -78,19 +77,43 @@ func (x *Index) release(v *View) {
 	}
 }
 
-// Measurements returns the names of the measurements with series, sorted.
-func (v *View) Measurements() []string {
-	names := make([]string, 0, len(v.fields))
-	for n := range v.fields {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
+// fieldsByName are the fields of the measurements with series.
+type fieldsByName struct {
+	fields map[string][]column.Field
+	names  func() []string // sorted
+	texts  func() []string // those that have string fields only, sorted
 }
+
+func (x *Index) fieldsLocked() *fieldsByName {
+	f := &fieldsByName{fields: make(map[string][]column.Field, len(x.mu.measurements))}
+	for name, m := range x.mu.measurements {
+		if m.series {
+			f.fields[name] = m.sorted()
+		}
+	}
+	f.names = sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(f.fields)) })
+	f.texts = sync.OnceValue(func() (texts []string) {
+		for _, name := range f.names() {
+			if !slices.ContainsFunc(f.fields[name], func(f column.Field) bool { return f.Type != model.String }) {
+				texts = append(texts, name)
+			}
+		}
+		return texts
+	})
+	return f
+}
+
+// Measurements returns the names of the measurements with series, sorted. The slice must
+// not be changed.
+func (v *View) Measurements() []string { return v.fields.names() }
+
+// TextMeasurements returns those of Measurements that have only string fields. The slice
+// must not be changed.
+func (v *View) TextMeasurements() []string { return v.fields.texts() }
 
 // Fields returns the fields of a measurement, sorted by key; nil if it has no
 // series. The slice must not be changed.
-func (v *View) Fields(measurement string) []column.Field { return v.fields[measurement] }
+func (v *View) Fields(measurement string) []column.Field { return v.fields.fields[measurement] }
 
 // Contains reports whether a series id is in the view.
 func (v *View) Contains(id uint32) bool { return v.alive.Contains(id) }
@@ -116,7 +139,7 @@ func (v *View) Series(measurement string) (*roaring.Bitmap, error) {
 	set := roaring.New()
 	for _, s := range v.memtables {
 		if t, ok := s.table(measurement, false); ok {
-			t.ids.each(func(_ int, ids []uint32) { set.AddMany(ids) })
+			t.ids.Each(func(_ int, ids []uint32) { set.AddMany(ids) })
 		}
 	}
 	for _, f := range v.files {
@@ -140,8 +163,8 @@ func (v *View) TagKeys(measurement string) ([]string, error) {
 	for _, s := range v.memtables {
 		t, _ := s.table(measurement, true)
 		for _, c := range t.columns {
-			for row := 0; row < c.rows.n && !found[c.key]; row++ {
-				if c.rows.at(row) != 0 && v.alive.Contains(t.ids.at(row)) {
+			for row := 0; row < c.rows.Len() && !found[c.key]; row++ {
+				if c.rows.At(row) != 0 && v.alive.Contains(t.ids.At(row)) {
 					found[c.key] = true
 				}
 			}

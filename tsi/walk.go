@@ -6,11 +6,12 @@ import (
 	"unsafe"
 
 	"tsdbd/tsi/dictionary"
+	"tsdbd/tsi/paged"
 )
 
 // memtableValues are the used values of a memtable's column, in order.
 type memtableValues struct {
-	values valueList
+	values paged.Texts
 	order  []uint32 // numbers of the used values, by value
 	at     int
 	ids    valueIDs // of the rows that were asked for; unless only the values were
@@ -35,7 +36,7 @@ type valueWalk struct {
 // values of a memtable from its picture, which has this column.
 func (v *View) walkValues(measurement, key string, values func(t *measurementPicture) *memtableValues) (w valueWalk, err error) {
 	for _, s := range v.memtables {
-		if t, ok := s.table(measurement, false, key); ok && t.columns[0].rows.n > 0 {
+		if t, ok := s.table(measurement, false, key); ok && t.columns[0].rows.Len() > 0 {
 			w.memtables = append(w.memtables, values(&t))
 		}
 	}
@@ -105,7 +106,7 @@ func (w *valueWalk) next() bool {
 		if s.at >= len(s.order) {
 			continue
 		}
-		text := s.values.text(s.order[s.at])
+		text := s.values.Text(s.order[s.at])
 		v := unsafe.Slice(unsafe.StringData(text), len(text)) // it never changes
 		switch cmp := bytes.Compare(v, best); {
 		case !found || cmp < 0:

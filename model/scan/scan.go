@@ -40,8 +40,21 @@ type Shard interface {
 	ID() uint64
 	// TimeRange is the range the shard may hold, not the range it does hold.
 	TimeRange() model.TimeRange
-	// Measurements returns the names of measurements with series, sorted.
+	// Measurements returns the names of measurements with series, sorted. The slice must
+	// not be changed.
 	Measurements() []string
+	// TextMeasurements returns those that have only string fields.
+	TextMeasurements() []string
+	// MeasurementsWhere returns, sorted, measurements among which are all that have a
+	// series that satisfies where; exact says that each of them has one. The slice must
+	// not be changed.
+	MeasurementsWhere(ctx context.Context, where *model.TagExpr) (names []string, exact bool, err error)
+	// EachTagKey calls f with the tag keys that series of any measurement carry, without
+	// those that only measurements in skip have, in any order and maybe more than once.
+	// An error of f ends the walk.
+	EachTagKey(ctx context.Context, skip []string, f func(key string) error) error
+	// EachTagValue is EachTagKey of the values of a tag key. A value is f's until f returns.
+	EachTagValue(ctx context.Context, key string, skip []string, f func(value string) error) error
 	// Fields returns a measurement's fields sorted by key; nil if there are none.
 	Fields(measurement string) []column.Field
 	// TagKeys returns the tag keys that series of a measurement carry, sorted.

@@ -2,6 +2,7 @@ package queryable
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"unsafe"
 
@@ -18,10 +19,17 @@ import (
 
 // LabelValues returns the values of a label among the series that matchers choose.
 func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return q.texts(ctx, matchers, hints, func(one *querier, t *table, texts *texts) error {
-		if name == prom.NameLabel {
+	if len(matchers) == 0 && name != prom.NameLabel {
+		return q.everywhere(ctx, hints, func(sh scan.Shard, skip []string, texts *texts) error {
+			return sh.EachTagValue(ctx, tagKey(name), skip, func(value string) error { return texts.Add(prom.Text(value)) })
+		})
+	}
+	if name == prom.NameLabel {
+		return q.texts(ctx, matchers, hints, anySeries, func(one *querier, t *table, texts *texts) error {
 			return one.names(ctx, t, texts)
-		}
+		})
+	}
+	return q.texts(ctx, matchers, hints, someSeries, func(one *querier, t *table, texts *texts) error {
 		for _, p := range t.parts {
 			if err := one.narrow(ctx, t, &p); err != nil {
 				return err
@@ -86,40 +94,76 @@ func first(p part, measurement, key string, hints *storage.LabelHints) ([]string
 
 // LabelNames returns the names of the labels of the series that matchers choose.
 func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return q.texts(ctx, matchers, hints, func(one *querier, t *table, texts *texts) error {
-		for _, p := range t.parts {
-			keys, err := p.shard.TagKeys(t.measurement)
-			if err != nil {
-				return err
-			}
-			if err := one.narrow(ctx, t, &p); err != nil {
-				return err
-			}
-			if p.ids == nil || !p.ids.IsEmpty() {
+	if len(matchers) == 0 {
+		return q.everywhere(ctx, hints, func(sh scan.Shard, skip []string, texts *texts) error {
+			if len(sh.Measurements()) > len(skip) {
 				if err := texts.Add(prom.NameLabel); err != nil {
 					return err
 				}
 			}
-			for _, key := range keys {
-				name := prom.Text(key)
-				if !texts.Wants(name) {
-					continue
-				}
-				one, err := p.shard.FirstTagValues(t.measurement, key, p.ids, 1)
-				if err != nil {
-					return err
-				}
-				if len(one) == 0 {
-					continue
-				}
-				if err := texts.Add(name); err != nil {
-					return err
-				}
+			return sh.EachTagKey(ctx, skip, func(key string) error { return texts.Add(prom.Text(key)) })
+		})
+	}
+	// The walk ends with the last name that there is: often all metrics have the same.
+	list, _, err := q.LabelNames(ctx, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	missing := make(map[string]bool, len(list))
+	for _, name := range list {
+		missing[name] = true
+	}
+	return q.texts(ctx, matchers, hints, someSeries, func(one *querier, t *table, texts *texts) error {
+		for _, p := range t.parts {
+			if err := one.tagNames(ctx, t, p, missing, texts); err != nil {
+				return err
 			}
+		}
+		if len(missing) == 0 {
+			return errNoMore
 		}
 		return nil
 	})
 }
+
+// tagNames adds the names of the labels of a part that are missing.
+func (q *querier) tagNames(ctx context.Context, t *table, p part, missing map[string]bool, texts *texts) error {
+	keys, err := p.shard.TagKeys(t.measurement)
+	if err != nil {
+		return err
+	}
+	if err := q.narrow(ctx, t, &p); err != nil {
+		return err
+	}
+	if p.ids != nil && p.ids.IsEmpty() {
+		return nil
+	}
+	delete(missing, prom.NameLabel)
+	if err := texts.Add(prom.NameLabel); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		name := prom.Text(key)
+		if !missing[name] {
+			continue
+		}
+		one, err := p.shard.FirstTagValues(t.measurement, key, p.ids, 1)
+		if err != nil {
+			return err
+		}
+		if len(one) == 0 {
+			continue
+		}
+		delete(missing, name)
+		if err := texts.Add(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNoMore ends a walk that has found all there is.
+var errNoMore = errors.New("no more")
 
 // texts is a set of names or values.
 type texts struct{ *smallest.Set[string] }
@@ -134,15 +178,49 @@ func (t texts) Add(text string) error {
 
 // texts collects texts of the tables that matchers choose, and returns the first ones
 // if there is a limit.
-func (q *querier) texts(ctx context.Context, matchers []*labels.Matcher, hints *storage.LabelHints, f func(*querier, *table, *texts) error) ([]string, annotations.Annotations, error) {
+func (q *querier) texts(ctx context.Context, matchers []*labels.Matcher, hints *storage.LabelHints, look look, f func(*querier, *table, *texts) error) ([]string, annotations.Annotations, error) {
+	return q.smallest(hints, func(all *texts) error {
+		err := q.lookUp(ctx, q.times, matchers, look, func(one *querier, t *table) error { return f(one, t, all) })
+		if errors.Is(err, errNoMore) {
+			return nil
+		}
+		return err
+	})
+}
+
+// everywhere collects texts of all shards. f gets the measurements that are no metrics.
+func (q *querier) everywhere(ctx context.Context, hints *storage.LabelHints, f func(sh scan.Shard, skip []string, all *texts) error) ([]string, annotations.Annotations, error) {
+	return q.smallest(hints, func(all *texts) error {
+		if q.view == nil {
+			return errClosed
+		}
+		for _, sh := range q.shards(q.times) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			var skip []string
+			for _, name := range sh.TextMeasurements() {
+				if fields, _ := (&selector{}).fields(name, sh.Fields(name)); len(fields) == 0 {
+					skip = append(skip, name)
+				}
+			}
+			if err := f(sh, skip, all); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// smallest returns the texts that f adds, the first ones if there is a limit.
+func (q *querier) smallest(hints *storage.LabelHints, f func(*texts) error) ([]string, annotations.Annotations, error) {
 	limit := 0
 	if hints != nil {
 		limit = hints.Limit
 	}
 	bytes := func(text string) int64 { return listed*int64(unsafe.Sizeof(text)) + int64(len(text)) }
 	all := texts{smallest.New(limit, strings.Compare, bytes, q.budget.take)}
-	err := q.lookUp(ctx, q.times, matchers, false, func(one *querier, t *table) error { return f(one, t, &all) })
-	if err != nil {
+	if err := f(&all); err != nil {
 		return nil, nil, err
 	}
 	return all.Sorted(), q.warnings(q.times), nil
@@ -153,7 +231,7 @@ const listed = 2
 
 // lookUp calls f with the tables that matchers choose, one after another. What the
 // querier that f gets takes from its budget is given back when f returns.
-func (q *querier) lookUp(ctx context.Context, times model.TimeRange, matchers []*labels.Matcher, ids bool, f func(*querier, *table) error) error {
+func (q *querier) lookUp(ctx context.Context, times model.TimeRange, matchers []*labels.Matcher, look look, f func(*querier, *table) error) error {
 	if q.view == nil {
 		return errClosed
 	}
@@ -173,7 +251,7 @@ func (q *querier) lookUp(ctx context.Context, times model.TimeRange, matchers []
 	}
 	held := one.budget.held
 	for _, name := range names {
-		t, err := one.table(ctx, shards, name, sel, ids)
+		t, err := one.table(ctx, shards, name, sel, look)
 		if t != nil {
 			err = f(one, t)
 		}
@@ -193,7 +271,7 @@ func (q *querier) labelSets(ctx context.Context, hints *storage.SelectHints, mat
 	times := q.times.Intersect(rangeOf(hints.Start, hints.End))
 	var b labels.ScratchBuilder
 	var tags model.Tags
-	err := q.lookUp(ctx, times, matchers, true, func(one *querier, t *table) error {
+	err := q.lookUp(ctx, times, matchers, allSeries, func(one *querier, t *table) error {
 		has, err := one.present(ctx, t, t.parts, times)
 		if err != nil {
 			return err

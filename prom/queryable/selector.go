@@ -17,13 +17,14 @@ const maxMatchers = 5000
 
 // selector is what matchers ask for.
 type selector struct {
-	names []*labels.Matcher // of __name__
-	where *model.TagExpr    // the others; nil: every series
+	names []*labels.Matcher   // of __name__
+	where *model.TagExpr      // the others; nil: every series
+	sure  map[uint64][]string // by shard, measurements of which where chooses series
 }
 
 // selector divides matchers into those of the name and a predicate over tags.
 func (q *querier) selector(matchers []*labels.Matcher) (selector, error) {
-	var s selector
+	s := selector{sure: map[uint64][]string{}}
 	if len(matchers) > maxMatchers {
 		return s, errors.New("too many matchers")
 	}

@@ -72,7 +72,7 @@ func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector) (
 	}
 	var all []*table
 	for _, name := range names {
-		t, err := q.table(ctx, shards, name, s, true)
+		t, err := q.table(ctx, shards, name, s, allSeries)
 		if err != nil {
 			return nil, err
 		}
@@ -85,9 +85,17 @@ func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector) (
 	return all, nil
 }
 
-// table returns what a selector finds of a measurement in shards, or nil. Without ids,
-// it looks the series up only if the selector may choose some of those of the measurement.
-func (q *querier) table(ctx context.Context, shards []scan.Shard, measurement string, s selector, ids bool) (*table, error) {
+// look says when the series of a table are looked up.
+type look int
+
+const (
+	allSeries  look = iota // always
+	someSeries             // if they may be some of those of the measurement
+	anySeries              // if there may be none, or none of a metric
+)
+
+// table returns what a selector finds of a measurement in shards, or nil.
+func (q *querier) table(ctx context.Context, shards []scan.Shard, measurement string, s selector, look look) (*table, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -98,7 +106,11 @@ func (q *querier) table(ctx context.Context, shards []scan.Shard, measurement st
 			continue
 		}
 		var set *roaring.Bitmap
-		if ids || s.where != nil || partial {
+		sure := len(chosen) == 1 && s.where != nil
+		if sure {
+			_, sure = slices.BinarySearch(s.sure[sh.ID()], measurement)
+		}
+		if look == allSeries || partial || s.where != nil && (look == someSeries || !sure) {
 			var err error
 			if set, err = sh.Select(ctx, measurement, s.where); err != nil {
 				return nil, err
@@ -130,7 +142,7 @@ func (q *querier) table(ctx context.Context, shards []scan.Shard, measurement st
 }
 
 // measurements returns the measurements of shards that may have a metric of a selector,
-// sorted.
+// sorted. It notes those of which the index says that the predicate chooses series.
 func (q *querier) measurements(ctx context.Context, shards []scan.Shard, s selector) ([]string, error) {
 	if names, ok := s.exactNames(); ok {
 		// Names are looked up, so that one of very many measurements is found at once.
@@ -150,7 +162,13 @@ func (q *querier) measurements(ctx context.Context, shards []scan.Shard, s selec
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		found := sh.Measurements()
+		found, exact, err := sh.MeasurementsWhere(ctx, s.where)
+		if err != nil {
+			return nil, err
+		}
+		if exact {
+			s.sure[sh.ID()] = found
+		}
 		room := int64(len(all)+len(found)) * int64(unsafe.Sizeof(""))
 		if err := q.budget.take(room); err != nil {
 			return nil, err

@@ -98,6 +98,50 @@ func (s *shardView) Select(_ context.Context, measurement string, where *model.T
 	return set, nil
 }
 
+func (s *shardView) TextMeasurements() (names []string) {
+	for _, name := range s.Measurements() {
+		if !slices.ContainsFunc(s.Fields(name), func(f column.Field) bool { return f.Type != model.String }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (s *shardView) MeasurementsWhere(_ context.Context, where *model.TagExpr) (names []string, exact bool, err error) {
+	set := map[string]bool{}
+	for _, x := range s.series {
+		if where.Match(x.tags) {
+			set[x.measurement] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set)), true, nil
+}
+
+func (s *shardView) EachTagKey(_ context.Context, skip []string, f func(key string) error) error {
+	for _, x := range s.series {
+		for _, tag := range x.tags {
+			if slices.Contains(skip, x.measurement) {
+				continue
+			}
+			if err := f(tag.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return s.store.Damage
+}
+
+func (s *shardView) EachTagValue(_ context.Context, key string, skip []string, f func(value string) error) error {
+	for _, x := range s.series {
+		if v := x.tags.Get(key); v != "" && !slices.Contains(skip, x.measurement) {
+			if err := f(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (s *shardView) AllSeries() *roaring.Bitmap {
 	set := roaring.New()
 	for id := range s.series {

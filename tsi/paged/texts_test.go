@@ -1,20 +1,23 @@
-package tsi
+package paged
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"tsdbd/internal/testkit/testseed"
 )
 
 // A picture of a value table that was taken early says the same when the table
 // has grown, and the order of the numbers is that of the texts.
 func TestValueTable(t *testing.T) {
-	r := newRand(t)
-	var table valueTable
+	r := rand.New(rand.NewPCG(testseed.Of(t), 0))
+	var table TextTable
 	numbers := map[string]uint32{}
 	var texts []string
-	var picture valueList
+	var picture Texts
 	for i := range 30_000 {
 		text := fmt.Sprintf("host-%0*d", r.IntN(12), r.IntN(20_000))
 		switch {
@@ -23,7 +26,7 @@ func TestValueTable(t *testing.T) {
 		case i%97 == 0:
 			text = text[:r.IntN(4)+1]
 		}
-		n := table.number(text)
+		n, _ := table.Number(text)
 		if have, ok := numbers[text]; ok && have != n || !ok && int(n) != len(texts)+1 {
 			t.Fatalf("text %d has number %d, had %d; %d are given", i, n, have, len(texts))
 		}
@@ -32,18 +35,18 @@ func TestValueTable(t *testing.T) {
 			numbers[text] = n
 		}
 		if i == 10_000 {
-			picture = table.values
+			picture = table.Texts
 		}
 	}
 	for i, text := range texts {
-		if got := table.find(text); int(got) != i+1 {
+		if got := table.Find(text); int(got) != i+1 {
 			t.Fatalf("find %.20q: %d, want %d", text, got, i+1)
 		}
-		if i < picture.count() && picture.text(uint32(i+1)) != text {
-			t.Fatalf("picture: number %d is %.20q, want %.20q", i+1, picture.text(uint32(i+1)), text)
+		if i < picture.Count() && picture.Text(uint32(i+1)) != text {
+			t.Fatalf("picture: number %d is %.20q, want %.20q", i+1, picture.Text(uint32(i+1)), text)
 		}
 	}
-	if got := table.find("another"); got != 0 || table.find("") != 0 || picture.text(0) != "" {
+	if got := table.Find("another"); got != 0 || table.Find("") != 0 || picture.Text(0) != "" {
 		t.Fatalf("find of an unknown text: %d", got)
 	}
 	var want, got []string
@@ -51,8 +54,8 @@ func TestValueTable(t *testing.T) {
 		want = append(want, texts[i])
 	}
 	slices.Sort(want)
-	for _, n := range table.values.order(func(n uint32) bool { return n%2 == 1 }) {
-		got = append(got, table.values.text(n))
+	for _, n := range table.Order(func(n uint32) bool { return n%2 == 1 }) {
+		got = append(got, table.Text(n))
 	}
 	if !slices.Equal(got, want) {
 		t.Fatal("the order of the numbers is not that of the texts")
@@ -60,23 +63,23 @@ func TestValueTable(t *testing.T) {
 }
 
 func TestPagedPicture(t *testing.T) {
-	var p paged[uint32]
-	var pictures []paged[uint32]
-	for i := range 3*pagedLen + 5 {
+	var p List[uint32]
+	var pictures []List[uint32]
+	for i := range 3*pageLen + 5 {
 		if i%1021 == 0 || i < 20 {
 			pictures = append(pictures, p)
 		}
-		p.add(uint32(i))
+		p.Add(uint32(i))
 	}
 	pictures = append(pictures, p)
 	for _, picture := range pictures {
 		next := 0
-		picture.each(func(first int, page []uint32) {
+		picture.Each(func(first int, page []uint32) {
 			if first != next {
 				t.Fatalf("page begins at %d, want %d", first, next)
 			}
 			for i, v := range page {
-				if int(v) != first+i || picture.at(first+i) != v {
+				if int(v) != first+i || picture.At(first+i) != v {
 					t.Fatalf("element %d is %d", first+i, v)
 				}
 			}
@@ -91,24 +94,24 @@ func TestPagedPicture(t *testing.T) {
 // TestNumbers finds a number in a list, also in copies of it as it was, and looks at few
 // pages if the numbers came in order.
 func TestNumbers(t *testing.T) {
-	r := newRand(t)
-	const n = 5*pagedLen + 100
+	r := rand.New(rand.NewPCG(testseed.Of(t), 0))
+	const n = 5*pageLen + 100
 	for _, ascending := range []bool{true, false} {
-		var list numbers
+		var list Numbers
 		var all []uint32
-		var copies []numbers
+		var copies []Numbers
 		for i := range n {
 			v := uint32(i / 10)
 			if !ascending {
 				v = uint32(r.IntN(n / 10))
 			}
-			if list.add(v); i%1000 == 0 || i%pagedLen >= pagedLen-2 || i%pagedLen < 2 {
+			if list.Add(v); i%1000 == 0 || i%pageLen >= pageLen-2 || i%pageLen < 2 {
 				copies = append(copies, list)
 			}
 			all = append(all, v)
 		}
 		for _, c := range append(copies, list) {
-			for _, v := range []uint32{all[r.IntN(c.n)], all[min(pagedLen, c.n)-1], all[c.n-1]} {
+			for _, v := range []uint32{all[r.IntN(c.n)], all[min(pageLen, c.n)-1], all[c.n-1]} {
 				var want, got []int
 				for i, x := range all[:c.n] {
 					if x == v {
@@ -116,7 +119,7 @@ func TestNumbers(t *testing.T) {
 					}
 				}
 				pages := 0
-				c.eachWith(v, func(first int, page []uint32) {
+				c.EachWith(v, func(first int, page []uint32) {
 					pages++
 					for i, x := range page {
 						if x == v {

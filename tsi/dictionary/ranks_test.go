@@ -1,7 +1,8 @@
-package tsi
+package dictionary
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 // TestRanks compares the places of ids with a search, near and far apart. Ids
 // that are spread over a million series are not searched for one by one.
 func TestRanks(t *testing.T) {
-	r := newRand(t)
+	r := rand.New(rand.NewPCG(testseed.Of(t), 0))
 	for range testseed.Rounds(300) {
 		span := []uint32{100, 1 << 20, rankSpan - 1, rankSpan + 1, math.MaxUint32}[r.IntN(5)]
 		base := r.Uint32N(math.MaxUint32 - span + 1)
@@ -21,7 +22,7 @@ func TestRanks(t *testing.T) {
 		}
 		slices.Sort(ids)
 		ids = slices.Compact(ids)
-		ranks := newRanks(ids)
+		ranks := NewRanks(ids)
 		probes := append(slices.Clone(ids), 0, math.MaxUint32, base-1, ids[len(ids)-1]+1)
 		for range 300 {
 			probes = append(probes, base+r.Uint32N(span))
@@ -31,7 +32,7 @@ func TestRanks(t *testing.T) {
 			if !ok {
 				want = -1
 			}
-			if got := ranks.of(id); got != want {
+			if got := ranks.Of(id); got != want {
 				t.Fatalf("%d ids from %d over %d: %d is at %d, want %d", len(ids), base, span, id, got, want)
 			}
 		}
@@ -43,7 +44,7 @@ func TestRanks(t *testing.T) {
 	for id := uint32(1); id <= 1_000_000; id += 100 {
 		wide = append(wide, id)
 	}
-	if ranks := newRanks(wide); ranks.words == nil {
+	if ranks := NewRanks(wide); ranks.words == nil {
 		t.Error("10,000 ids of a million are searched for")
 	}
 }
