@@ -408,11 +408,11 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestFails fails at each of many operations: the builder says so, and leaves nothing.
+// TestFails fails at each operation: the builder says so, and leaves nothing.
 func TestFails(t *testing.T) {
 	broken := errors.New("disk on fire")
 	done := false
-	for n := 1; !done; n += 3 {
+	for n := 1; !done; n++ {
 		fs := vfstest.New()
 		b := builder(t, fs, build.Options{MaxFile: 20 << 10, IndexBytes: 30 << 10})
 		ops := 0

@@ -99,13 +99,11 @@ func (x *indexer) finish() ([]manifest.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	old := x.parts
-	x.parts = append([]manifest.File{{Name: name, Size: info.Bytes, Checksum: info.Hash}}, old...)
-	for _, rec := range old {
-		if err := x.opt.FS.Remove(x.opt.Dir + "/" + rec.Name); err != nil {
+	x.parts = append(x.parts, manifest.File{Name: name, Size: info.Bytes, Checksum: info.Hash})
+	for ; len(x.parts) > 1; x.parts = x.parts[1:] {
+		if err := x.opt.FS.Remove(x.opt.Dir + "/" + x.parts[0].Name); err != nil {
 			return nil, err
 		}
 	}
-	x.parts = x.parts[:1]
 	return x.parts, nil
 }
