@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
+	"tsdbd/prom/operator"
 	"tsdbd/prom/queryable"
 	"tsdbd/prom/window"
 )
@@ -49,34 +50,68 @@ func (r *run) find(plan *window.Plan) (*queryable.Found, error) {
 // env is what plans may use.
 func (r *run) env() window.Env { return window.Env{Charge: r.keep, Check: r.check} }
 
-// direct evaluates an expression without Prometheus' engine, if prom/window can. It
-// passes each series to the sink as soon as it is computed.
+// direct evaluates an expression without Prometheus' engine, if prom/window or
+// prom/operator can. It passes each series of a plan to the sink as soon as it is computed.
 func (r *run) direct(req *Request, expr parser.Expr, sink Sink) (out *Outcome, done bool, err error) {
 	q, ok := r.planned(req)
 	if !ok {
 		return nil, false, nil
 	}
-	plan := window.NewPlan(expr, q)
-	if plan == nil {
+	h := handing{run: r, sink: sink, req: req}
+	var notes annotations.Annotations
+	if plan := window.NewPlan(expr, q); plan != nil {
+		notes, ok, err = r.plan(plan, &h)
+	} else if tree := operator.New(expr, q); tree != nil {
+		notes, ok, err = r.operator(tree, &h)
+	} else {
 		return nil, false, nil
 	}
-	found, err := r.find(plan)
-	if found == nil {
+	cut := errors.Is(err, errLimit)
+	if !ok || err != nil && !cut {
 		return nil, err != nil, err
 	}
+	if err = h.begin(); err != nil {
+		return nil, true, err
+	}
+	return outcome(req.Expr, notes, cut, nil), true, nil
+}
+
+// plan evaluates a plan. ok is false if Prometheus' engine must do it.
+func (r *run) plan(plan *window.Plan, h *handing) (notes annotations.Annotations, ok bool, err error) {
+	found, err := r.find(plan)
+	if found == nil {
+		return nil, false, err
+	}
 	defer found.Close()
-	h := handing{run: r, sink: sink, plan: plan, req: req}
+	h.start = plan.Start()
 	if err := r.keep(pointBytes * int64(plan.Steps())); err != nil {
 		return nil, true, err
 	}
-	notes, err := plan.Run(found, r.env(), h.series)
+	notes, err = plan.Run(found, r.env(), h.series)
 	notes.Merge(found.Warnings())
-	if cut := errors.Is(err, errLimit); err == nil || cut {
-		if err = h.begin(); err == nil {
-			return outcome(req.Expr, notes, cut, nil), true, nil
+	return notes, true, err
+}
+
+// operator evaluates a tree of operators.
+func (r *run) operator(tree *operator.Tree, h *handing) (notes annotations.Annotations, ok bool, err error) {
+	var in []window.Reader
+	var warnings annotations.Annotations
+	for _, plan := range tree.Plans() {
+		found, err := r.find(plan)
+		if found == nil {
+			return nil, false, err
+		}
+		defer found.Close()
+		in = append(in, found)
+		warnings.Merge(found.Warnings())
+		h.start = plan.Start()
+		if err := r.keep(pointBytes * int64(plan.Steps())); err != nil {
+			return nil, true, err
 		}
 	}
-	return nil, true, err
+	notes, ok, err = tree.Run(in, r.env(), h.series)
+	notes.Merge(warnings)
+	return notes, ok, err
 }
 
 // parts are the parts of an expression that are evaluated without Prometheus' engine.
@@ -162,11 +197,11 @@ func (r *run) check() error {
 	return r.turn.Yield(r.ctx)
 }
 
-// handing passes the series of a plan to the sink.
+// handing passes the series of a result to the sink.
 type handing struct {
 	run    *run
 	sink   Sink
-	plan   *window.Plan
+	start  int64 // time of the first step
 	req    *Request
 	begun  bool
 	count  int
@@ -195,7 +230,7 @@ func (h *handing) series(ls labels.Labels, steps []float64) error {
 	if err := h.begin(); err != nil {
 		return err
 	}
-	at := h.plan.Start()
+	at := h.start
 	if h.req.Step == 0 {
 		h.sample = promql.Sample{Metric: ls, T: at, F: steps[0]}
 		h.run.failed = h.sink.Sample(&h.sample)

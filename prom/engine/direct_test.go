@@ -94,13 +94,15 @@ func TestDirectEqualsEngine(t *testing.T) {
 	}
 }
 
-// TestDirectMemory ends an evaluation that needs more memory than a query may have.
+// TestDirectMemory ends evaluations that need more memory than a query may have.
 func TestDirectMemory(t *testing.T) {
-	e := testEngine(t, testPoints(), 6_000)
-	var got text
-	err := got.run(e, Request{Access: Access{DB: "p"}, Expr: "sum by (i) (a)", Start: time.Unix(0, 0), End: time.Unix(700, 0), Step: 10 * time.Second})
-	if !errors.Is(err, admission.ErrMemory) || got.Len() > 0 {
-		t.Errorf("%v, %s", err, got.Builder.String())
+	for expr, memory := range map[string]int64{"sum by (i) (a)": 6_000, "1 - a / a": 9_000} {
+		e := testEngine(t, testPoints(), memory)
+		var got text
+		err := got.run(e, Request{Access: Access{DB: "p"}, Expr: expr, Start: time.Unix(0, 0), End: time.Unix(700, 0), Step: 10 * time.Second})
+		if !errors.Is(err, admission.ErrMemory) || got.Len() > 0 {
+			t.Errorf("%s: %v, %s", expr, err, got.Builder.String())
+		}
 	}
 }
 

@@ -1,9 +1,9 @@
 // Package engine runs PromQL within the limits that InfluxQL has.
 //
 // Engine.Run admits a query (query/admission), parses it, and evaluates it. An
-// expression that prom/window has a plan for is evaluated without Prometheus' engine,
-// and its series reach the Sink when they are computed (see direct). For any other
-// expression the engine charges what its evaluation takes, and runs Prometheus' own
+// expression that prom/window has a plan for, or prom/operator a tree, is evaluated
+// without Prometheus' engine. The series of a plan reach the Sink when they are computed
+// (see direct). For any other expression the engine charges what its evaluation takes, and runs Prometheus' own
 // engine over prom/queryable, and over the results of the parts that have a plan (see
 // parts). A request for statistics has Prometheus' engine do everything: only that
 // counts samples.

@@ -92,7 +92,7 @@ func (e *evaluation) grouped() error {
 		}
 		return &foldState{e, newFold(e.op, len(e.steps), e.param)}, e.Charge(size)
 	}
-	if e.inOrder() || int64(len(g.labels))*size <= e.live {
+	if e.InOrder() || int64(len(g.labels))*size <= e.live {
 		err = e.together(g, one)
 	} else {
 		err = e.apart(g, one)
@@ -123,7 +123,7 @@ func (e *evaluation) together(g groups, one func() (state, error)) error {
 			return err
 		}
 	}
-	if !e.inOrder() {
+	if !e.InOrder() {
 		g.sort(order)
 	}
 	for _, at := range order {

@@ -223,9 +223,9 @@ func (p *Plan) Start() int64 { return p.spec.Start }
 // Steps returns the number of steps of the result.
 func (p *Plan) Steps() int { return p.steps }
 
-// inOrder reports whether the series come in the order of Prometheus' engine, not in
+// InOrder reports whether the series come in the order of Prometheus' engine, not in
 // that of their labels.
-func (p *Plan) inOrder() bool { return p.instant || p.part }
+func (p *Plan) InOrder() bool { return p.instant || p.part }
 
 // drops reports whether the results lack the names of the series.
 func (p *Plan) drops() bool { return !p.spec.KeepsName() }

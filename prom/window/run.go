@@ -257,7 +257,7 @@ func (e *evaluation) hand(ls labels.Labels, steps []float64) error {
 
 // each yields each series.
 func (e *evaluation) each() error {
-	if !e.inOrder() {
+	if !e.InOrder() {
 		if err := e.sort(); err != nil {
 			return err
 		}
