@@ -30,7 +30,7 @@ func sampleManifest() *Manifest {
 				ID: 3, Name: "d", DefaultRetentionPolicy: "autogen",
 				RetentionPolicies: []*meta.RetentionPolicy{{
 					Name: "autogen", ShardGroupDuration: 7 * 24 * time.Hour, ReplicaN: 1,
-					ShardGroups: []meta.ShardGroup{{ID: 5, Start: 0, End: 1e9, Shards: []meta.Shard{{ID: 5}}}},
+					ShardGroups: []*meta.ShardGroup{{ID: 5, Start: 0, End: 1e9, Shards: []meta.Shard{{ID: 5}}}},
 				}},
 			}},
 		},

@@ -101,11 +101,10 @@ func (o *RestoreOptions) chosen(m *Manifest) (*meta.Data, []ShardManifest, error
 func cut(data *meta.Data, f *exchange.Filter, keep func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) {
 	data.Databases = slices.DeleteFunc(data.Databases, func(d *meta.Database) bool {
 		d.RetentionPolicies = slices.DeleteFunc(d.RetentionPolicies, func(rp *meta.RetentionPolicy) bool {
-			for i := range rp.ShardGroups {
-				g := &rp.ShardGroups[i]
+			for _, g := range rp.ShardGroups {
 				g.Shards = slices.DeleteFunc(g.Shards, func(s meta.Shard) bool { return !keep(d, rp, g, s.ID) })
 			}
-			rp.ShardGroups = slices.DeleteFunc(rp.ShardGroups, func(g meta.ShardGroup) bool { return len(g.Shards) == 0 })
+			rp.ShardGroups = slices.DeleteFunc(rp.ShardGroups, func(g *meta.ShardGroup) bool { return len(g.Shards) == 0 })
 			return !f.WantsPolicy(d, rp)
 		})
 		d.Downsamples = slices.DeleteFunc(d.Downsamples, func(t meta.Downsample) bool {

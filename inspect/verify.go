@@ -322,8 +322,7 @@ func (v *verifier) database(d *meta.Database, dropped []uint64) error {
 	}
 	known := map[string]bool{}
 	for _, rp := range d.RetentionPolicies {
-		for i := range rp.ShardGroups {
-			g := &rp.ShardGroups[i]
+		for _, g := range rp.ShardGroups {
 			for _, m := range g.Shards {
 				known[path.Base(layout.ShardDir(d.ID, m.ID))] = true
 				if err := v.shard(path.Join(v.dir, layout.ShardDir(d.ID, m.ID)), m.ID, g, series); err != nil {

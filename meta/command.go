@@ -273,7 +273,7 @@ func (c CreateShardGroup) apply(d *Data) (bool, error) {
 		}
 		d.LastShardGroupID++
 		d.LastShardID++
-		group := ShardGroup{ID: d.LastShardGroupID, Start: start, End: end, Shards: []Shard{{ID: d.LastShardID}}}
+		group := &ShardGroup{ID: d.LastShardGroupID, Start: start, End: end, Shards: []Shard{{ID: d.LastShardID}}}
 		rp.ShardGroups = slices.Insert(slices.Clone(rp.ShardGroups), at, group)
 		return true, nil
 	})
@@ -296,7 +296,7 @@ func (c DropShardGroup) apply(d *Data) (bool, error) {
 		if c.IfDuration != 0 && c.IfDuration != rp.Duration {
 			return false, fmt.Errorf("%w: policy %s keeps data for %v", ErrIndexChanged, rp.Name, rp.Duration)
 		}
-		i := slices.IndexFunc(rp.ShardGroups, func(g ShardGroup) bool { return g.ID == c.ID })
+		i := slices.IndexFunc(rp.ShardGroups, func(g *ShardGroup) bool { return g.ID == c.ID })
 		if i < 0 {
 			return false, fmt.Errorf("%w: %d", ErrShardGroupNotFound, c.ID)
 		}
@@ -317,11 +317,13 @@ func (c DropShard) apply(d *Data) (bool, error) {
 	d.Dropped.Shards = append(slices.Clip(d.Dropped.Shards), c.ID)
 	return d.changePolicy(at.Database.Name, at.Policy.Name, func(_ *Database, rp *RetentionPolicy) (bool, error) {
 		rp.ShardGroups = slices.Clone(rp.ShardGroups)
-		i := slices.IndexFunc(rp.ShardGroups, func(g ShardGroup) bool { return g.ID == at.Group.ID })
-		g := &rp.ShardGroups[i]
+		i := slices.IndexFunc(rp.ShardGroups, func(g *ShardGroup) bool { return g.ID == at.Group.ID })
+		g := *at.Group
 		g.Shards = slices.DeleteFunc(slices.Clone(g.Shards), func(s Shard) bool { return s.ID == c.ID })
 		if len(g.Shards) == 0 {
 			rp.ShardGroups = slices.Delete(rp.ShardGroups, i, i+1)
+		} else {
+			rp.ShardGroups[i] = &g
 		}
 		return true, nil
 	})

@@ -222,8 +222,7 @@ func TestShardGroups(t *testing.T) {
 	if len(rp.ShardGroups) != 5 {
 		t.Fatalf("%d groups", len(rp.ShardGroups))
 	}
-	for i := range rp.ShardGroups {
-		g := &rp.ShardGroups[i]
+	for i, g := range rp.ShardGroups {
 		if rp.ShardGroupAt(g.Start) != g || rp.ShardGroupAt(g.End-1) != g {
 			t.Errorf("group %d is not found", i)
 		}

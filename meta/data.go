@@ -71,7 +71,7 @@ func subtract[T comparable](list, gone []T) []T {
 }
 
 // dropGroups notes the shards of groups that are dropped.
-func (d *Data) dropGroups(groups ...ShardGroup) {
+func (d *Data) dropGroups(groups ...*ShardGroup) {
 	var ids []uint64
 	for _, g := range groups {
 		for _, s := range g.Shards {
@@ -109,7 +109,7 @@ type RetentionPolicy struct {
 	// Windows is EVERY of the latest downsample into the policy, also once it is dropped;
 	// 0: there was none.
 	Windows       time.Duration  `json:",omitempty"`
-	ShardGroups   []ShardGroup   `json:",omitempty"` // sorted by Start, disjoint
+	ShardGroups   []*ShardGroup  `json:",omitempty"` // sorted by Start, disjoint
 	Subscriptions []Subscription `json:",omitempty"`
 }
 
@@ -221,8 +221,7 @@ func (d *Data) Shards() iter.Seq2[uint64, ShardLocation] {
 func (db *Database) Shards() iter.Seq2[uint64, ShardLocation] {
 	return func(yield func(uint64, ShardLocation) bool) {
 		for _, rp := range db.RetentionPolicies {
-			for i := range rp.ShardGroups {
-				g := &rp.ShardGroups[i]
+			for _, g := range rp.ShardGroups {
 				for _, s := range g.Shards {
 					if !yield(s.ID, ShardLocation{Database: db, Policy: rp, Group: g}) {
 						return
@@ -289,12 +288,12 @@ func (rp *RetentionPolicy) ShardGroupAt(t int64) *ShardGroup {
 	if i == len(rp.ShardGroups) || !rp.ShardGroups[i].Contains(t) {
 		return nil
 	}
-	return &rp.ShardGroups[i]
+	return rp.ShardGroups[i]
 }
 
 // ShardGroupsIn returns the groups that overlap r, in order of time. The slice
 // is part of the catalog and read-only.
-func (rp *RetentionPolicy) ShardGroupsIn(r model.TimeRange) []ShardGroup {
+func (rp *RetentionPolicy) ShardGroupsIn(r model.TimeRange) []*ShardGroup {
 	if r.Empty() {
 		return nil
 	}
@@ -342,7 +341,7 @@ func (rp *RetentionPolicy) GroupsMissing(times iter.Seq[int64]) (missing []int64
 
 // firstEndingAfter returns the position of the first group with End > t.
 func (rp *RetentionPolicy) firstEndingAfter(t int64) int {
-	i, _ := slices.BinarySearchFunc(rp.ShardGroups, t, func(g ShardGroup, t int64) int {
+	i, _ := slices.BinarySearchFunc(rp.ShardGroups, t, func(g *ShardGroup, t int64) int {
 		if g.End <= t {
 			return -1
 		}
@@ -375,7 +374,7 @@ func (d *Data) validate() error {
 			}
 			seenRP[rp.Name] = true
 			for i, g := range rp.ShardGroups {
-				if g.ID == 0 || g.ID > d.LastShardGroupID || g.Start >= g.End ||
+				if g == nil || g.ID == 0 || g.ID > d.LastShardGroupID || g.Start >= g.End ||
 					(i > 0 && rp.ShardGroups[i-1].End > g.Start) || len(g.Shards) == 0 {
 					return fmt.Errorf("shard groups of %q.%q are inconsistent", db.Name, rp.Name)
 				}

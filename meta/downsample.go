@@ -138,10 +138,9 @@ func (t *Downsample) Windows(from, to int64) int64 {
 // compute again: the source has lost rows of their time by its age, or has none of it.
 func (t *Downsample) OnlyCopies(db *Database) (out []*ShardGroup) {
 	from, into := db.RetentionPolicy(t.From), db.RetentionPolicy(t.Into)
-	for i := range into.ShardGroups {
-		g := &into.ShardGroups[i]
+	for _, g := range into.ShardGroups {
 		lost := from.Expired != 0 && g.Start < t.Ceil(from.Expired)
-		if lost || !slices.ContainsFunc(from.ShardGroups, func(s ShardGroup) bool { return s.Start < g.End && g.Start < s.End }) {
+		if lost || !slices.ContainsFunc(from.ShardGroups, func(s *ShardGroup) bool { return s.Start < g.End && g.Start < s.End }) {
 			out = append(out, g)
 		}
 	}

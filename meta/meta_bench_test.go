@@ -77,3 +77,18 @@ func BenchmarkNewShardGroup(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkApply makes a shard group in memory beside so many.
+func BenchmarkApply(b *testing.B) {
+	for _, groups := range []int{1_000, 17_000} {
+		b.Run(fmt.Sprintf("groups=%d", groups), func(b *testing.B) {
+			d := benchData(b, groups)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Apply(CreateShardGroup{Database: "db7", Time: int64(groups) * int64(week)}, d); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

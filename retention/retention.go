@@ -99,8 +99,7 @@ func (s *Service) expire(ctx context.Context) {
 		for _, rp := range db.RetentionPolicies {
 			fresh, kept := 0, 0
 			var why error
-			for i := range rp.ShardGroups {
-				g := &rp.ShardGroups[i]
+			for _, g := range rp.ShardGroups {
 				if !Expired(rp, g, wall) {
 					break // groups are sorted by time, later ones are younger
 				}

@@ -62,8 +62,7 @@ func (s *Statement) ShowShards(*influxql.ShowShardsStatement) ([]*result.Series,
 	for _, db := range s.Catalog().Databases {
 		t := result.NewTable(db.Name, "id", "database", "retention_policy", "shard_group", "start_time", "end_time", "expiry_time", "owners")
 		for _, rp := range db.RetentionPolicies {
-			for i := range rp.ShardGroups {
-				g := &rp.ShardGroups[i]
+			for _, g := range rp.ShardGroups {
 				for _, shard := range g.Shards {
 					t.AddRow(int64(shard.ID), db.Name, rp.Name, int64(g.ID), result.FormatTime(g.Start), result.FormatTime(g.End), expiryTime(rp, g), "")
 				}
@@ -95,8 +94,7 @@ func (s *Statement) ShowShardGroups(*influxql.ShowShardGroupsStatement) ([]*resu
 	t := result.NewTable("shard groups", "id", "database", "retention_policy", "start_time", "end_time", "expiry_time")
 	for _, db := range s.Catalog().Databases {
 		for _, rp := range db.RetentionPolicies {
-			for i := range rp.ShardGroups {
-				g := &rp.ShardGroups[i]
+			for _, g := range rp.ShardGroups {
 				t.AddRow(int64(g.ID), db.Name, rp.Name, result.FormatTime(g.Start), result.FormatTime(g.End), expiryTime(rp, g))
 			}
 		}

@@ -237,8 +237,7 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 			m.dirty = true
 		}
 		for _, rp := range []*meta.RetentionPolicy{from, db.RetentionPolicy(d.Into)} {
-			for i := range rp.ShardGroups {
-				g := &rp.ShardGroups[i]
+			for _, g := range rp.ShardGroups {
 				for _, sh := range g.Shards {
 					places[sh.ID] = place{append(slices.Clip(places[sh.ID].downsamples), t), g.TimeRange(), rp != from}
 				}
@@ -317,7 +316,7 @@ func (m *Marks) Expirable(c meta.DropShardGroup, data *meta.Data) error {
 	if db == nil || err != nil {
 		return err
 	}
-	i := slices.IndexFunc(policy.ShardGroups, func(g meta.ShardGroup) bool { return g.ID == c.ID })
+	i := slices.IndexFunc(policy.ShardGroups, func(g *meta.ShardGroup) bool { return g.ID == c.ID })
 	if i < 0 {
 		return nil
 	}

@@ -223,7 +223,7 @@ func boltOf(all []manifestBucket) *boltFile {
 				if g.End.IsZero() { // 2.0 has no groups in its manifest
 					continue
 				}
-				group := meta.ShardGroup{ID: g.ID, Start: model.Nanoseconds(g.Start), End: model.Nanoseconds(g.End)}
+				group := &meta.ShardGroup{ID: g.ID, Start: model.Nanoseconds(g.Start), End: model.Nanoseconds(g.End)}
 				for _, sh := range g.Shards {
 					group.Shards = append(group.Shards, meta.Shard{ID: sh.ID})
 					f.catalog.Largest = max(f.catalog.Largest, sh.ID)

@@ -161,13 +161,13 @@ func (c *Catalog) parsePolicy(b []byte, d *meta.Database) error {
 		7: func(n uint64) { rp.FutureWriteLimit = time.Duration(n) },
 		8: func(n uint64) { rp.PastWriteLimit = time.Duration(n) },
 	})
-	slices.SortStableFunc(rp.ShardGroups, func(a, b meta.ShardGroup) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(rp.ShardGroups, func(a, b *meta.ShardGroup) int { return cmp.Compare(a.Start, b.Start) })
 	return err
 }
 
 // parseGroup reads a shard group. Of one that was dropped it notes the shards.
 func (c *Catalog) parseGroup(b []byte, rp *meta.RetentionPolicy) error {
-	var g meta.ShardGroup
+	g := &meta.ShardGroup{}
 	dropped := false
 	err := decode(b, into{
 		1: func(n uint64) { g.ID = n },

@@ -22,7 +22,7 @@ func TestCatalog(t *testing.T) {
 			Name: "db", DefaultRetentionPolicy: "rp",
 			RetentionPolicies: []*meta.RetentionPolicy{{
 				Name: "rp", Duration: 48 * time.Hour, ShardGroupDuration: 24 * time.Hour, ReplicaN: 1,
-				ShardGroups:   []meta.ShardGroup{{ID: 7, Start: -1000, End: 1e6, Shards: []meta.Shard{{ID: 7}}}},
+				ShardGroups:   []*meta.ShardGroup{{ID: 7, Start: -1000, End: 1e6, Shards: []meta.Shard{{ID: 7}}}},
 				Subscriptions: []meta.Subscription{{Name: "sub", Mode: "ANY", Destinations: []string{"http://a", "http://b"}}},
 			}},
 			ContinuousQueries: []meta.ContinuousQuery{{Name: "cq", Query: "CREATE CONTINUOUS QUERY"}},
