@@ -36,7 +36,8 @@ func TestOtherVersions(t *testing.T) {
 		known   uint32
 	}{
 		"catalog": {"meta/catalog.*", u32(8), func(b []byte) {
-			le.PutUint32(b[28:], binio.ChecksumUpdate(binio.Checksum(b[:28]), b[32:]))
+			base := b[:32+le.Uint64(b[20:])] // records follow
+			le.PutUint32(b[28:], binio.ChecksumUpdate(binio.Checksum(b[:28]), base[32:]))
 		}, fileVersion(t, clean, "meta/catalog.0")},
 		"ledger":         {"meta/ledger", u32(8), sum(28), fileVersion(t, clean, "meta/ledger")},
 		"shard manifest": {"db-1/shard-1/MANIFEST*", u32(8), func(b []byte) { sum(len(b) - 4)(b) }, fileVersion(t, clean, "db-1/shard-1/MANIFEST")},

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,7 +36,10 @@ type Catalog struct {
 	logger *slog.Logger
 	before func() error
 
-	mu     sync.Mutex // held while data is replaced
+	mu      sync.Mutex // held while data is replaced
+	pending []byte     // the changes that the next Save appends to the files
+	whole   bool       // it writes the files anew, and pending is nil
+
 	data   atomic.Pointer[Data]
 	saved  atomic.Uint64 // 1 more than the Index that both files have; 0: there are none
 	urgent atomic.Uint64 // the Index of the last change that Due minds
@@ -46,7 +50,16 @@ type Catalog struct {
 		sync.Mutex
 		buf    []byte
 		closed bool
+		copies [2]copyState
 	}
+}
+
+// copyState is what a Save knows of a copy.
+type copyState struct {
+	base, size int64  // bytes; size with the records
+	spaces     int64  // at the end of the base
+	shards     uint64 // LastShardID of the base
+	sound      bool   // no write into it has failed
 }
 
 // Open reads the catalog in dir, or starts an empty one when neither copy
@@ -78,7 +91,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 	missing := 0
 	for i := range copyNames {
 		name := path.Join(dir, copyNames[i])
-		copies[i], problems[i] = ReadFile(fsys, name)
+		copies[i], c.saving.copies[i], problems[i] = readCopy(fsys, name)
 		switch {
 		case errors.Is(problems[i], fs.ErrNotExist):
 			missing++
@@ -103,6 +116,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 		best = &Data{Lineage: identity.NewLineage()}
 		best.index()
 		c.data.Store(best)
+		c.whole = true
 		return c, nil
 	}
 	c.data.Store(best)
@@ -118,6 +132,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 		c.keepReserve()
 		return c, nil
 	}
+	c.whole = true
 	err := c.Save()
 	if vfs.IsFull(err) {
 		// The next Save writes both copies; a server that does not start could not be told
@@ -152,6 +167,10 @@ func (c *Catalog) Apply(sequence uint64, ch *Change) error {
 		c.logger.Error("changes of the catalog are missing in the log before this one", "sequence", sequence)
 	}
 	c.data.Store(next)
+	if !c.whole {
+		b, encodeErr := ch.encode()
+		c.note(sequence, b, encodeErr)
+	}
 	return err
 }
 
@@ -161,9 +180,11 @@ func (c *Catalog) Apply(sequence uint64, ch *Change) error {
 func (c *Catalog) Removed(d Dropped) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := *c.Data()
-	next.Dropped = next.Dropped.without(d)
-	c.data.Store(&next)
+	c.data.Store(c.Data().withoutDropped(d))
+	if !c.whole {
+		b, err := json.Marshal(d)
+		c.note(0, b, err)
+	}
 }
 
 // Skip makes the catalog give no number of a database and of a shard up to these. It saves
@@ -174,6 +195,7 @@ func (c *Catalog) Skip(database uint32, shard uint64) error {
 	next.LastDatabaseID, next.LastShardID = max(next.LastDatabaseID, database), max(next.LastShardID, shard)
 	next.Index++
 	c.data.Store(&next)
+	c.pending, c.whole = nil, true
 	c.mu.Unlock()
 	return c.Save()
 }
@@ -187,14 +209,15 @@ func (c *Catalog) Unsaved() bool { return c.saved.Load() != c.Data().Index+1 }
 func (c *Catalog) Due() bool { return c.saved.Load() <= c.urgent.Load() }
 
 // Save brings both copies up to date. After an error they are a catalog as of now
-// or as of an earlier Save each, and the next Save tries again.
-func (c *Catalog) Save() error { return c.save(c.writeCopies) }
+// or as of an earlier Save each, and the next Save tries again. A write that failed may
+// have left one of them damaged, the other is whole then.
+func (c *Catalog) Save() error { return c.save(c.write) }
 
 // SaveDrop is Save for a drop, whose files are removed when it is saved: on a full disk it
 // writes both copies into the reserve.
 func (c *Catalog) SaveDrop() error {
-	return c.save(func(d *Data) error {
-		err := c.writeCopies(d)
+	return c.save(func(d *Data, changes []byte) error {
+		err := c.write(d, changes)
 		if vfs.IsFull(err) {
 			err = c.writeReserve(d, err)
 		}
@@ -205,25 +228,66 @@ func (c *Catalog) SaveDrop() error {
 	})
 }
 
-func (c *Catalog) save(write func(*Data) error) error {
+func (c *Catalog) save(write func(d *Data, changes []byte) error) error {
 	c.saving.Lock()
 	defer c.saving.Unlock()
 	if c.saving.closed {
 		return fmt.Errorf("save catalog %s: %w", c.dir, fs.ErrClosed)
 	}
-	d := c.Data()
-	if c.saved.Load() != d.Index+1 {
+	c.mu.Lock()
+	d, changes := c.Data(), c.pending
+	unsaved := c.saved.Load() != d.Index+1
+	if unsaved {
+		c.pending, c.whole = nil, false
+	}
+	c.mu.Unlock()
+	if unsaved {
 		err := c.before()
 		if err == nil {
-			err = write(d)
+			err = write(d, changes)
 		}
 		c.failed.Store(&err)
 		if err != nil {
+			c.rewrite()
 			return err
 		}
 		c.saved.Store(d.Index + 1)
 	}
 	c.keepReserve()
+	return nil
+}
+
+// rewrite has the next Save write the files anew.
+func (c *Catalog) rewrite() {
+	c.mu.Lock()
+	c.pending, c.whole = nil, true
+	c.mu.Unlock()
+}
+
+// write appends changes that lead to d to both copies. It writes them anew if there are no
+// changes, or too many.
+func (c *Catalog) write(d *Data, changes []byte) error {
+	grown := int64(len(changes) + recordOverhead)
+	for _, s := range c.saving.copies {
+		if changes == nil || s.size-s.base+grown > recordsBytes {
+			return c.writeCopies(d)
+		}
+	}
+	c.saving.buf = appendRecord(c.saving.buf[:0], d.Index, changes)
+	return c.appendCopies(c.saving.buf)
+}
+
+// appendCopies appends a record to both copies. The first has it durably before the second
+// is written, so that one of them is whole at any time.
+func (c *Catalog) appendCopies(record []byte) error {
+	for i := range copyNames {
+		s, name := &c.saving.copies[i], path.Join(c.dir, copyNames[i])
+		s.sound = false
+		if err := writeInPlace(c.fs, name, s.size, record); err != nil {
+			return fmt.Errorf("write catalog %s: %w", name, err)
+		}
+		s.size, s.sound = s.size+int64(len(record)), true
+	}
 	return nil
 }
 
@@ -242,6 +306,9 @@ func (c *Catalog) writeCopies(d *Data) error {
 	if err != nil {
 		return fmt.Errorf("write catalog %s: %w", c.dir, err)
 	}
+	for i := range c.saving.copies {
+		c.saving.copies[i] = soundCopy(b, d)
+	}
 	return nil
 }
 
@@ -251,15 +318,19 @@ func (c *Catalog) Check() (damage []error, err error) {
 	if c.saved.Load() == 0 {
 		return nil, nil // there are none
 	}
-	for _, name := range copyNames {
+	c.saving.Lock()
+	for i, name := range copyNames {
 		_, cerr := ReadFile(c.fs, path.Join(c.dir, name))
 		if d := binio.DamageOf(path.Join(c.dir, name), cerr); d != nil {
 			damage = append(damage, d)
+			c.saving.copies[i].sound = false
 		} else {
 			err = errors.Join(err, cerr)
 		}
 	}
+	c.saving.Unlock()
 	if len(damage) > 0 {
+		c.rewrite()
 		c.saved.Store(0)
 		err = errors.Join(err, c.Save())
 	}

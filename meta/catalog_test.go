@@ -2,11 +2,13 @@ package meta
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -52,12 +54,35 @@ func sample(t testing.TB) *Data {
 	return d
 }
 
-func TestGoldenFile(t *testing.T) {
-	b, err := encode(nil, sample(t), 0)
+// sampleFile is a catalog file of sample with two records: a new shard group; and a
+// change that is refused, one that is not, and what was removed.
+func sampleFile(t testing.TB) ([]byte, *Data) {
+	d := sample(t)
+	b, err := encode(nil, d, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "testdata/catalog-v6.golden"
+	c := Catalog{logger: slog.New(slog.DiscardHandler)}
+	c.data.Store(d)
+	for _, cmds := range [][]Command{
+		{CreateShardGroup{Database: "metrics", Time: 1700200000e9}},
+		{DropShard{ID: 77}, CreateDatabase{Name: "b", WithoutPolicy: true}},
+	} {
+		for _, cmd := range cmds {
+			_ = c.Apply(c.Data().Applied+1, &Change{cmd, c.Data().counters()})
+		}
+		if len(cmds) > 1 {
+			c.Removed(Dropped{Shards: []uint64{3}})
+		}
+		b = appendRecord(b, c.Data().Index, c.pending)
+		c.pending = nil
+	}
+	return b, c.Data()
+}
+
+func TestGoldenFile(t *testing.T) {
+	b, after := sampleFile(t)
+	name := "testdata/catalog-v7.golden"
 	if *update {
 		if err := os.WriteFile(name, b, 0o644); err != nil {
 			t.Fatal(err)
@@ -68,14 +93,14 @@ func TestGoldenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b, want) {
-		t.Errorf("encoding of version 6 has changed:\n%q\n%q", b, want)
+		t.Errorf("encoding of version 7 has changed:\n%q\n%q", b, want)
 	}
-	d, err := decode(name, want)
+	d, _, err := decode(name, want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, _ := json.Marshal(d)
-	have, _ := json.Marshal(sample(t))
+	have, _ := json.Marshal(after)
 	if !bytes.Equal(got, have) {
 		t.Errorf("golden file reads as %s", got)
 	}
@@ -85,24 +110,33 @@ func TestGoldenFile(t *testing.T) {
 }
 
 func TestDecodeFindsEveryDamage(t *testing.T) {
-	good, _ := encode(nil, sample(t), 0)
+	good, after := sampleFile(t)
+	base := int(soundCopy(good, after).base)
+	second := base + recordOverhead + int(binary.LittleEndian.Uint32(good[base+8:]))
 	for i := range good {
 		for _, mask := range []byte{0xff, 1} {
 			bad := bytes.Clone(good)
 			bad[i] ^= mask
-			if _, err := decode("f", bad); !errors.Is(err, binio.ErrCorrupt) {
+			if _, _, err := decode("f", bad); !errors.Is(err, binio.ErrCorrupt) {
 				t.Fatalf("byte %d ^ %#x: %v", i, mask, err)
 			}
 		}
-		if _, err := decode("f", good[:i]); !errors.Is(err, binio.ErrCorrupt) {
+		_, _, err := decode("f", good[:i])
+		if i == base || i == second { // an older catalog
+			if err != nil {
+				t.Fatalf("cut at %d: %v", i, err)
+			}
+		} else if !errors.Is(err, binio.ErrCorrupt) {
 			t.Fatalf("cut at %d: %v", i, err)
+		} else if at := fmt.Sprintf("at offset %d", second); i > second && !strings.Contains(err.Error(), at) {
+			t.Fatalf("cut at %d: %v, want %s", i, err, at)
 		}
 	}
-	if _, err := decode("f", append(bytes.Clone(good), 0)); !errors.Is(err, binio.ErrCorrupt) {
+	if _, _, err := decode("f", append(bytes.Clone(good), 0)); !errors.Is(err, binio.ErrCorrupt) {
 		t.Fatalf("a byte too many: %v", err)
 	}
 	var corrupt *binio.CorruptError
-	_, err := decode("f", good[:10])
+	_, _, err := decode("f", good[:10])
 	if !errors.As(err, &corrupt) || corrupt.Path != "f" {
 		t.Errorf("error %v names no file", err)
 	}
@@ -120,7 +154,7 @@ func FuzzDecode(f *testing.F) {
 			copy(b, fileMagic)
 			putHeader(b)
 		}
-		d, err := decode("f", b)
+		d, _, err := decode("f", b)
 		if err != nil {
 			if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, binio.ErrVersion) {
 				t.Fatalf("unexpected error %v", err)
@@ -131,7 +165,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decode("f", again); err != nil {
+		if _, _, err := decode("f", again); err != nil {
 			t.Fatalf("what was read cannot be read again: %v", err)
 		}
 	})
@@ -270,7 +304,7 @@ func TestCatalogDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			b[8]++
-			crc := binio.ChecksumUpdate(binio.Checksum(b[:crcOffset]), b[headerLength:])
+			crc := binio.ChecksumUpdate(binio.Checksum(b[:crcOffset]), b[headerLength:soundCopy(b, &Data{}).base])
 			for k := range 4 {
 				b[crcOffset+k] = byte(crc >> (8 * k))
 			}
@@ -435,7 +469,7 @@ func TestLineage(t *testing.T) {
 	none := sample(t)
 	none.Lineage = identity.Lineage{}
 	b, _ := encode(nil, none, 0)
-	if _, err := decode("f", b); !errors.Is(err, binio.ErrCorrupt) {
+	if _, _, err := decode("f", b); !errors.Is(err, binio.ErrCorrupt) {
 		t.Errorf("a catalog without a lineage was read: %v", err)
 	}
 	if err := Create(fs, "other", none); err == nil {

@@ -77,11 +77,15 @@ type changeFile struct {
 // EncodeCommand returns the bytes of a command that was accepted with this
 // catalog.
 func EncodeCommand(cmd Command, data *Data) ([]byte, error) {
-	body, err := json.Marshal(cmd)
+	return (&Change{cmd, data.counters()}).encode()
+}
+
+func (c *Change) encode() ([]byte, error) {
+	body, err := json.Marshal(c.Command)
 	if err != nil {
 		return nil, fmt.Errorf("encode command: %w", err)
 	}
-	b, err := json.Marshal(changeFile{reflect.TypeOf(cmd).Name(), data.counters(), body})
+	b, err := json.Marshal(changeFile{reflect.TypeOf(c.Command).Name(), c.After, body})
 	if err != nil {
 		return nil, fmt.Errorf("encode command: %w", err)
 	}

@@ -10,7 +10,8 @@ import (
 	"tsdbd/internal/identity"
 )
 
-// A catalog file is a header and a JSON document:
+// A catalog file is a header and a JSON document, and records of changes behind it, see
+// appendRecord:
 //
 //	+----------+---------+----------+--------+-------+---------------+
 //	| magic    | version | sequence | length | crc   | payload       |
@@ -21,7 +22,7 @@ import (
 // the payload. sequence is the Index of the Data in the payload.
 const (
 	fileMagic     = "TSDBDCAT"
-	formatVersion = 6
+	formatVersion = 7
 	headerLength  = 8 + 4 + 8 + 8 + 4
 	crcOffset     = headerLength - 4
 )
@@ -47,41 +48,60 @@ func encode(dst []byte, d *Data, least int) ([]byte, error) {
 }
 
 // decode reads a catalog file. Damage is a binio.CorruptError; a sound file of
-// a version this code does not know is a binio.ErrVersion.
-func decode(path string, b []byte) (*Data, error) {
+// a version this code does not know is a binio.ErrVersion. It also returns what the file
+// is made of.
+func decode(path string, b []byte) (*Data, copyState, error) {
 	if len(b) < headerLength {
-		return nil, binio.Corruptf(path, 0, "catalog has %d bytes, its header needs %d", len(b), headerLength)
+		return nil, copyState{}, binio.Corruptf(path, 0, "catalog has %d bytes, its header needs %d", len(b), headerLength)
 	}
 	if string(b[:8]) != fileMagic {
-		return nil, binio.Corruptf(path, 0, "bad magic %q", b[:8])
+		return nil, copyState{}, binio.Corruptf(path, 0, "bad magic %q", b[:8])
 	}
 	version := binary.LittleEndian.Uint32(b[8:])
 	sequence := binary.LittleEndian.Uint64(b[12:])
 	length := binary.LittleEndian.Uint64(b[20:])
 	want := binary.LittleEndian.Uint32(b[crcOffset:])
 	payload := b[headerLength:]
-	if length != uint64(len(payload)) {
-		return nil, binio.Corruptf(path, 20, "payload has %d bytes, header says %d", len(payload), length)
+	if length > uint64(len(payload)) {
+		return nil, copyState{}, binio.Corruptf(path, 20, "payload has %d bytes, header says %d", len(payload), length)
 	}
+	payload = payload[:length]
 	if got := binio.ChecksumUpdate(binio.Checksum(b[:crcOffset]), payload); got != want {
-		return nil, binio.Corruptf(path, crcOffset, "checksum %08x, header says %08x", got, want)
+		return nil, copyState{}, binio.Corruptf(path, crcOffset, "checksum %08x, header says %08x", got, want)
 	}
 	if err := binio.CheckVersion(path, "catalog", uint64(version), formatVersion); err != nil {
-		return nil, err
+		return nil, copyState{}, err
 	}
 	d := new(Data)
 	if err := json.Unmarshal(payload, d); err != nil {
-		return nil, binio.Corruptf(path, headerLength, "%v", err)
+		return nil, copyState{}, binio.Corruptf(path, headerLength, "%v", err)
 	}
 	if d.Index != sequence {
-		return nil, binio.Corruptf(path, 12, "sequence %d, payload has index %d", sequence, d.Index)
+		return nil, copyState{}, binio.Corruptf(path, 12, "sequence %d, payload has index %d", sequence, d.Index)
 	}
 	if err := d.validate(); err != nil {
-		return nil, binio.Corruptf(path, headerLength, "%v", err)
+		return nil, copyState{}, binio.Corruptf(path, headerLength, "%v", err)
 	}
 	if d.Lineage == (identity.Lineage{}) {
-		return nil, binio.Corruptf(path, headerLength, "payload has no lineage")
+		return nil, copyState{}, binio.Corruptf(path, headerLength, "payload has no lineage")
 	}
 	d.index()
-	return d, nil
+	s := soundCopy(b, d)
+	if s.base == s.size {
+		return d, s, nil
+	}
+	d, err := replay(path, d, b, headerLength+len(payload))
+	if err != nil {
+		return nil, copyState{}, err
+	}
+	return d, s, nil
+}
+
+// soundCopy returns what the catalog file b, whose base is d, is made of.
+func soundCopy(b []byte, d *Data) copyState {
+	base := headerLength + int(binary.LittleEndian.Uint64(b[20:]))
+	return copyState{
+		base: int64(base), size: int64(len(b)), shards: d.LastShardID, sound: true,
+		spaces: int64(base - len(bytes.TrimRight(b[:base], " "))),
+	}
 }

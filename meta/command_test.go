@@ -433,7 +433,7 @@ func TestRandomCommands(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := decode("x", b)
+			got, _, err := decode("x", b)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -54,6 +54,13 @@ func (d Dropped) without(removed Dropped) Dropped {
 	return Dropped{Databases: subtract(d.Databases, removed.Databases), Shards: subtract(d.Shards, removed.Shards)}
 }
 
+// withoutDropped returns d without the names of what was removed.
+func (d *Data) withoutDropped(removed Dropped) *Data {
+	next := *d
+	next.Dropped = d.Dropped.without(removed)
+	return &next
+}
+
 // subtract returns the elements of list that are not in gone, in their order.
 func subtract[T comparable](list, gone []T) []T {
 	if len(list) == 0 || len(gone) == 0 {

@@ -5,8 +5,9 @@
 // A change is a Command; Apply(cmd, data) is a pure function without clock,
 // randomness or local configuration, so the same commands give the same Data
 // on every machine. The log of the store has each as a Change; Catalog applies these
-// in the log's order, keeps the current Data behind an atomic pointer, and writes it
-// to two copies when Save is called.
+// in the log's order, keeps the current Data behind an atomic pointer, and appends the
+// changes to two copies when Save is called. A copy is the Data as it once was, and records
+// of the changes since; with too many of these it is written anew.
 //
 // Invariants: ids of databases, shard groups and shards are never given twice;
 // the shard groups of a retention policy are sorted and do not overlap; a

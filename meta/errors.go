@@ -12,6 +12,9 @@ var (
 	ErrIndexChanged      = errors.New("catalog has changed")
 	ErrCatalogMissing    = errors.New("catalog files are missing")
 	ErrUnsupportedFormat = errors.New("unsupported version of a command")
+	// ErrTorn is of a copy that ends in a record that is not whole, as a crash or a full
+	// disk leaves it.
+	ErrTorn = errors.New("the last change is not whole")
 
 	ErrRetentionPolicyNotFound       = errors.New("retention policy not found")
 	ErrRetentionPolicyExists         = errors.New("retention policy already exists")

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 
+	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
 )
@@ -18,11 +19,26 @@ func CopyNames() []string { return copyNames[:] }
 // *binio.CorruptError, a version this program does not know an
 // binio.ErrVersion.
 func ReadFile(fsys vfs.FS, name string) (*Data, error) {
-	b, err := vfs.ReadFile(fsys, name)
-	if err != nil {
-		return nil, fmt.Errorf("read catalog %s: %w", name, err)
+	d, _, err := readCopy(fsys, name)
+	return d, err
+}
+
+// readCopy is ReadFile. It also returns what the file is made of.
+func readCopy(fsys vfs.FS, name string) (*Data, copyState, error) {
+	for {
+		b, err := vfs.ReadFile(fsys, name)
+		if err != nil {
+			return nil, copyState{}, fmt.Errorf("read catalog %s: %w", name, err)
+		}
+		d, s, err := decode(name, b)
+		if !errors.Is(err, binio.ErrCorrupt) {
+			return d, s, err
+		}
+		// A server that runs may be appending a record.
+		if info, serr := fsys.Stat(name); serr != nil || info.Size() == int64(len(b)) {
+			return nil, copyState{}, err
+		}
 	}
-	return decode(name, b)
 }
 
 // AppendFile appends d in the form of a catalog file.

@@ -9,7 +9,7 @@ import (
 
 // The example in the format page is made from the golden file.
 func TestFormatPageExample(t *testing.T) {
-	golden, err := os.ReadFile("testdata/catalog-v6.golden")
+	golden, err := os.ReadFile("testdata/catalog-v7.golden")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,13 +25,14 @@ func TestFormatPageExample(t *testing.T) {
 	}
 	var b strings.Builder
 	b.WriteString("```\n" + hex.Dump(golden[:headerLength]) + "```\n\n```json\n")
-	payload := string(golden[headerLength:])
+	base := soundCopy(golden, new(Data)).base
+	payload := string(golden[headerLength:base])
 	for len(payload) > 100 { // cut long lines after a comma
 		i := 80 + strings.IndexByte(payload[80:]+",", ',')
 		b.WriteString(payload[:min(i+1, len(payload))] + "\n")
 		payload = payload[min(i+1, len(payload)):]
 	}
-	b.WriteString(payload + "\n```\n")
+	b.WriteString(payload + "\n```\n\n```\n" + hex.Dump(golden[base:]) + "```\n")
 	if *update {
 		if err := os.WriteFile(page, []byte(head+begin+b.String()+end+tail), 0o644); err != nil {
 			t.Fatal(err)

@@ -53,11 +53,13 @@ func TestFullDiskPasses(t *testing.T) {
 // the new one, and the next Save passes.
 func TestFaultAtEveryOperation(t *testing.T) {
 	for _, fault := range []error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.EACCES} {
-		t.Run(fault.Error(), func(t *testing.T) { testFaultAtEveryOperation(t, fault) })
+		for save, operations := range map[string]int{"record": 4, "whole": 8} {
+			t.Run(save+": "+fault.Error(), func(t *testing.T) { testFaultAtEveryOperation(t, fault, save == "whole", operations) })
+		}
 	}
 }
 
-func testFaultAtEveryOperation(t *testing.T, fault error) {
+func testFaultAtEveryOperation(t *testing.T, fault error, whole bool, operations int) {
 	for n := 1; ; n++ {
 		disk := vfstest.New()
 		c, err := Open(disk, "/meta", Options{})
@@ -67,6 +69,7 @@ func testFaultAtEveryOperation(t *testing.T, fault error) {
 		if _, err := change(c, CreateDatabase{Name: "a"}); err != nil {
 			t.Fatal(err)
 		}
+		c.whole = whole
 		start, hit := disk.Ops(), false
 		disk.SetHook(func(op vfstest.Op) error {
 			if op.N-start == n {
@@ -78,7 +81,7 @@ func testFaultAtEveryOperation(t *testing.T, fault error) {
 		_, err = change(c, CreateDatabase{Name: "b"})
 		disk.SetHook(nil)
 		if !hit {
-			if n < 9 {
+			if n <= operations {
 				t.Fatalf("only %d operations seen", n)
 			}
 			return

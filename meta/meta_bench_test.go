@@ -47,7 +47,7 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 // BenchmarkNewShardGroup adds a shard group to a catalog of so many on a real
-// disk: each change writes and syncs both copies of all of it.
+// disk: each change writes and syncs a record in both copies, or the copies anew.
 func BenchmarkNewShardGroup(b *testing.B) {
 	for _, groups := range []int{100, 1_000, 17_000} {
 		b.Run(fmt.Sprintf("groups=%d", groups), func(b *testing.B) {

@@ -24,14 +24,24 @@ func Frees(cmd Command) bool {
 	return false
 }
 
+// shardBytes is more than a new shard adds to the payload of a file.
+const shardBytes = 128
+
 // keepReserve makes the files of the reserve that are not there or not large enough for
-// twice the catalog. Without space there are none until the next Save.
+// the catalog, for twice as much. Without space there are none until the next Save.
 func (c *Catalog) keepReserve() {
-	want := int64(max(reserveBytes, 2*len(c.saving.buf)))
+	least := int64(reserveBytes)
+	for _, s := range c.saving.copies {
+		least = max(least, s.size-s.spaces+int64(c.Data().LastShardID-s.shards)*shardBytes)
+	}
 	for _, name := range reserveNames {
 		name = path.Join(c.dir, name)
-		if info, err := c.fs.Stat(name); err == nil && info.Size() >= want {
+		if info, err := c.fs.Stat(name); err == nil && info.Size() >= least {
 			continue
+		}
+		want := least
+		if want > reserveBytes {
+			want *= 2
 		}
 		if free, err := c.fs.Free(c.dir); err == nil && free < uint64(4*want) {
 			return
@@ -46,6 +56,7 @@ func (c *Catalog) keepReserve() {
 // writeReserve writes the catalog in place of the reserve's files, which then change names
 // with the copies: the next drop has a reserve again. Without one it returns full.
 func (c *Catalog) writeReserve(d *Data, full error) error {
+	var states [2]copyState
 	for i := range reserveNames {
 		name := path.Join(c.dir, reserveNames[i])
 		info, err := c.fs.Stat(name)
@@ -61,12 +72,17 @@ func (c *Catalog) writeReserve(d *Data, full error) error {
 		if len(b) > room {
 			return full
 		}
-		if err := writeInPlace(c.fs, name, b); err != nil {
+		if err := writeInPlace(c.fs, name, 0, b); err != nil {
 			return fmt.Errorf("write catalog %s: %w", name, err)
 		}
+		states[i] = soundCopy(b, d)
 	}
-	first := int(d.Index % 2)
-	for _, i := range []int{first, 1 - first} { // one copy is there at any time
+	first := 0
+	if !c.saving.copies[1].sound {
+		first = 1
+	}
+	for _, i := range []int{first, 1 - first} { // one sound copy is there at any time
+		c.saving.copies[i].sound = false
 		name, reserve := path.Join(c.dir, copyNames[i]), path.Join(c.dir, reserveNames[i])
 		err := c.fs.Rename(name, name+".tmp")
 		if err == nil {
@@ -81,6 +97,7 @@ func (c *Catalog) writeReserve(d *Data, full error) error {
 		if err != nil {
 			return fmt.Errorf("write catalog %s: %w", name, err)
 		}
+		c.saving.copies[i] = states[i]
 	}
 	return nil
 }
@@ -95,14 +112,14 @@ func (c *Catalog) dropReserve() bool {
 	return some && c.fs.SyncDir(c.dir) == nil
 }
 
-// writeInPlace replaces the content of a file that is not longer than b.
-func writeInPlace(fsys vfs.FS, name string, b []byte) error {
+// writeInPlace writes b into a file at offset at.
+func writeInPlace(fsys vfs.FS, name string, at int64, b []byte) error {
 	f, err := fsys.OpenReadWrite(name)
 	if err != nil {
 		return err
 	}
-	if _, err = f.WriteAt(b, 0); err == nil {
-		err = f.Sync()
+	if _, err = f.WriteAt(b, at); err == nil {
+		err = f.SyncData()
 	}
 	if cerr := f.Close(); err == nil {
 		err = cerr

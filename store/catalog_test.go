@@ -33,7 +33,7 @@ func TestChangesWithoutCatalogFile(t *testing.T) {
 	s.must(s.write("b", fmt.Sprintf("m v=1 1\nm v=1 %d", 5*week)))
 	s.flushAll(context.Background())
 	fs.SetHook(func(op vfstest.Op) error {
-		if path.Dir(op.Path) == "/data/meta" && op.Kind == "rename" {
+		if strings.HasPrefix(op.Path, "/data/meta/catalog.") {
 			return syscall.EIO
 		}
 		return nil
@@ -119,7 +119,7 @@ func TestForeignDatabaseOfTheLog(t *testing.T) {
 		s.must(s.write("a", "m v=1 1"))
 		s.must(s.catalog.Save())
 		fs.SetHook(func(op vfstest.Op) error {
-			if path.Dir(op.Path) == "/data/meta" && op.Kind == "rename" {
+			if strings.HasPrefix(op.Path, "/data/meta/catalog.") {
 				return syscall.EIO
 			}
 			return nil

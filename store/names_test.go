@@ -95,16 +95,30 @@ func TestNamesBeforeRemoval(t *testing.T) {
 // TestNamesOfCatalog kills a server while it saves the catalog, starts another one,
 // which finds the new catalog and trims the log, and then cuts the power.
 func TestNamesOfCatalog(t *testing.T) {
+	t.Run("record", func(t *testing.T) { testKilledSave(t, "sync", "/data/meta/catalog.0") })
+	t.Run("whole", func(t *testing.T) { testKilledSave(t, "syncdir", "/data/meta") })
+}
+
+func testKilledSave(t *testing.T, kind, at string) {
 	fs := stocked(t, 1, true)
 	s := openTest(t, fs, testOptions(fs))
+	killed := 0
 	fs.SetHook(func(op vfstest.Op) error {
-		if op.Kind == "syncdir" && op.Path == "/data/meta" {
+		if killed > 0 && strings.HasPrefix(op.Path, "/data/meta") || op.Kind == kind && op.Path == at {
+			killed++
 			return errors.New("killed")
 		}
 		return nil
 	})
+	if kind == "syncdir" {
+		_ = s.catalog.Skip(0, 0) // writes whole copies
+		killed = 0
+	}
 	s.create("new")
 	_ = s.Close()
+	if killed == 0 {
+		t.Fatal("nothing was killed")
+	}
 	fs.SetHook(nil)
 	s = openTest(t, fs, testOptions(fs))
 	if s.Catalog().Database("new") == nil {
