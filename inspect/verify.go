@@ -167,6 +167,7 @@ func (v *verifier) notice(path, format string, args ...any) {
 func (v *verifier) catalog() (*meta.Data, error) {
 	var best *meta.Data
 	var seen []*meta.Data
+	var torn []error
 	missing := 0
 	for _, n := range meta.CopyNames() {
 		name := path.Join(v.dir, "meta", n)
@@ -178,6 +179,8 @@ func (v *verifier) catalog() (*meta.Data, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			missing++
 			v.notice(name, "copy of the catalog is missing")
+		case errors.Is(err, meta.ErrTorn):
+			torn = append(torn, err)
 		case err != nil:
 			v.add(name, err)
 		default:
@@ -185,6 +188,12 @@ func (v *verifier) catalog() (*meta.Data, error) {
 			if best == nil || d.Index > best.Index {
 				best = d
 			}
+		}
+	}
+	for _, err := range torn {
+		for _, p := range problems("", err) {
+			p.Notice = best != nil // which has what was acknowledged
+			v.r.Problems = append(v.r.Problems, p)
 		}
 	}
 	switch {

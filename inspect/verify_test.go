@@ -560,6 +560,29 @@ func TestVerifyNotices(t *testing.T) {
 	}
 }
 
+// A copy of the catalog that ends in a part of a record is what a crash leaves, as long as
+// the other copy is whole.
+func TestVerifyTornCatalog(t *testing.T) {
+	dir := testData(t)
+	name := dir + "/meta/catalog.1"
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, append(b, "part"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := Problem{Path: name, Offset: int64(len(b)), Reason: "the last record has only 4 bytes", Notice: true}
+	if r := verify(t, dir); !r.Sound || !slices.Contains(r.Problems, want) {
+		t.Errorf("%+v", r)
+	}
+	remove(t, dir+"/meta/catalog.0")
+	want.Notice = false
+	if r := verify(t, dir); r.Sound || !slices.Contains(r.Problems, want) {
+		t.Errorf("no other copy: %+v", r)
+	}
+}
+
 // TestVerifyLive checks under a store that writes, flushes and merges.
 func TestVerifyLive(t *testing.T) {
 	dir := t.TempDir()
