@@ -1,0 +1,373 @@
+package meta
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/testkit/testseed"
+	"tsdbd/internal/vfs/vfstest"
+)
+
+// randomChange returns a command that is mostly accepted, on two databases.
+func randomChange(rnd *rand.Rand, d *Data) Command {
+	db := fmt.Sprint("db", rnd.IntN(2))
+	switch rnd.IntN(12) {
+	case 0:
+		return DropDatabase{Name: db}
+	case 1:
+		return CreateRetentionPolicy{Database: db, Policy: RetentionPolicySpec{Name: fmt.Sprint("rp", rnd.IntN(3))}}
+	case 2:
+		return DropRetentionPolicy{Database: db, Name: fmt.Sprint("rp", rnd.IntN(3))}
+	case 3:
+		return DropShard{ID: 1 + rnd.Uint64N(d.LastShardID+1)}
+	case 4:
+		return CreateContinuousQuery{db, fmt.Sprint("q", rnd.IntN(3)), strings.Repeat("x", rnd.IntN(40000))}
+	case 5:
+		return DropContinuousQuery{db, fmt.Sprint("q", rnd.IntN(3))}
+	case 6:
+		return CreateUser{Name: fmt.Sprint("u", rnd.IntN(3)), Hash: "$2a$10$hash"}
+	case 7, 8:
+		return CreateShardGroups{Database: db, Times: []int64{rnd.Int64N(1e18), rnd.Int64N(1e18)}}
+	case 9:
+		return CreateShardGroup{Database: db, Time: rnd.Int64N(1e18)}
+	}
+	return CreateDatabase{Name: db}
+}
+
+// Random changes are saved by records and by whole copies. What a start reads is what the
+// catalog was at the last Save.
+func TestRecordsAreTheChanges(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testseed.Of(t), 38))
+	disk := vfstest.New()
+	c, err := Open(disk, "/meta", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records, whole, opened int
+	for range 400 {
+		for range 1 + rnd.IntN(3) {
+			d := c.Data()
+			_ = c.Apply(d.Applied+1, &Change{randomChange(rnd, d), d.counters()}) // some are refused
+		}
+		if gone := c.Data().Dropped; rnd.IntN(3) == 0 {
+			c.Removed(Dropped{gone.Databases, gone.Shards[:rnd.IntN(len(gone.Shards)+1)]})
+		}
+		if rnd.IntN(100) == 0 {
+			if err := c.Skip(c.Data().LastDatabaseID+1, c.Data().LastShardID+3); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, unsaved := disk.Content("/meta/catalog.0"), c.Unsaved()
+		if err := c.Save(); err != nil {
+			t.Fatal(err)
+		}
+		after := disk.Content("/meta/catalog.0")
+		switch {
+		case !unsaved:
+			if !bytes.Equal(before, after) {
+				t.Fatal("a Save without a change writes")
+			}
+			continue // what was removed waits
+		case len(before) > 0 && bytes.HasPrefix(after, before):
+			records++
+		default:
+			whole++
+		}
+		if s := c.saving.copies; s[0] != s[1] || s[0].size != int64(len(after)) || s[0].size-s[0].base > recordsBytes {
+			t.Fatalf("copies of %+v, %d bytes", s, len(after))
+		}
+		want, _ := json.Marshal(c.Data())
+		for _, name := range copyNames {
+			d, err := ReadFile(disk, path.Join("/meta", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := json.Marshal(d); !bytes.Equal(got, want) {
+				t.Fatalf("%s is read as\n%s\nwant\n%s", name, got, want)
+			}
+		}
+		if rnd.IntN(20) == 0 { // goes on behind the records that are there
+			if c, err = Open(disk, "/meta", Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := json.Marshal(c.Data()); !bytes.Equal(got, want) {
+				t.Fatal("opened as another catalog")
+			}
+			opened++
+		}
+	}
+	if records < 150 || whole < 3 || opened < 5 {
+		t.Errorf("%d records, %d whole copies, %d starts", records, whole, opened)
+	}
+}
+
+// An append that fails may leave a copy damaged, and the disk may stay full over a restart.
+// Then a drop goes into the reserve. Power cuts at each of its operations find a sound copy.
+func TestCrashOfDropBesideTornCopy(t *testing.T) {
+	for torn, name := range copyNames {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s restart %v", name, restart), func(t *testing.T) {
+				rnd := rand.New(rand.NewPCG(testseed.Of(t), 6))
+				disk := vfstest.New()
+				c, err := Open(disk, "/meta", Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range 4 {
+					if _, err := change(c, CreateDatabase{Name: fmt.Sprint("db", i)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				full := func(op vfstest.Op) error {
+					if op.Kind == "write" && !strings.HasPrefix(op.Path, "/meta/reserve.") && (op.Path != "/meta/catalog.0" || torn == 0) {
+						return &vfstest.ShortWrite{Bytes: op.Size / 2, Err: syscall.ENOSPC}
+					}
+					return nil
+				}
+				disk.SetHook(full)
+				if _, err := change(c, CreateDatabase{Name: "more"}); !errors.Is(err, syscall.ENOSPC) {
+					t.Fatal(err)
+				}
+				if _, err := ReadFile(disk, path.Join("/meta", name)); !errors.Is(err, binio.ErrCorrupt) {
+					t.Fatalf("%s is not torn: %v", name, err)
+				}
+				if restart {
+					if c, err = Open(disk, "/meta", Options{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				crashes := 0
+				disk.SetHook(func(op vfstest.Op) error {
+					for _, keep := range []float64{0, 0.5, 1} {
+						again, err := Open(disk.Crash(rnd, keep), "/meta", Options{})
+						if err != nil || again.Data().Database("db1") == nil {
+							t.Fatalf("before %s of %s, %v kept: %v", op.Kind, op.Path, keep, err)
+						}
+						crashes++
+					}
+					return full(op)
+				})
+				if err := c.Apply(c.Data().Applied+1, &Change{DropDatabase{Name: "db0"}, c.Data().counters()}); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.SaveDrop(); err != nil {
+					t.Fatal(err)
+				}
+				again, err := Open(disk.Clone(), "/meta", Options{})
+				if err != nil || again.Data().Database("db0") != nil {
+					t.Fatalf("after the drop: %v", err)
+				}
+				if crashes < 30 {
+					t.Errorf("only %d crashes", crashes)
+				}
+			})
+		}
+	}
+}
+
+// The reserve is enough for a catalog whose changes are in records, and does not grow with
+// each drop that goes into it.
+func TestReserveBesideRecords(t *testing.T) {
+	disk := vfstest.New()
+	c, err := Open(disk, "/meta", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := change(c, CreateDatabase{Name: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		times := make([]int64, 400) // a short command for many groups
+		for k := range times {
+			times[k] = int64(i*len(times)+k) * int64(week)
+		}
+		if _, err := change(c, CreateShardGroups{Database: "d", Times: times}); err != nil {
+			t.Fatal(err)
+		}
+		if b, _ := AppendFile(nil, c.Data()); reserve(disk) < len(b) {
+			t.Fatalf("a reserve of %d bytes for a catalog of %d", reserve(disk), len(b))
+		}
+	}
+	for i := range 6 {
+		disk.SetHook(func(op vfstest.Op) error {
+			if op.Kind == "write" && !strings.HasPrefix(op.Path, "/meta/reserve.") {
+				return &vfstest.ShortWrite{Err: syscall.ENOSPC}
+			}
+			return nil
+		})
+		if err := c.Apply(c.Data().Applied+1, &Change{DropShard{ID: uint64(1 + i)}, c.Data().counters()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SaveDrop(); err != nil {
+			t.Fatal(err)
+		}
+		disk.SetHook(nil)
+		if _, err := change(c, CreateUser{Name: fmt.Sprint("u", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, _ := AppendFile(nil, c.Data())
+	if n := reserve(disk); n < len(b) || n > 3*len(b) {
+		t.Errorf("a reserve of %d bytes for a catalog of %d", n, len(b))
+	}
+}
+
+// A change that is made while a Save begins is not in its files, for BeforeSave did not see
+// it, and is in those of the next.
+func TestChangeDuringSave(t *testing.T) {
+	disk := vfstest.New()
+	var c *Catalog
+	var late Command
+	c, err := Open(disk, "/meta", Options{BeforeSave: func() error {
+		cmd := late
+		if late = nil; cmd == nil {
+			return nil
+		}
+		return c.Apply(c.Data().Applied+1, &Change{cmd, c.Data().counters()})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 { // the first writes whole copies
+		saved, unsaved := fmt.Sprint("a", i), fmt.Sprint("b", i)
+		late = CreateDatabase{Name: unsaved}
+		if _, err := change(c, CreateDatabase{Name: saved}); err != nil {
+			t.Fatal(err)
+		}
+		d, err := ReadFile(disk, "/meta/catalog.1")
+		if err != nil || d.Database(saved) == nil || d.Database(unsaved) != nil || !c.Unsaved() {
+			t.Fatalf("round %d: %+v, %v", i, d, err)
+		}
+	}
+	if err := c.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := ReadFile(disk, "/meta/catalog.1"); err != nil || len(d.Databases) != 6 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// Damage of a record, also of the last, is found by Check and at a start. The other copy is
+// used, and both are written anew. Damage of both is told with files and offsets.
+func TestDamagedRecord(t *testing.T) {
+	prepare := func() (*vfstest.FS, *Catalog) {
+		disk := vfstest.New()
+		c, err := Open(disk, "/meta", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 4 {
+			if _, err := change(c, CreateDatabase{Name: fmt.Sprint("db", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return disk, c
+	}
+	flip := func(disk *vfstest.FS, name string, at int) {
+		if err := disk.Flip(name, int64(at), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	disk, c := prepare()
+	s := c.saving.copies[0]
+	for _, at := range []int64{s.base, s.base + 20, s.size - 1} {
+		for _, name := range copyNames {
+			disk, c := prepare()
+			flip(disk, path.Join("/meta", name), int(at))
+			damage, err := c.Check()
+			if err != nil || len(damage) != 1 || !strings.Contains(damage[0].Error(), name) {
+				t.Fatalf("damage of %s at %d: %v, %v", name, at, damage, err)
+			}
+			if damage, err = c.Check(); err != nil || len(damage) > 0 {
+				t.Fatalf("after the repair: %v, %v", damage, err)
+			}
+			flip(disk, path.Join("/meta", name), len(disk.Content("/meta/catalog.0"))-1)
+			for range 2 {
+				again, err := Open(disk, "/meta", Options{})
+				if err != nil || len(again.Data().Databases) != 4 {
+					t.Fatalf("damage of %s: %v", name, err)
+				}
+			}
+		}
+	}
+	flip(disk, "/meta/catalog.0", int(s.base)+20)
+	flip(disk, "/meta/catalog.1", int(s.size)-1)
+	_, err := Open(disk, "/meta", Options{})
+	if !errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), fmt.Sprintf("/meta/catalog.0 at offset %d", s.base)) ||
+		!strings.Contains(err.Error(), "/meta/catalog.1 at offset ") {
+		t.Errorf("both damaged: %v", err)
+	}
+}
+
+// growing is a disk where a file gets its last bytes once it was read.
+type growing struct {
+	*vfstest.FS
+	rest func()
+}
+
+func (g growing) Stat(name string) (os.FileInfo, error) {
+	g.rest()
+	return g.FS.Stat(name)
+}
+
+// A copy that is read while a record is appended to it is read again.
+func TestReadBesideAppend(t *testing.T) {
+	file, after := sampleFile(t)
+	for _, part := range []int{len(file) - 1, len(file) - 100} {
+		disk := vfstest.New()
+		put := func(b []byte) {
+			if err := errors.Join(disk.MkdirAll("/meta"), disk.Put("/meta/catalog.0", b)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(file[:part])
+		if d, err := ReadFile(growing{disk, func() { put(file) }}, "/meta/catalog.0"); err != nil || d.Index != after.Index {
+			t.Errorf("%d of %d bytes: %v", part, len(file), err)
+		}
+		put(file[:part])
+		if _, err := ReadFile(disk, "/meta/catalog.0"); !errors.Is(err, binio.ErrCorrupt) {
+			t.Errorf("%d of %d bytes stay: %v", part, len(file), err)
+		}
+	}
+}
+
+// FuzzRecord reads records of any changes behind a sound catalog, with right checksums.
+func FuzzRecord(f *testing.F) {
+	base, _ := encode(nil, sample(f), 0)
+	golden, _ := sampleFile(f)
+	for at := len(base); at < len(golden); {
+		n := int(golden[at+8]) | int(golden[at+9])<<8
+		f.Add(uint64(golden[at]), golden[at+recordHeader:][:n])
+		at += n + recordOverhead
+	}
+	f.Fuzz(func(t *testing.T, sequence uint64, changes []byte) {
+		file := appendRecord(slices.Clone(base), sequence, changes)
+		d, s, err := decode("f", file)
+		if err != nil {
+			if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, ErrUnsupportedFormat) {
+				t.Fatalf("unexpected error %v", err)
+			}
+			return
+		}
+		if d.Index != sequence || s.size != int64(len(file)) {
+			t.Fatalf("index %d of %d, %+v", d.Index, sequence, s)
+		}
+		again, err := encode(nil, d, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := decode("f", again); err != nil {
+			t.Fatalf("what was read cannot be read again: %v", err)
+		}
+	})
+}
