@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,10 +102,15 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 			return nil, problems[i]
 		}
 	}
-	best := copies[0]
-	if best == nil || (copies[1] != nil && copies[1].Index > best.Index) {
-		best = copies[1]
+	best, torn := (*Data)(nil), (*Data)(nil)
+	for i, d := range copies {
+		if problems[i] != nil {
+			torn = cmp.Or(torn, d)
+		} else if best == nil || d.Index > best.Index {
+			best = d
+		}
 	}
+	best = cmp.Or(best, torn) // what was not saved the log has
 	if best == nil {
 		if missing < len(copyNames) {
 			return nil, fmt.Errorf("open catalog %s: no readable copy, restore one from a backup or from the other copy: %w",
@@ -122,7 +128,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 	c.data.Store(best)
 	sound := true
 	for i, d := range copies {
-		sound = sound && d != nil && d.Index == best.Index
+		sound = sound && problems[i] == nil && d.Index == best.Index
 		if problems[i] != nil {
 			c.logger.Warn("catalog copy replaced from the other one", "path", path.Join(dir, copyNames[i]), "err", problems[i])
 		}

@@ -49,7 +49,7 @@ func encode(dst []byte, d *Data, least int) ([]byte, error) {
 
 // decode reads a catalog file. Damage is a binio.CorruptError; a sound file of
 // a version this code does not know is a binio.ErrVersion. It also returns what the file
-// is made of.
+// is made of. With an ErrTorn, Data is the catalog before the record that is torn.
 func decode(path string, b []byte) (*Data, copyState, error) {
 	if len(b) < headerLength {
 		return nil, copyState{}, binio.Corruptf(path, 0, "catalog has %d bytes, its header needs %d", len(b), headerLength)
@@ -92,9 +92,9 @@ func decode(path string, b []byte) (*Data, copyState, error) {
 	}
 	d, err := replay(path, d, b, headerLength+len(payload))
 	if err != nil {
-		return nil, copyState{}, err
+		s = copyState{}
 	}
-	return d, s, nil
+	return d, s, err
 }
 
 // soundCopy returns what the catalog file b, whose base is d, is made of.

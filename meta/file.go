@@ -20,7 +20,10 @@ func CopyNames() []string { return copyNames[:] }
 // binio.ErrVersion.
 func ReadFile(fsys vfs.FS, name string) (*Data, error) {
 	d, _, err := readCopy(fsys, name)
-	return d, err
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // readCopy is ReadFile. It also returns what the file is made of.
@@ -36,7 +39,7 @@ func readCopy(fsys vfs.FS, name string) (*Data, copyState, error) {
 		}
 		// A server that runs may be appending a record.
 		if info, serr := fsys.Stat(name); serr != nil || info.Size() == int64(len(b)) {
-			return nil, copyState{}, err
+			return d, s, err
 		}
 	}
 }

@@ -46,19 +46,19 @@ func appendRecord(dst []byte, sequence uint64, changes []byte) []byte {
 }
 
 // replay returns the catalog after the records in b from offset at. A record that is not
-// whole is damage, the last an ErrTorn: the other copy has what was saved, see appendCopies.
+// whole is damage. If it is an ErrTorn, the catalog before it is returned as well.
 func replay(path string, d *Data, b []byte, at int) (*Data, error) {
 	for at < len(b) {
 		r := b[at:]
 		if len(r) < recordHeader {
-			return nil, torn(path, at, len(r))
+			return d, torn(path, at, len(r))
 		}
 		if got, want := binio.Checksum(r[:12]), binary.LittleEndian.Uint32(r[12:]); got != want {
 			return nil, binio.Corruptf(path, int64(at), "checksum %08x of the head of a record, it says %08x", got, want)
 		}
 		sequence, length := binary.LittleEndian.Uint64(r), uint64(binary.LittleEndian.Uint32(r[8:]))
 		if uint64(len(r)) < length+recordOverhead {
-			return nil, torn(path, at, len(r))
+			return d, torn(path, at, len(r))
 		}
 		r = r[:length+recordOverhead]
 		end := len(r) - 4

@@ -341,6 +341,46 @@ func TestReadBesideAppend(t *testing.T) {
 	}
 }
 
+// Of a copy that is torn, what was saved counts if there is no other.
+func TestTornCopyAlone(t *testing.T) {
+	for _, other := range []string{"missing", "damaged", "torn"} {
+		for cut := int64(1); cut < 40; cut += 3 {
+			disk := vfstest.New()
+			c, err := Open(disk, "/meta", Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 4 {
+				if _, err := change(c, CreateDatabase{Name: fmt.Sprint("db", i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			size := c.saving.copies[0].size
+			err = disk.Truncate("/meta/catalog.0", size-cut)
+			switch other {
+			case "missing":
+				err = errors.Join(err, disk.Remove("/meta/catalog.1"))
+			case "damaged":
+				err = errors.Join(err, disk.Flip("/meta/catalog.1", 50, 1))
+			case "torn":
+				err = errors.Join(err, disk.Truncate("/meta/catalog.1", size-2))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the second finds two whole copies
+				again, err := Open(disk, "/meta", Options{})
+				if err != nil || len(again.Data().Databases) != 3 || again.Unsaved() {
+					t.Fatalf("%d bytes cut, the other copy %s: %v", cut, other, err)
+				}
+			}
+			if _, err := ReadFile(disk, "/meta/catalog.1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // FuzzRecord reads records of any changes behind a sound catalog, with right checksums.
 func FuzzRecord(f *testing.F) {
 	base, _ := encode(nil, sample(f), 0)
