@@ -256,39 +256,38 @@ func (c DropRetentionPolicy) apply(d *Data) (bool, error) {
 }
 
 func (c CreateShardGroup) apply(d *Data) (bool, error) {
-	if c.Time < model.MinTime || c.Time > model.MaxTime {
-		return false, fmt.Errorf("%w: %d", ErrTimeOutOfRange, c.Time)
-	}
-	return d.changePolicy(c.Database, c.RetentionPolicy, func(_ *Database, rp *RetentionPolicy) (bool, error) {
-		at := rp.firstEndingAfter(c.Time)
-		if at < len(rp.ShardGroups) && rp.ShardGroups[at].Contains(c.Time) {
-			return false, nil
-		}
-		start, end := GroupBounds(c.Time, rp.ShardGroupDuration)
-		if at > 0 {
-			start = max(start, rp.ShardGroups[at-1].End)
-		}
-		if at < len(rp.ShardGroups) {
-			end = min(end, rp.ShardGroups[at].Start)
-		}
-		d.LastShardGroupID++
-		d.LastShardID++
-		group := &ShardGroup{ID: d.LastShardGroupID, Start: start, End: end, Shards: []Shard{{ID: d.LastShardID}}}
-		rp.ShardGroups = slices.Insert(slices.Clone(rp.ShardGroups), at, group)
-		return true, nil
-	})
+	return CreateShardGroups{c.Database, c.RetentionPolicy, []int64{c.Time}}.apply(d)
 }
 
 func (c CreateShardGroups) apply(d *Data) (bool, error) {
-	changed := false
 	for _, t := range c.Times {
-		made, err := CreateShardGroup{Database: c.Database, RetentionPolicy: c.RetentionPolicy, Time: t}.apply(d)
-		if err != nil {
-			return false, err
+		if t < model.MinTime || t > model.MaxTime {
+			return false, fmt.Errorf("%w: %d", ErrTimeOutOfRange, t)
 		}
-		changed = changed || made
 	}
-	return changed, nil
+	return d.changePolicy(c.Database, c.RetentionPolicy, func(_ *Database, rp *RetentionPolicy) (changed bool, _ error) {
+		for _, t := range c.Times {
+			at := rp.firstEndingAfter(t)
+			if at < len(rp.ShardGroups) && rp.ShardGroups[at].Contains(t) {
+				continue
+			}
+			start, end := GroupBounds(t, rp.ShardGroupDuration)
+			if at > 0 {
+				start = max(start, rp.ShardGroups[at-1].End)
+			}
+			if at < len(rp.ShardGroups) {
+				end = min(end, rp.ShardGroups[at].Start)
+			}
+			d.LastShardGroupID++
+			d.LastShardID++
+			if !changed { // what there is belongs to others
+				rp.ShardGroups = slices.Clone(rp.ShardGroups)
+				changed = true
+			}
+			rp.ShardGroups = slices.Insert(rp.ShardGroups, at, &ShardGroup{ID: d.LastShardGroupID, Start: start, End: end, Shards: []Shard{{ID: d.LastShardID}}})
+		}
+		return changed, nil
+	})
 }
 
 func (c DropShardGroup) apply(d *Data) (bool, error) {

@@ -92,3 +92,21 @@ func BenchmarkApply(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkApplyBatch makes 600 shard groups, in one change, beside so many.
+func BenchmarkApplyBatch(b *testing.B) {
+	for _, groups := range []int{1_000, 17_000} {
+		b.Run(fmt.Sprintf("groups=%d", groups), func(b *testing.B) {
+			d := benchData(b, groups)
+			times := make([]int64, 600)
+			for i := range times {
+				times[i] = int64(groups+i) * int64(week)
+			}
+			for b.Loop() {
+				if _, err := Apply(CreateShardGroups{Database: "db7", Times: times}, d); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
