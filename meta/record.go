@@ -121,12 +121,9 @@ func replayChanges(d *Data, b []byte) (*Data, error) {
 	return d, nil
 }
 
-// note keeps a change for the record of the next Save. c.mu is held. More than a file may
-// have are not kept: the next Save writes whole copies.
+// note keeps a change for the record of the next Save, which does not write the files anew.
+// c.mu is held. More than a file may have are not kept: then it does.
 func (c *Catalog) note(applied uint64, content []byte, err error) {
-	if c.whole {
-		return
-	}
 	c.pending = binary.AppendUvarint(c.pending, applied)
 	c.pending = binary.AppendUvarint(c.pending, uint64(len(content)))
 	c.pending = append(c.pending, content...)
