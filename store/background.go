@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"tsdbd/internal/pulse"
 	"tsdbd/internal/vfs"
 	"tsdbd/shard"
 	"tsdbd/store/move"
@@ -16,7 +17,7 @@ import (
 
 // flushLoop flushes shards as they need it and trims the log.
 func (s *Store) flushLoop(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
+	tick := pulse.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
@@ -315,18 +316,19 @@ func (s *Store) flushFor(d time.Duration) (left int) {
 // one of small merges repairs as well, which must not wait for a large one either.
 func (s *Store) compactLoop(ctx context.Context, large bool) {
 	checked := time.Now()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	woken := s.wakeCompact
-	if large {
-		woken = s.wakeLarge
+	woken := s.wakeLarge // each second, too, by the other loop
+	var seconds <-chan time.Time
+	if !large {
+		tick := pulse.NewTicker(time.Second)
+		defer tick.Stop()
+		woken, seconds = s.wakeCompact, tick.C
 	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-woken:
-		case <-tick.C:
+		case <-seconds:
 		}
 		if !large {
 			wake(s.wakeLarge)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"tsdbd/internal/pulse"
 )
 
 // collections returns a channel that has a value after each garbage collection. As a
@@ -25,7 +27,7 @@ func collections(ctx context.Context) <-chan struct{} {
 	}
 	await(struct{}{})
 	go func() {
-		tick := time.NewTicker(time.Second)
+		tick := pulse.NewTicker(time.Second)
 		defer tick.Stop()
 		for {
 			select {

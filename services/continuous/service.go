@@ -10,6 +10,7 @@ import (
 	"github.com/influxdata/influxql"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tsdbd/internal/pulse"
 	"tsdbd/meta"
 	"tsdbd/model/point"
 )
@@ -103,7 +104,7 @@ func (s *Service) Run(ctx context.Context) {
 			}
 		}
 	}
-	ticker := time.NewTicker(s.opt.Interval)
+	ticker := pulse.NewTicker(s.opt.Interval)
 	defer ticker.Stop()
 	for {
 		s.pass(ctx)

@@ -14,6 +14,7 @@ import (
 	"github.com/influxdata/influxql"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tsdbd/internal/pulse"
 	"tsdbd/meta"
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
@@ -81,7 +82,7 @@ func New(opt Options) *Service {
 
 // Run computes windows until ctx ends. Calls must not overlap.
 func (s *Service) Run(ctx context.Context) {
-	ticker := time.NewTicker(s.opt.Interval)
+	ticker := pulse.NewTicker(s.opt.Interval)
 	defer ticker.Stop()
 	defer func() { // another node computes
 		s.mu.Lock()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tsdbd/internal/pulse"
 	"tsdbd/lineproto/wire"
 	"tsdbd/meta"
 	"tsdbd/model/point"
@@ -93,7 +94,7 @@ func New(opt Options) *Service {
 func (s *Service) Start() {
 	s.Update()
 	s.done.Go(func() {
-		ticker := time.NewTicker(s.opt.CheckInterval)
+		ticker := pulse.NewTicker(s.opt.CheckInterval)
 		defer ticker.Stop()
 		for {
 			select {
