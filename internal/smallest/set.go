@@ -27,8 +27,8 @@ func New[T any](limit int, compare func(a, b T) int, bytes func(T) int64, charge
 // Wants reports whether Add would keep an element. It may return true for an element
 // that the set already has.
 func (s *Set[T]) Wants(x T) bool {
-	if s.limit > 0 && s.sorted == s.limit && s.compare(x, s.list[s.sorted-1]) >= 0 {
-		return false
+	if s.sorted > 0 && s.compare(x, s.list[s.sorted-1]) > 0 { // as of a sorted list
+		return s.limit == 0 || s.sorted < s.limit
 	}
 	_, found := slices.BinarySearchFunc(s.list[:s.sorted], x, s.compare)
 	return !found

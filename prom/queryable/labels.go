@@ -19,8 +19,11 @@ import (
 
 // LabelValues returns the values of a label among the series that matchers choose.
 func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	if len(matchers) == 0 && name != prom.NameLabel {
+	if len(matchers) == 0 {
 		return q.everywhere(ctx, hints, func(sh scan.Shard, skip []string, texts *texts) error {
+			if name == prom.NameLabel {
+				return allNames(ctx, sh, texts)
+			}
 			return sh.EachTagValue(ctx, tagKey(name), skip, func(value string) error { return texts.Add(prom.Text(value)) })
 		})
 	}
@@ -46,6 +49,23 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 		}
 		return nil
 	})
+}
+
+// allNames adds the names of all metrics of a shard.
+func allNames(ctx context.Context, sh scan.Shard, texts *texts) error {
+	var all selector
+	for _, measurement := range sh.Measurements() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		fields, _ := all.fields(measurement, sh.Fields(measurement))
+		for _, f := range fields {
+			if err := texts.Add(f.metricOf(measurement).name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // names adds the names of the metrics of a table. With a predicate, it leaves out metrics

@@ -233,12 +233,18 @@ func (s *selector) fields(measurement string, fields []column.Field) (out []fiel
 	return out, partial
 }
 
+// metricOf returns the metric of a field of a measurement.
+func (f field) metricOf(measurement string) metric {
+	key := f.key
+	if f.role != valueRole {
+		key = prom.ValueField
+	}
+	return metric{field: key, name: prom.MetricName(measurement, key)}
+}
+
 // metric returns the place of the metric of a field.
 func (t *table) metric(f field) int {
-	m := metric{field: f.key, name: prom.MetricName(t.measurement, f.key)}
-	if f.role != valueRole {
-		m = metric{field: prom.ValueField, name: prom.MetricName(t.measurement, prom.ValueField)}
-	}
+	m := f.metricOf(t.measurement)
 	i, ok := t.places[m]
 	if t.places == nil {
 		i = slices.Index(t.metrics, m)
