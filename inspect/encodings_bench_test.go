@@ -36,7 +36,7 @@ func BenchmarkTelegrafEncodings(b *testing.B) {
 
 // BenchmarkScrapeEncodings is eleven minutes of four targets of Prometheus.
 func BenchmarkScrapeEncodings(b *testing.B) {
-	g := load.NewScrape(4, 220, 1_700_000_000/3600*3600)
+	g := load.NewScrape(4, 1, 220, 1_700_000_000/3600*3600)
 	benchEncodings(b, func(dst []byte) []byte {
 		dst, _ = g.Next(dst)
 		return dst

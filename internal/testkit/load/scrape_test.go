@@ -9,7 +9,7 @@ import (
 // TestScrape checks that the series of a target, and only these, have the same times.
 func TestScrape(t *testing.T) {
 	const targets, steps = 3, 50
-	g, again := NewScrape(targets, steps, 1_700_000_000), NewScrape(targets, steps, 1_700_000_000)
+	g, again := NewScrape(targets, 2, steps, 1_700_000_000), NewScrape(targets, 2, steps, 1_700_000_000)
 	series, times, of := map[string]int{}, map[string]string{}, map[string]bool{}
 	var b, c []byte
 	for more := true; more; {
