@@ -8,9 +8,10 @@ COUNT    = 6
 MICRO    = ./cache ./model/... ./httpapi ./httpapi/encode ./internal/vector ./lineproto ./meta ./query/... ./series ./shard ./tsi/... ./tsm ./tsm/codec ./wal ./wal/entry
 HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Loops|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
+SERVERS  = tsdbd=bin/tsdbd,influxd,victoria-metrics=bin/peers/victoria-metrics,prometheus=bin/peers/prometheus,null-wal
 CLUSTER  = go test -count=1 -v -timeout 4h ./internal/testkit/clustertest -election-timeout=1s
 
-.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench cluster-balancers cluster-five golden cover clients clients-follower client-compliance docs-test cross test-386 test-qemu dist dist-test run ui ui-check browser cluster help
+.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-peers bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench cluster-balancers cluster-five golden cover clients clients-follower client-compliance docs-test cross test-386 test-qemu dist dist-test run ui ui-check browser cluster help
 
 all: fmt lint test
 
@@ -75,10 +76,13 @@ bench-encodings: ## blocks and bytes by encoding of four workloads, into docs/be
 	go test -run '^$$' -bench Encodings -benchtime 1x ./inspect > bench.txt
 	go run -C bench ./benchdoc -by benchmark ../docs/bench/encodings.md < bench.txt
 
-bench-e2e: build ## compare with installed peers end to end, an hour
+bench-peers: ## build peers for bench-e2e from their modules into bin/peers
+	bench/peers bin/peers
+
+bench-e2e: build ## compare with the peers in SERVERS that are there end to end, an hour
 	go build -C bench -o ../bin/tsdbd-load .
-	bin/tsdbd-load bench -tsdbd bin/tsdbd -report docs/bench/RESULTS.md
-	bin/tsdbd-load promql -tsdbd bin/tsdbd -report docs/bench/prometheus.md
+	bin/tsdbd-load bench -servers $(SERVERS) -report docs/bench/RESULTS.md
+	bin/tsdbd-load promql -servers $(SERVERS) -report docs/bench/prometheus.md
 
 cluster-chaos: ## a cluster in 100 rounds of kills, stops, power cuts, full disks, disks that hang, damaged files, old copies of directories, wrong clocks and cuts of the network; as root, half an hour
 	TSDBD_SEED=$${TSDBD_SEED:-random} $(CLUSTER) -run '^TestChaos$$' -chaos-rounds=100 -chaos-longest=15s

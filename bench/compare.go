@@ -23,17 +23,9 @@ func compare(ctx context.Context, o *options, stdout, stderr io.Writer) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	var products []*product
-	for _, name := range strings.Split(o.servers, ",") {
-		p, ok, err := findProduct(name, o.tsdbd)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			say("%s is not installed", name)
-			continue
-		}
-		products = append(products, p)
+	products, err := findProducts(o.servers, say, func(p *product) bool { return p.name != "prometheus" }) // it takes no lines
+	if err != nil {
+		return err
 	}
 	c := &comparison{options: o, dir: dir, say: say}
 	rep := newReport(o, products)

@@ -6,14 +6,13 @@
 //	tsdbd-load -url http://127.0.0.1:8086 small       requests of 1 to 10,000 rows
 //	tsdbd-load -url http://127.0.0.1:8086 mixed       writes while dashboards ask
 //	tsdbd-load seed -out FILE                         only write the lines
-//	tsdbd-load promql -tsdbd bin/tsdbd -report FILE   PromQL on tsdbd, Prometheus and VictoriaMetrics
-//	tsdbd-load bench -tsdbd bin/tsdbd -report FILE    start servers, measure each, compare
+//	tsdbd-load promql -report FILE                    PromQL on tsdbd, Prometheus and VictoriaMetrics
+//	tsdbd-load bench -report FILE                     start servers, measure each, compare
 //
 // The workloads are devops, hicard, seed, telegraf, small and mixed. With -pid it also
 // reads the server's CPU time and memory from /proc, with -data the size of its
-// directory on disk. bench starts tsdbd and those of influxd and
-// victoria-metrics that are installed, one after another, on free ports and
-// empty directories. -scale shrinks the workloads.
+// directory on disk. bench starts those of -servers that are installed, one after
+// another, on free ports and empty directories. -scale shrinks the workloads.
 package main
 
 import (
@@ -59,7 +58,6 @@ type options struct {
 	each        time.Duration
 
 	// of bench
-	tsdbd     string
 	servers   string
 	workloads string
 	report    string
@@ -96,8 +94,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.hosts, "hosts", 50, "telegraf: number of hosts")
 	flags.Float64Var(&o.hours, "hours", 24, "telegraf: hours of data")
 	flags.DurationVar(&o.each, "each", 2*time.Second, "small: time for one size of request; mixed: for ingest alone, and during queries")
-	flags.StringVar(&o.tsdbd, "tsdbd", filepath.Join("bin", "tsdbd"), "bench, promql: the program")
-	flags.StringVar(&o.servers, "servers", "tsdbd,influxd,victoria-metrics,null-wal", "bench: what to start, if it is installed")
+	flags.StringVar(&o.servers, "servers", "tsdbd=bin/tsdbd,influxd,victoria-metrics,prometheus,null-wal", "bench, promql: what to start, if it is installed: NAME or NAME=PATH of each")
 	flags.StringVar(&o.workloads, "workloads", "devops,seed,hicard,small", "bench: what to measure")
 	flags.StringVar(&o.report, "report", "", "bench, promql: write the report to this file")
 	flags.StringVar(&o.tmp, "tmp", "", "bench, promql: where to make the data directories")

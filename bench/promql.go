@@ -92,17 +92,9 @@ func promql(ctx context.Context, o *options, stdout, stderr io.Writer) (err erro
 	r := &promRun{options: o, dir: dir, say: func(format string, args ...any) {
 		fmt.Fprintf(stderr, "%4.0fs "+format+"\n", append([]any{time.Since(began).Seconds()}, args...)...)
 	}}
-	var products []*product
-	for _, name := range []string{"tsdbd", "prometheus", "victoria-metrics"} {
-		p, ok, err := findProduct(name, o.tsdbd)
-		switch {
-		case err != nil:
-			return err
-		case !ok:
-			r.say("%s is not installed", name)
-		default:
-			products = append(products, p)
-		}
+	products, err := findProducts(o.servers, r.say, func(p *product) bool { return p.remoteWrite != nil })
+	if err != nil {
+		return err
 	}
 	rep := newReport(o, products)
 	for i, size := range promSizes {

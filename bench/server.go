@@ -30,6 +30,8 @@ type product struct {
 	fresh func(path, address, dir string) (args, env []string)
 	// remoteWrite is the path for remote write, with the database; nil: none.
 	remoteWrite func(db string) (path string, params url.Values)
+	// remoteWrite2 says that it takes remote write 2.0.
+	remoteWrite2 bool
 }
 
 // versionNumber finds the number in what a program says of its version.
@@ -40,13 +42,43 @@ func (p *product) title() string {
 	return strings.TrimSpace(p.name + " " + versionNumber.FindString(p.version))
 }
 
-// findProduct returns a product by name, false if it is not installed.
-func findProduct(name, tsdbd string) (*product, bool, error) {
+// findProducts returns those of a list of NAME and NAME=PATH that are installed and of use.
+func findProducts(list string, say func(string, ...any), of func(*product) bool) (out []*product, err error) {
+	for _, text := range strings.Split(list, ",") {
+		name, path, named := strings.Cut(text, "=")
+		p, err := newProduct(name)
+		if err != nil {
+			return nil, err
+		}
+		if !of(p) {
+			continue
+		}
+		if named {
+			p.path = path
+		}
+		if p.path, err = exec.LookPath(p.path); err == nil {
+			p.path, err = filepath.Abs(p.path)
+		}
+		switch {
+		case err == nil:
+			p.version = versionOf(p)
+			out = append(out, p)
+		case name == "tsdbd":
+			return nil, err
+		default:
+			say("%s is left out: %v", name, err)
+		}
+	}
+	return out, nil
+}
+
+// newProduct returns a product by name.
+func newProduct(name string) (*product, error) {
 	var p *product
 	switch name {
 	case "tsdbd":
 		p = &product{
-			name: name, path: tsdbd, ready: "/ping", log: "wal",
+			name: name, path: name, ready: "/ping", log: "wal",
 			settings: "TSDBD_DATA_COMPACT_AFTER=5s TSDBD_DATA_FLUSH_IDLE=3s, so that a shard at rest is compacted while the run waits",
 			command: func(_, address, dir string) (args, env []string) {
 				return []string{"-data", dir, "-http", address}, []string{"TSDBD_DATA_COMPACT_AFTER=5s", "TSDBD_DATA_FLUSH_IDLE=3s"}
@@ -54,7 +86,8 @@ func findProduct(name, tsdbd string) (*product, bool, error) {
 			fresh: func(_, address, dir string) (args, env []string) {
 				return []string{"-data", dir, "-http", address}, nil
 			},
-			remoteWrite: func(db string) (string, url.Values) { return "/api/v1/prom/write", url.Values{"db": {db}} },
+			remoteWrite:  func(db string) (string, url.Values) { return "/api/v1/prom/write", url.Values{"db": {db}} },
+			remoteWrite2: true,
 		}
 	case "influxd":
 		p = &product{
@@ -80,7 +113,8 @@ func findProduct(name, tsdbd string) (*product, bool, error) {
 					"--storage.tsdb.retention.time=100y", "--web.enable-remote-write-receiver",
 				}, nil
 			},
-			remoteWrite: func(string) (string, url.Values) { return "/api/v1/write", nil },
+			remoteWrite:  func(string) (string, url.Values) { return "/api/v1/write", nil },
+			remoteWrite2: true,
 		}
 	case "victoria-metrics":
 		p = &product{
@@ -94,7 +128,7 @@ func findProduct(name, tsdbd string) (*product, bool, error) {
 	case "null-wal":
 		self, err := os.Executable()
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		p = &product{
 			name: name, path: self, ready: "/ping", limit: true,
@@ -104,24 +138,15 @@ func findProduct(name, tsdbd string) (*product, bool, error) {
 			},
 		}
 	default:
-		return nil, false, fmt.Errorf("unknown server %q: it is tsdbd, influxd, prometheus, victoria-metrics or null-wal", name)
+		return nil, fmt.Errorf("unknown server %q: it is tsdbd, influxd, prometheus, victoria-metrics or null-wal", name)
 	}
-	path, err := exec.LookPath(p.path)
-	if err != nil {
-		if name == "tsdbd" {
-			return nil, false, err
-		}
-		return nil, false, nil
-	}
-	p.path = path
-	p.version = versionOf(p)
-	return p, true, nil
+	return p, nil
 }
 
 // versionOf asks the program, or else the package manager.
 func versionOf(p *product) string {
 	number := regexp.MustCompile(`\d+\.\d+`)
-	try := [][]string{{p.path, "version"}, {p.path, "-version"}, {"dpkg-query", "-W", "-f", "${Version}", filepath.Base(p.path)}}
+	try := [][]string{{p.path, "version"}, {p.path, "--version"}, {"dpkg-query", "-W", "-f", "${Version}", filepath.Base(p.path)}}
 	switch {
 	case p.limit:
 		return "-"
@@ -130,8 +155,8 @@ func versionOf(p *product) string {
 	}
 	for _, args := range try {
 		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
-		text := strings.TrimSpace(string(out))
-		if err == nil && number.MatchString(text) && !strings.Contains(text, "\n") {
+		text, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+		if err == nil && number.MatchString(text) {
 			return text
 		}
 	}
