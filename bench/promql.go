@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -30,7 +31,7 @@ type promServer struct {
 	*product
 	*process
 	target *target
-	conn   *conn
+	conns  []*conn
 }
 
 // promResult is what was measured of one size and state of the data.
@@ -45,7 +46,9 @@ type promResult struct {
 type promLoad struct {
 	server       string
 	samples      int
+	first        int           // samples of series that were new
 	took         time.Duration // in requests
+	fresh        time.Duration // CPU time of the first
 	cpu, settled time.Duration // to the last acknowledgement, and until quiet
 	disk         int64         // bytes when quiet
 	quiet        bool
@@ -101,9 +104,7 @@ func promql(ctx context.Context, o *options, stdout, stderr io.Writer) (err erro
 		if o.sizes != "" && !slices.Contains(strings.Split(o.sizes, ","), fmt.Sprint(i+1)) {
 			continue
 		}
-		size.series = max(int(float64(size.series)*o.scale)/promCores*promCores, 10*promCores)
-		size.span = max(time.Duration(float64(size.span)*o.scale).Truncate(time.Hour), time.Hour)
-		if err := r.size(ctx, size, products); err != nil {
+		if err := r.size(ctx, size.scaled(o.scale), products); err != nil {
 			return fmt.Errorf("%s: %w", size.name, err)
 		}
 		rep.took = time.Since(began)
@@ -140,6 +141,9 @@ func (r *promRun) report(rep *report, stdout io.Writer) error {
 func (r *promRun) size(ctx context.Context, size promSize, products []*product) (err error) {
 	dir := filepath.Join(r.dir, fmt.Sprint(len(r.results)))
 	defer func() { err = errors.Join(err, r.stop(), os.RemoveAll(dir)) }()
+	if size.two {
+		products = slices.DeleteFunc(slices.Clone(products), func(p *product) bool { return !p.remoteWrite2 })
+	}
 	fresh := &promResult{size: size, state: "just written"}
 	r.results = append(r.results, fresh)
 	for _, p := range products {
@@ -190,16 +194,13 @@ func (r *promRun) start(ctx context.Context, p *product, dir string, fresh bool)
 	t := &target{client: newClient(s.url, r.database, 1), pid: s.Pid(), data: s.dir, log: s.logBytes, metrics: p.name == "victoria-metrics"}
 	one := &promServer{product: p, process: s, target: t}
 	r.servers = append(r.servers, one)
-	one.conn, err = dial(ctx, s.url)
-	return err
+	return nil
 }
 
 // stop ends all servers.
 func (r *promRun) stop() (err error) {
 	for _, s := range r.servers {
-		if s.conn != nil {
-			s.conn.close()
-		}
+		s.hangUp()
 		s.target.client.close()
 		err = errors.Join(err, s.process.stop())
 	}
@@ -218,8 +219,11 @@ func (r *promRun) load(ctx context.Context, s *promServer, size promSize) (*prom
 	path, params := s.product.remoteWrite(r.database)
 	before := usage(s.Pid()).cpu
 	err := size.requests(func(req promRequest) error {
+		if !req.fresh && f.fresh == 0 {
+			f.first, f.fresh = f.samples, usage(s.Pid()).cpu-before
+		}
 		begin := time.Now()
-		if err := s.target.client.remoteWrite(ctx, path, params, req.body); err != nil {
+		if err := s.target.client.remoteWrite(ctx, path, params, req); err != nil {
 			return err
 		}
 		f.took += time.Since(begin)
@@ -246,19 +250,18 @@ func (r *promRun) ask(ctx context.Context, res *promResult) error {
 		for _, s := range r.servers {
 			f := &promFigure{server: s.product.name}
 			fs.of = append(fs.of, f)
-			if err := s.redial(ctx); err != nil { // some close a connection after a while
+			if err := s.redial(ctx, len(q.parts())); err != nil { // some close a connection after a while
 				return err
 			}
-			b, err := s.conn.get(q.request(s.product, r.database))
+			answers, err := s.get(q, r.database)
 			if err == nil {
-				f.bytes = len(b)
-				f.first, err = parsePromSamples(b)
+				err = f.read(q, answers)
 			}
 			if err != nil {
 				if f.wrong = fmt.Sprintf("%.300s", err.Error()); s.Ended() || ctx.Err() != nil {
-					return errors.Join(fmt.Errorf("%s: %s", s.product.name, q.expr), err, ctx.Err())
+					return errors.Join(fmt.Errorf("%s: %s", s.product.name, q.name), err, ctx.Err())
 				}
-				if err := s.redial(ctx); err != nil {
+				if err := s.redial(ctx, len(q.parts())); err != nil {
 					return err
 				}
 			}
@@ -274,7 +277,7 @@ func (r *promRun) ask(ctx context.Context, res *promResult) error {
 					if f.wrong = fmt.Sprintf("%.300s", err.Error()); r.servers[i].Ended() || ctx.Err() != nil {
 						return errors.Join(err, ctx.Err())
 					}
-					if err := r.servers[i].redial(ctx); err != nil {
+					if err := r.servers[i].redial(ctx, len(q.parts())); err != nil {
 						return err
 					}
 				}
@@ -294,10 +297,59 @@ func sum(of []time.Duration) (n time.Duration) {
 	return n
 }
 
-func (s *promServer) redial(ctx context.Context) (err error) {
-	s.conn.close()
-	s.conn, err = dial(ctx, s.url)
-	return err
+// redial replaces the connections to the server.
+func (s *promServer) redial(ctx context.Context, connections int) error {
+	s.hangUp()
+	for range connections {
+		c, err := dial(ctx, s.url)
+		if err != nil {
+			return err
+		}
+		s.conns = append(s.conns, c)
+	}
+	return nil
+}
+
+func (s *promServer) hangUp() {
+	for _, c := range s.conns {
+		c.close()
+	}
+	s.conns = nil
+}
+
+// get asks all parts of a query at once. The answers are valid until the next call.
+func (s *promServer) get(q promQuery, db string) ([][]byte, error) {
+	parts := q.parts()
+	answers, errs := make([][]byte, len(parts)), make([]error, len(parts))
+	var wg sync.WaitGroup
+	for i, part := range parts {
+		wg.Go(func() { answers[i], errs[i] = s.conns[i].get(part.request(s.product, db)) })
+	}
+	wg.Wait()
+	return answers, errors.Join(errs...)
+}
+
+// read keeps the answers of the warm-up.
+func (f *promFigure) read(q promQuery, answers [][]byte) error {
+	f.bytes, f.first = size(answers), promSamples{}
+	for i, part := range q.parts() {
+		samples, err := part.parse(answers[i])
+		if err != nil {
+			return err
+		}
+		for name, values := range samples {
+			f.first[strings.Repeat("\n", i)+name] = values
+		}
+	}
+	return nil
+}
+
+// size is the number of bytes of answers.
+func size(answers [][]byte) (n int) {
+	for _, b := range answers {
+		n += len(b)
+	}
+	return n
 }
 
 // sizeNoise is by what share the lengths of answers to one query may differ: sums whose
@@ -306,19 +358,19 @@ const sizeNoise = 0.02
 
 // round asks a query for promSlot.
 func (f *promFigure) round(s *promServer, q promQuery, db string) error {
-	path, params := q.request(s.product, db)
 	resetPeak(s.Pid())
 	before, begin := usage(s.Pid()).cpu, time.Now()
 	for n := 0; n == 0 || time.Since(begin) < promSlot; n++ {
 		at := time.Now()
-		b, err := s.conn.get(path, params)
+		answers, err := s.get(q, db)
 		if err != nil {
 			return err
 		}
 		f.wall = append(f.wall, time.Since(at))
 		f.asked++
-		if off := math.Abs(float64(len(b) - f.bytes)); off > 16 && off > sizeNoise*float64(f.bytes) {
-			f.wrong = fmt.Sprintf("an answer of %d bytes after one of %d", len(b), f.bytes)
+		got := size(answers)
+		if off := math.Abs(float64(got - f.bytes)); off > 16 && off > sizeNoise*float64(f.bytes) {
+			f.wrong = fmt.Sprintf("an answer of %d bytes after one of %d", got, f.bytes)
 		}
 	}
 	after := usage(s.Pid())

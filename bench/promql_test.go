@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -26,6 +28,9 @@ func TestPromRequests(t *testing.T) {
 	}
 	total := 0
 	err := size.requests(func(req promRequest) error {
+		if req.fresh != (total < size.series) {
+			t.Errorf("after %d samples of %d series: new is %v", total, size.series, req.fresh)
+		}
 		b, err := snappy.Decode(nil, req.body)
 		if err != nil {
 			return err
@@ -59,6 +64,67 @@ func TestPromRequests(t *testing.T) {
 	})
 	if err != nil || total != 600*60 {
 		t.Errorf("%d samples, %v", total, err)
+	}
+}
+
+// TestPromScrapes sends the same scrapes by both versions of remote write.
+func TestPromScrapes(t *testing.T) {
+	var have [2]map[string]float64
+	for i := range have {
+		size := promSize{series: 6 * promTarget, span: 9 * time.Second, step: 3 * time.Second, jobs: 2, two: i == 1}
+		have[i] = map[string]float64{}
+		err := size.requests(func(req promRequest) error {
+			b, err := snappy.Decode(nil, req.body)
+			if err != nil {
+				return err
+			}
+			batch := &point.Batch{}
+			rows := prom.Rows{Builder: point.NewBuilder(point.NewTable(1), batch)}
+			if i == 0 {
+				_, err = remote.Write(b, &rows)
+			} else {
+				_, err = remote.Write2(b, &rows)
+			}
+			for _, row := range batch.Rows {
+				have[i][fmt.Sprintf("%s %d", row.Series.Key(), row.Time)] = math.Float64frombits(batch.Values[row.First])
+			}
+			return err
+		})
+		if err != nil || len(have[i]) != 3*size.series {
+			t.Fatalf("%d samples, want %d: %v", len(have[i]), 3*size.series, err)
+		}
+	}
+	if !maps.Equal(have[0], have[1]) {
+		t.Error("the versions differ")
+	}
+}
+
+// TestPromParts reads answers with labels, and those to the panels of a dashboard.
+func TestPromParts(t *testing.T) {
+	names, series := promQuery{path: "labels"}, promQuery{path: "series"}
+	q := promQuery{panels: []promQuery{names, names, series}}
+	read := func(answers ...string) promSamples {
+		t.Helper()
+		var all [][]byte
+		for _, a := range answers {
+			all = append(all, []byte(`{"status":"success","data":[`+a+`]}`))
+		}
+		f := &promFigure{}
+		if err := f.read(q, all); err != nil {
+			t.Fatal(err)
+		}
+		return f.first
+	}
+	want := read(`"a","b"`, `"c"`, `{"x":"1","y":"2"}`)
+	if len(want) != 4 || q.promDiffers(read(`"b","a"`, `"c"`, `{"y":"2","x":"1"}`), want, false) != "" {
+		t.Errorf("the order counts: %v", want)
+	}
+	for _, other := range []promSamples{
+		read(`"a"`, `"b","c"`, `{"x":"1","y":"2"}`), read(`"a","b"`, `"c"`, `{"x":"1","y":"3"}`), read(`"a","b"`, `"c"`, ``),
+	} {
+		if q.promDiffers(other, want, false) == "" {
+			t.Errorf("%v passes for %v", other, want)
+		}
 	}
 }
 
@@ -148,6 +214,7 @@ func TestPromReport(t *testing.T) {
 	for _, want := range []string{
 		"| good | tsdbd | 10 | 10 / 10 | 1.0 | 0 | 2.00 | 1.00 |", "| slow | tsdbd | 10 | 10 / 10 | 1.0 | 0 | **1.90** | **0.50** |",
 		"| **0.00** |  |", "**wrong**: bad, tsdbd: not equal", "2 of 5\nreached",
+		"times better |\n|---|---|--:|--:|--:|\n| 1,000 series, 1 h at 15 s, now | slow, CPU ms | 10 | victoria-metrics 5 | 0.50 |\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, b.String())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/url"
@@ -18,10 +19,68 @@ type promQuery struct {
 	step       time.Duration // 0: an instant query at end
 	// roughly says that VictoriaMetrics means something else by it, see promDiffers.
 	roughly bool
+	path    string      // of a request for labels of the series that expr selects; empty: PromQL
+	panels  []promQuery // which are asked all at once
+}
+
+// parts are what the query asks, each on a connection of its own.
+func (q promQuery) parts() []promQuery {
+	if q.panels != nil {
+		return q.panels
+	}
+	return []promQuery{q}
 }
 
 // queries are those of a size.
 func (s promSize) queries() []promQuery {
+	switch {
+	case s.two:
+		return nil // they were asked of the same series already
+	case s.jobs > 1:
+		return s.labelQueries()
+	case s.jobs == 1:
+		return []promQuery{s.dashboard()}
+	}
+	return s.metricQueries()
+}
+
+// promPanels is the number of panels of a dashboard.
+const promPanels = 30
+
+// dashboard is what a browser asks when it opens one.
+func (s promSize) dashboard() promQuery {
+	all := promQuery{name: fmt.Sprintf("%d panels at once: `sum by (instance) (rate)`", promPanels), roughly: true}
+	for i := range promPanels {
+		expr := fmt.Sprintf("sum by (instance) (rate(job0_metric_%03d[5m]))", i)
+		all.panels = append(all.panels, promQuery{expr: expr, start: promStart + 300, end: s.end(), step: 15 * time.Second, roughly: true})
+	}
+	return all
+}
+
+// labelQueries are what Grafana asks for its variables and for the query builder, for names
+// of labels, values and series, and queries without the name of a metric.
+func (s promSize) labelQueries() []promQuery {
+	var out []promQuery
+	host, job := fmt.Sprintf(`{instance="host-%d:9100"}`, s.series/promTarget/3), `{job="job0"}`
+	for _, q := range []promQuery{
+		{name: "names of labels", path: "labels"},
+		{name: "values of `instance`", path: "label/instance/values"},
+		{name: "names of metrics", path: "label/__name__/values"},
+		{name: "names of labels of one job", path: "labels", expr: job},
+		{name: "values of `instance` of one metric", path: "label/instance/values", expr: "job0_metric_007"},
+		{name: "names of metrics of one host", path: "label/__name__/values", expr: host},
+		{name: "series of one host", path: "series", expr: host},
+		{name: "instant: `count` of one host", expr: "count(" + host + ")"},
+		{name: "instant: `count by (job)` of all", expr: `count by (job) ({__name__=~".+"})`},
+	} {
+		q.start, q.end = promStart, s.end()
+		out = append(out, q)
+	}
+	return out
+}
+
+// metricQueries are those of promMetric.
+func (s promSize) metricQueries() []promQuery {
 	m, end := promMetric, s.end()
 	window, step := "5m", time.Minute // as a panel of an hour has them
 	if s.span > 24*time.Hour {
@@ -63,6 +122,10 @@ func (s promSize) queries() []promQuery {
 		add("the last hour of one host: `rate`", fmt.Sprintf("rate(%s%s[5m])", m, host), true, time.Minute)
 		out[len(out)-1].start = end - 3600
 	}
+	one := fmt.Sprintf(`%s{core="3",host="host-%d"}`, m, s.series/promCores/3)
+	add("one series", one, false, s.step)
+	out[len(out)-1].start = end - 3600 + int64(s.step/time.Second)
+	add("instant: one series", one, false, 0)
 	add("instant: raw selector", m, false, 0)
 	add("instant: `sum by (dc) (rate)`", fmt.Sprintf("sum by (dc) (rate(%s[%s]))", m, window), true, 0)
 	add("instant: `quantile_over_time`", fmt.Sprintf("quantile_over_time(0.9, %s[%s])", m, window), false, 0)
@@ -73,19 +136,27 @@ func (s promSize) queries() []promQuery {
 
 // request returns what asks a server the query.
 func (q promQuery) request(p *product, db string) (path string, params url.Values) {
-	params = url.Values{"query": {q.expr}}
+	params = url.Values{}
 	switch p.name {
 	case "tsdbd":
 		params.Set("db", db)
 	case "victoria-metrics":
 		params.Set("nocache", "1")
 	}
-	if q.step == 0 {
+	if q.path == "" {
+		params.Set("query", q.expr)
+	} else if q.expr != "" {
+		params.Set("match[]", q.expr)
+	}
+	if q.path == "" && q.step == 0 {
 		params.Set("time", strconv.FormatInt(q.end, 10))
 		return "/api/v1/query", params
 	}
 	params.Set("start", strconv.FormatInt(q.start, 10))
 	params.Set("end", strconv.FormatInt(q.end, 10))
+	if q.path != "" {
+		return "/api/v1/" + q.path, params
+	}
 	params.Set("step", strconv.FormatFloat(q.step.Seconds(), 'g', -1, 64))
 	return "/api/v1/query_range", params
 }
@@ -93,6 +164,26 @@ func (q promQuery) request(p *product, db string) (path string, params url.Value
 // promSamples is an answer: values by the text of the labels and by the time. The name
 // of the metric is not among them: VictoriaMetrics keeps it where Prometheus does not.
 type promSamples map[string]map[int64]float64
+
+// parse reads the answer to a query. Labels are samples of the value 0.
+func (q promQuery) parse(b []byte) (promSamples, error) {
+	if q.path == "" {
+		return parsePromSamples(b)
+	}
+	var doc struct{ Data []json.RawMessage }
+	if err := json.Unmarshal(b, &doc); err != nil {
+		return nil, err
+	}
+	out := promSamples{}
+	for _, text := range doc.Data {
+		var v any // a text, or labels, which print in order
+		if err := json.Unmarshal(text, &v); err != nil {
+			return nil, err
+		}
+		out[fmt.Sprint(v)] = map[int64]float64{0: 0}
+	}
+	return out, nil
+}
 
 func parsePromSamples(b []byte) (promSamples, error) {
 	m, err := parseMatrix(b)
