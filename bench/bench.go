@@ -224,7 +224,7 @@ func (t *target) query(ctx context.Context, q query, most int) (*queryFigures, e
 			f.wrong = wrong
 		}
 	}
-	spent := time.Duration(0)
+	spent, before := time.Duration(0), usage(t.pid).cpu
 	for len(took) < most && (len(took) < fewest || spent < queryTime || spent < slowestTime && len(took) < enough) {
 		a, wrong, err := t.ask(c, q.ask(r), false)
 		if err != nil {
@@ -238,6 +238,7 @@ func (t *target) query(ctx context.Context, q query, most int) (*queryFigures, e
 		f.bytes = a.bytes
 	}
 	f.latency = summary(took)
+	f.cpu = (usage(t.pid).cpu - before) / time.Duration(max(len(took), 1))
 	return f, nil
 }
 

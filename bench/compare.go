@@ -154,7 +154,7 @@ func (c *comparison) small(ctx context.Context, r *result, dir string) error {
 	}
 	t := c.target(s, 8)
 	if err = t.create(ctx); err == nil {
-		err = smallLoad(ctx, t.client, t.pid, c.each, func(f *smallFigures) { r.small = append(r.small, f) })
+		err = smallLoad(ctx, t, c.options, func(f *smallFigures) { r.small = append(r.small, f) })
 	}
 	t.client.close()
 	return errors.Join(err, s.stop())

@@ -60,6 +60,7 @@ type phaseFigures struct {
 type queryFigures struct {
 	name    string
 	latency latencies
+	cpu     time.Duration // of the server, a query; 0: not known
 	bytes   int
 	wrong   string // what was wrong with an answer
 	skipped bool

@@ -235,6 +235,86 @@ func TestDevopsChecks(t *testing.T) {
 	try("groupby-orderby-limit", q, s)
 }
 
+// TestWideChecks does the same for series of many fields, and for thirty days.
+func TestWideChecks(t *testing.T) {
+	try := func(name string, q question, series ...answerSeries) {
+		t.Helper()
+		if err := q.check(respond(t, series...)); err != nil {
+			t.Errorf("%s: a right answer: %v", name, err)
+		}
+		last := series[len(series)-1].Values
+		row := last[len(last)-1]
+		row[len(row)-1] = json.RawMessage("1001")
+		if q.check(respond(t, series...)) == nil {
+			t.Errorf("%s: a wrong answer passes", name)
+		}
+		series[len(series)-1].Values = last[:len(last)-1]
+		if q.check(respond(t, series...)) == nil {
+			t.Errorf("%s: an answer with a row less passes", name)
+		}
+	}
+	w := &wide{rows: 40}
+	values := map[string][]float64{}
+	for {
+		b, n := w.next(nil, 1000)
+		if n == 0 {
+			break
+		}
+		for line := range strings.Lines(string(b)) {
+			for pair := range strings.SplitSeq(strings.Fields(line)[1], ",") {
+				var v float64
+				name, text, _ := strings.Cut(pair, "=")
+				if _, err := fmt.Sscanf(text, "%gi", &v); err != nil {
+					t.Fatal(err)
+				}
+				values[name] = append(values[name], v)
+			}
+		}
+	}
+	if len(values) != wideFields || len(values["f17"]) != 40 {
+		t.Fatalf("%d fields, %d rows", len(values), len(values["f17"]))
+	}
+	means := answerSeries{Columns: []string{"time"}, Values: [][]json.RawMessage{cells(0)}}
+	rows := answerSeries{Columns: []string{"time", "host"}}
+	for range 10 {
+		rows.Values = append(rows.Values, cells(0, "a"))
+	}
+	for name, all := range values {
+		sum := 0.0
+		for _, v := range all {
+			sum += v
+		}
+		means.Columns, means.Values[0] = append(means.Columns, "mean_"+name), append(means.Values[0], cells(sum/40)...)
+		rows.Columns = append(rows.Columns, name)
+		for i := range rows.Values {
+			rows.Values[i] = append(rows.Values[i], cells(all[i])...)
+		}
+	}
+	queries := w.queries()
+	try("mean of all fields", queries[1].ask(nil), means)
+	try("ten rows", queries[2].ask(nil), rows)
+
+	m := month{devops{load.NewDevops(2, 60)}}
+	q := m.means(-1, minute)
+	var all []answerSeries
+	for host := range 2 {
+		s := answerSeries{Tags: map[string]string{"hostname": fmt.Sprintf("host_%d", host)}, Columns: []string{"time", "mean"}}
+		for window := range 10 {
+			sum := int64(0)
+			for step := range 6 {
+				sum += m.Value(host, 6*window+step, 0)
+			}
+			at := time.Unix(0, load.DevopsTime(6*window)).UTC().Format(time.RFC3339Nano)
+			s.Values = append(s.Values, cells(at, float64(sum)/6))
+		}
+		all = append(all, s)
+	}
+	try("mean by minute", q, all...)
+	if m.means(1, minute).check(respond(t, all[0])) == nil {
+		t.Error("another host passes")
+	}
+}
+
 // TestQuestionsRepeat wants every server to be asked the same.
 func TestQuestionsRepeat(t *testing.T) {
 	d := devops{load.NewDevops(100, 6000)}
@@ -382,7 +462,7 @@ func TestConn(t *testing.T) {
 // TestBench runs the whole against the server that every machine has.
 func TestBench(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.md")
-	args := []string{"bench", "-servers", "null-wal,influxd-of-nowhere", "-workloads", "small", "-each", "10ms", "-report", file, "-tmp", t.TempDir()}
+	args := []string{"bench", "-servers", "null-wal,influxd-of-nowhere", "-workloads", "small", "-each", "10ms", "-steady", "20ms", "-settle", "0s", "-report", file, "-tmp", t.TempDir()}
 	if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 		t.Error("an unknown server passes")
 	}
@@ -394,7 +474,7 @@ func TestBench(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"# End-to-end measurements", "| commit |", "## small", "| 1 rows, 1 connections |", "| 10000 rows, 8 connections |"} {
+	for _, want := range []string{"# End-to-end measurements", "| commit |", "## small", "| 1 rows, 1 connections |", "| 10000 rows, 8 connections |", "| 10 rows, 8 connections for 20ms, until quiet |"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
@@ -406,7 +486,7 @@ func TestTables(t *testing.T) {
 		return &result{
 			product: &product{name: "a", version: "v1.79.5+ds1 of go1.19"}, workload: "devops",
 			load:    &loadFigures{phases: []phaseFigures{{"load", 1000, took}}, rows: 1000, values: 2000, took: took, cpu: took, settled: took, quiet: true, disk: 500, diskSettled: 500},
-			queries: []*queryFigures{{name: "q", latency: latencies{3, took, took, took}, wrong: wrong}, {name: "other", skipped: true}},
+			queries: []*queryFigures{{name: "q", latency: latencies{3, took, took, took}, cpu: 2 * took, wrong: wrong}, {name: "other", skipped: true}},
 		}
 	}
 	var b strings.Builder
@@ -423,7 +503,7 @@ func TestTables(t *testing.T) {
 		"| us CPU/row until quiet | 1000.000 | 4000.000 | 4.00 |",
 		"| bytes/value | 0.250 | 0.250 | 1.00 |",
 		"| load | a 1.79.5 | a 1.79.5 | times better |",
-		"| q | 1000.00 / 1000.00 / 1000.00 (n=3, 0 B) | 4000.00 / 4000.00 / 4000.00 (n=3, 0 B) | WRONG 1.00 / 1.00 / 1.00 (n=3, 0 B) | 4.00 |",
+		"| q | 1000.00 / 1000.00 / 1000.00 (2000.00, n=3, 0 B) | 4000.00 / 4000.00 / 4000.00 (8000.00, n=3, 0 B) | WRONG 1.00 / 1.00 / 1.00 (2.00, n=3, 0 B) | 4.00 |",
 		"| other | - | - | - |",
 		"- a, q: bad",
 	} {
@@ -503,7 +583,7 @@ func TestBehind(t *testing.T) {
 
 // TestScaled makes every workload small and reads its lines' number back.
 func TestScaled(t *testing.T) {
-	for _, name := range []string{"devops", "seed", "hicard", "telegraf"} {
+	for _, name := range []string{"devops", "month", "wide", "seed", "hicard", "telegraf"} {
 		w, err := newWorkload(name, &options{scale: 0.004, hosts: 3, hours: 24})
 		if err != nil {
 			t.Fatal(err)

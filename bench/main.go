@@ -9,7 +9,7 @@
 //	tsdbd-load promql -report FILE                    PromQL on tsdbd, Prometheus and VictoriaMetrics
 //	tsdbd-load bench -report FILE                     start servers, measure each, compare
 //
-// The workloads are devops, hicard, seed, telegraf, small and mixed. With -pid it also
+// The workloads are devops, month, wide, hicard, seed, telegraf, small and mixed. With -pid it also
 // reads the server's CPU time and memory from /proc, with -data the size of its
 // directory on disk. bench starts those of -servers that are installed, one after
 // another, on free ports and empty directories. -scale shrinks the workloads.
@@ -56,6 +56,7 @@ type options struct {
 	hosts       int
 	hours       float64
 	each        time.Duration
+	steady      time.Duration
 
 	// of bench
 	servers   string
@@ -76,7 +77,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("tsdbd-load", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: tsdbd-load [flags] devops|hicard|seed|telegraf|small|mixed|bench|promql|null-wal [flags]")
+		fmt.Fprintln(stderr, "usage: tsdbd-load [flags] devops|month|wide|hicard|seed|telegraf|small|mixed|bench|promql|null-wal [flags]")
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&o.url, "url", "http://127.0.0.1:8086", "server")
@@ -94,8 +95,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.hosts, "hosts", 50, "telegraf: number of hosts")
 	flags.Float64Var(&o.hours, "hours", 24, "telegraf: hours of data")
 	flags.DurationVar(&o.each, "each", 2*time.Second, "small: time for one size of request; mixed: for ingest alone, and during queries")
+	flags.DurationVar(&o.steady, "steady", 10*time.Second, "small: time for requests of ten rows without a pause, merges included; minutes tell more")
 	flags.StringVar(&o.servers, "servers", "tsdbd=bin/tsdbd,influxd,victoria-metrics,prometheus,null-wal", "bench, promql: what to start, if it is installed: NAME or NAME=PATH of each")
-	flags.StringVar(&o.workloads, "workloads", "devops,seed,hicard,small", "bench: what to measure")
+	flags.StringVar(&o.workloads, "workloads", "devops,month,wide,seed,hicard,small", "bench: what to measure")
 	flags.StringVar(&o.report, "report", "", "bench, promql: write the report to this file")
 	flags.StringVar(&o.tmp, "tmp", "", "bench, promql: where to make the data directories")
 	flags.StringVar(&o.profiles, "profiles", "", "bench: write CPU profiles of tsdbd to this directory; it has to serve them")
@@ -159,7 +161,7 @@ func single(ctx context.Context, o *options, w workload, out io.Writer) error {
 		if err := t.create(ctx); err != nil {
 			return err
 		}
-		err := smallLoad(ctx, t.client, o.pid, o.each, func(f *smallFigures) { r.small = append(r.small, f) })
+		err := smallLoad(ctx, t, o, func(f *smallFigures) { r.small = append(r.small, f) })
 		return errors.Join(err, writeSmall(out, []*result{r}))
 	}
 	phases := collect(w, o.rows)

@@ -34,12 +34,16 @@ var workloadTexts = map[string]string{
 rows, 25.9 M values. Then a restart and the 15 TSBS query types, one at a time, random hosts and ranges of time from a
 fixed seed. Every answer in InfluxQL up to 64 KiB is checked against the generator, larger ones during the warm-up.
 MetricsQL is asked what TSBS asks of it; those answers are not checked, and TSBS has none for the last four types.`,
+	"month": `Thirty days of 10 hosts of devops, 2,592,000 rows, and means over all of it. InfluxQL's answers up to 64 KiB are checked,
+larger ones during the warm-up; MetricsQL's windows end where InfluxQL's begin, and are not checked.`,
+	"wide": `One series of 5,000 integers, 400 rows. All answers up to 64 KiB are checked, larger ones during the warm-up.`,
 	"seed": `Call statistics of one-minute periods: 8,380,000 rows of two integers, 285,522 tag combinations of which 5,927
 carry almost all rows. Then a restart, A: count per minute, and B: sum by minute and vCmdid; both checked, in MetricsQL
 too.`,
 	"hicard": `1,000,000 series of six tags, one of them unique, and one value of two decimals: three rounds of a point each. Then a
 restart and queries, all of them checked.`,
-	"small": `Requests of 1 to 10,000 rows of the devops kind on 1 and 8 connections. null-wal is the limit of net/http with one
+	"small": `Requests of 1 to 10,000 rows of the devops kind on 1 and 8 connections. One row of the tables is of requests of 10 rows for a longer
+time, its CPU time includes what is merged behind them. null-wal is the limit of net/http with one
 fdatasync for the requests that wait together; behind it stands tsdbd's share of it. victoria-metrics acknowledges from
 memory, tsdbd and influxd from disk.`,
 	"telegraf": `What the agents of 50 hosts send in a day, with late and repeated points.`,
@@ -117,7 +121,7 @@ func (r *report) preface(w io.Writer) error {
 	o := r.options
 	var b strings.Builder
 	fmt.Fprintf(&b, "# End-to-end measurements\n\nWritten by `make bench-e2e`. \"Disk\", \"bytes/value\" and \"bytes/series\" count everything in the data directory, the\n"+
-		"write-ahead log included. [peers.md](peers.md) has the ratios to the versions of the peers of 2026, measured on another\nmachine.\n\n")
+		"write-ahead log included. [peers.md](peers.md) has the ratios to more peers, measured on another machine.\n\n")
 	fmt.Fprintf(&b, "| | |\n|---|---|\n")
 	row := r.machine(&b)
 	row("load", fmt.Sprintf("%d connections, %d rows a request, plain text over HTTP on 127.0.0.1, made before the clock starts", o.connections, o.rows))
@@ -130,7 +134,8 @@ func (r *report) preface(w io.Writer) error {
 The servers run one after another, each on an empty directory. "Quiet" is when neither the data directory nor the
 server's CPU time has moved for %v, a minute after the load at the latest. Figures of memory are those of the process
 in /proc. "Times better" holds tsdbd against the best peer in the line: above 1 tsdbd is better, whichever way the
-figure goes. Differences below 1.4 in rows/s are noise on a shared machine; CPU times repeat better.
+figure goes. For queries it compares CPU times. Differences below 1.4 in rows/s are noise on a shared machine; CPU times
+repeat better.
 `, quietTime)
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -119,9 +119,9 @@ func newProduct(name string) (*product, error) {
 	case "victoria-metrics":
 		p = &product{
 			name: name, path: name, ready: "/health", metrics: true,
-			settings: "-retentionPeriod=100y and -search.maxUniqueTimeseries=3000000, without which it drops the workloads' data or refuses to count it; it acknowledges from memory, without a log",
+			settings: "-retentionPeriod=100y, -search.maxUniqueTimeseries=3000000 and -search.maxPointsPerTimeseries=50000, without which it drops the workloads' data or refuses some queries; it acknowledges from memory, without a log",
 			command: func(_, address, dir string) (args, env []string) {
-				return []string{"-storageDataPath=" + dir, "-httpListenAddr=" + address, "-retentionPeriod=100y", "-search.maxUniqueTimeseries=3000000"}, nil
+				return []string{"-storageDataPath=" + dir, "-httpListenAddr=" + address, "-retentionPeriod=100y", "-search.maxUniqueTimeseries=3000000", "-search.maxPointsPerTimeseries=50000"}, nil
 			},
 			remoteWrite: func(string) (string, url.Values) { return "/api/v1/write", nil },
 		}

@@ -13,41 +13,61 @@ import (
 // smallFigures are of one size of request on some connections.
 type smallFigures struct {
 	rows, connections int
+	sent              int     // rows
 	perSecond         float64 // rows
 	latency           latencies
 	cpu               time.Duration // of the server, a row
 	rejected          int           // for lack of memory
+	steady            time.Duration // how long, if until the server was quiet
 }
 
 func (f *smallFigures) name() string {
-	return fmt.Sprintf("%d rows, %d connections", f.rows, f.connections)
+	name := fmt.Sprintf("%d rows, %d connections", f.rows, f.connections)
+	if f.steady > 0 {
+		name += fmt.Sprintf(" for %v, until quiet", f.steady)
+	}
+	return name
 }
 
 // smallRows are the sizes measured; each divides load.StreamLines.
 var smallRows = []int{1, 10, 100, 1000, 10_000}
 
+// steadyRows is the size of the requests that are sent for a longer time.
+const steadyRows = 10
+
 // smallLoad measures requests of every size, on one and on eight connections,
-// each for the given time. Every connection writes hosts of its own, its times
-// go on from size to size, so that no point is written twice.
-func smallLoad(ctx context.Context, c *client, pid int, each time.Duration, report func(*smallFigures)) error {
+// each for o.each, and those of steadyRows for o.steady and until the server is quiet.
+// Every connection writes hosts of its own, its times go on from size to size, so that
+// no point is written twice.
+func smallLoad(ctx context.Context, t *target, o *options, report func(*smallFigures)) error {
 	var streams []*load.DevopsStream
 	for i := range 8 {
 		streams = append(streams, load.NewDevopsStream(i))
 	}
+	measure := func(rows, connections int, each, steady time.Duration) error {
+		before := usage(t.pid).cpu
+		f, err := smallRun(ctx, t.client, streams[:connections], rows, each, 0)
+		if err == nil && steady > 0 {
+			f.steady = steady
+			_, err = t.settle(ctx, o.settle)
+		}
+		if err != nil {
+			return fmt.Errorf("%d rows, %d connections: %w", rows, connections, err)
+		}
+		if f.sent > 0 {
+			f.cpu = (usage(t.pid).cpu - before) / time.Duration(f.sent)
+		}
+		report(f)
+		return nil
+	}
 	for _, rows := range smallRows {
 		for _, connections := range []int{1, 8} {
-			before := usage(pid).cpu
-			f, err := smallRun(ctx, c, streams[:connections], rows, each, 0)
-			if err != nil {
-				return fmt.Errorf("%d rows, %d connections: %w", rows, connections, err)
+			if err := measure(rows, connections, o.each, 0); err != nil {
+				return err
 			}
-			if n := f.perSecond * each.Seconds(); n > 0 {
-				f.cpu = time.Duration(float64(usage(pid).cpu-before) / n)
-			}
-			report(f)
 		}
 	}
-	return nil
+	return measure(steadyRows, len(streams), o.steady, o.steady)
 }
 
 // smallRun writes on a connection per stream for some time, at most limit rows a
@@ -93,13 +113,12 @@ func smallRun(ctx context.Context, c *client, streams []*load.DevopsStream, rows
 	elapsed := time.Since(begin)
 	f := &smallFigures{rows: rows, connections: len(streams)}
 	var all []time.Duration
-	total := 0
 	for i := range streams {
 		all = append(all, took[i]...)
-		total += sent[i]
+		f.sent += sent[i]
 		f.rejected += rejected[i]
 	}
-	f.perSecond = float64(total) / elapsed.Seconds()
+	f.perSecond = float64(f.sent) / elapsed.Seconds()
 	f.latency = summary(all)
 	return f, errors.Join(errs...)
 }

@@ -66,6 +66,10 @@ func newWorkload(name string, o *options) (workload, error) {
 	switch name {
 	case "devops":
 		return devops{load.NewDevops(load.DevopsHosts, max(1, int(o.scale*load.DevopsSteps)))}, nil
+	case "month":
+		return month{devops{load.NewDevops(monthHosts, max(360, int(o.scale*monthSteps)))}}, nil
+	case "wide":
+		return &wide{rows: max(1, int(o.scale*wideRows))}, nil
 	case "hicard":
 		return hicard{load.NewHicard(max(50, int(o.scale*load.HicardSeries)), max(1, o.rounds))}, nil
 	case "seed":
@@ -75,7 +79,7 @@ func newWorkload(name string, o *options) (workload, error) {
 	case "telegraf":
 		return telegraf{load.NewTelegraf(o.hosts, max(1, int(o.scale*o.hours*360)), telegrafStart)}, nil
 	}
-	return nil, fmt.Errorf("unknown workload %q: it is devops, hicard, seed, telegraf, small or mixed", name)
+	return nil, fmt.Errorf("unknown workload %q: it is devops, month, wide, hicard, seed, telegraf, small or mixed", name)
 }
 
 // collect makes all request bodies beforehand, so that the load's time is the
