@@ -65,10 +65,6 @@ const (
 	limitRows  = 10
 )
 
-// promGoals are how many times less CPU time than each peer tsdbd is to take for each
-// query of PromQL. VictoriaMetrics is to be level; two runs differ by a twentieth.
-var promGoals = map[string]float64{"prometheus": 2, "victoria-metrics": 0.95}
-
 // measured returns the figure of a name in a result; NaN if it has none, or a
 // wrong one.
 func (r *result) measured(figure string) float64 {
