@@ -68,27 +68,10 @@ func (w *wide) mean(field int) float64 {
 
 func (w *wide) queries() []query {
 	return []query{
-		always("mean of one field", w.means("mean(f17)", `"wide_f17"`, 1)),
+		always("mean of one field", w.means("mean(f17) AS mean_f17", `"wide_f17"`, 1)),
 		always("mean of all fields", w.means("mean(*)", `~"wide_f.+"`, wideFields)),
 		always("ten rows of all fields", question{text: "SELECT * FROM wide LIMIT 10", check: func(a *answer) error {
-			s, err := a.one()
-			if err != nil {
-				return err
-			}
-			if len(s.Values) != min(10, w.rows) || len(s.Columns) != wideFields+2 {
-				return fmt.Errorf("%d rows of %d columns", len(s.Values), len(s.Columns))
-			}
-			for column, name := range s.Columns {
-				field, err := strconv.Atoi(strings.TrimPrefix(name, "f"))
-				for row := range s.Values {
-					if err == nil {
-						if err := s.integer(row, column, w.value(row, field)); err != nil {
-							return err
-						}
-					}
-				}
-			}
-			return nil
+			return wideAnswer(a, min(10, w.rows), wideFields, "f", func(row, field int) float64 { return float64(w.value(row, field)) })
 		}}),
 	}
 }
@@ -98,25 +81,7 @@ func (w *wide) means(call, names string, n int) question {
 	return question{
 		text: "SELECT " + call + " FROM wide",
 		check: func(a *answer) error {
-			s, err := a.one()
-			if err != nil {
-				return err
-			}
-			if len(s.Values) != 1 || len(s.Columns) != n+1 {
-				return fmt.Errorf("%d rows of %d columns", len(s.Values), len(s.Columns))
-			}
-			for column, name := range s.Columns[1:] {
-				field := 17 // its column has no name of its own
-				if n > 1 {
-					if field, err = strconv.Atoi(strings.TrimPrefix(name, "mean_f")); err != nil {
-						return err
-					}
-				}
-				if err := s.float(0, column+1, w.mean(field)); err != nil {
-					return err
-				}
-			}
-			return nil
+			return wideAnswer(a, 1, n, "mean_f", func(_, field int) float64 { return w.mean(field) })
 		},
 		metrics: instant("avg_over_time({__name__="+names+"}[1d]) keep_metric_names", w.last(), func(m matrix) error {
 			if len(m) != n {
@@ -131,4 +96,31 @@ func (w *wide) means(call, names string, n int) question {
 			return nil
 		}),
 	}
+}
+
+// wideAnswer wants rows of the values of n fields, whose columns have names of their numbers.
+func wideAnswer(a *answer, rows, n int, prefix string, value func(row, field int) float64) error {
+	s, err := a.one()
+	if err != nil {
+		return err
+	}
+	if len(s.Values) != rows {
+		return fmt.Errorf("%d rows, want %d", len(s.Values), rows)
+	}
+	for column, name := range s.Columns {
+		field, err := strconv.Atoi(strings.TrimPrefix(name, prefix))
+		if err != nil {
+			continue // the time or a tag
+		}
+		n--
+		for row := range s.Values {
+			if err := s.float(row, column, value(row, field)); err != nil {
+				return err
+			}
+		}
+	}
+	if n != 0 {
+		return fmt.Errorf("%d fields are missing", n)
+	}
+	return nil
 }
