@@ -351,7 +351,7 @@ func TestTimes(t *testing.T) {
 		ours, peers float64
 		better      int
 		want        string
-	}{{10, 5, more, "2.00"}, {10, 5, less, "0.50"}, {1, 250, less, "250"}, {1, 2, 0, ""}, {0, 1, less, ""}} {
+	}{{10, 5, more, "2.00"}, {10, 5, less, "0.50"}, {1, 250, less, "250"}, {250, 1, less, "0.004"}, {1, 2, 0, ""}, {0, 1, less, ""}} {
 		if got := times(tt.ours, tt.peers, tt.better); got != tt.want {
 			t.Errorf("%v against %v: %q, want %q", tt.ours, tt.peers, got, tt.want)
 		}

@@ -213,7 +213,7 @@ func TestPromReport(t *testing.T) {
 	}
 	for _, want := range []string{
 		"| good | tsdbd | 10 | 10 / 10 | 1.0 | 0 | 2.00 | 1.00 |", "| slow | tsdbd | 10 | 10 / 10 | 1.0 | 0 | 1.90 | **0.50** |",
-		"| **0.00** |  |", "**wrong**: bad, tsdbd: not equal",
+		"| **0** |  |", "**wrong**: bad, tsdbd: not equal",
 		"times better |\n|---|---|--:|--:|--:|\n| 1,000 series, 1 h at 15 s, now | slow, CPU ms | 10 | victoria-metrics 5 | 0.50 |\n",
 	} {
 		if !strings.Contains(b.String(), want) {

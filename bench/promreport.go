@@ -159,7 +159,7 @@ func (fs *promFigures) text(peer string) string {
 	case !ok:
 		return ""
 	case times < 1:
-		return fmt.Sprintf("**%.2f**", times)
+		return "**" + ratioText(times) + "**"
 	}
-	return fmt.Sprintf("%.2f", times)
+	return ratioText(times)
 }

@@ -119,7 +119,15 @@ func times(ours, best float64, better int) string {
 	if better == 0 || math.IsNaN(ratio) || math.IsInf(ratio, 0) {
 		return ""
 	}
-	if ratio < 9.95 {
+	return ratioText(ratio)
+}
+
+// ratioText renders two digits or more.
+func ratioText(ratio float64) string {
+	switch {
+	case ratio < 0.0995:
+		return fmt.Sprintf("%.2g", ratio)
+	case ratio < 9.95:
 		return fmt.Sprintf("%.2f", ratio)
 	}
 	return fmt.Sprintf("%.0f", ratio)
