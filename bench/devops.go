@@ -25,7 +25,7 @@ func (d devops) count() question {
 	return question{
 		text:    "SELECT count(usage_user) FROM cpu",
 		check:   func(a *answer) error { return a.count(d.rows()) },
-		metrics: instant("sum(count_over_time(cpu_usage_user[4d]))", load.DevopsTime(d.Steps())/1e9, func(m matrix) error { return m.count(d.rows()) }),
+		metrics: instant("sum(count_over_time(cpu_usage_user[40d]))", load.DevopsTime(d.Steps())/1e9, func(m matrix) error { return m.count(d.rows()) }),
 	}
 }
 

@@ -18,18 +18,20 @@ func (r *report) writeProm(w io.Writer, results []*promResult) error {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", p.name, p.version, p.settings)
 	}
 	fmt.Fprintf(&b, `
-Each query is asked over one connection, each panel of a dashboard over one of its own, for %v in each of up to %d rounds. In each round the servers come in another order.
-"CPU" is what the clock of the server's process counts for one query, "wall" the shortest and the middle time until the
-whole answer is read, "peak" the most resident memory of the process while it answers. A request has one sample of up to
-%d series. The first scrape is of new series. "bytes/sample" counts the whole directory, logs included; Prometheus has the
-last two to three hours in its log only. VictoriaMetrics takes no remote write 2.0, and is asked with
-`+"`nocache=1`"+`. "x Prometheus" and "x VictoriaMetrics" are how many times the CPU time of tsdbd theirs is,
-in bold below 1. The last table has these figures once more, and those of loads.
+Each query is asked over one connection, each panel of a dashboard over one of its own, for %v in each of up to %d rounds.
+In each round the servers come in another order. "CPU" is what the clock of the server's process counts for one query,
+"wall" the shortest and the middle time until the whole answer is read, "peak" the most resident memory of the process while
+it answers. "x Prometheus" and "x VictoriaMetrics" are how many times the CPU time of tsdbd theirs is, in bold below 1. The
+last table has these figures once more, and those of loads.
 
-The answers are compared. Samples without jitter lie %v behind the times that are asked for: no sample is on the bound of a window, which
-belongs to it in Prometheus 2 and not in Prometheus 3. So tsdbd must answer what Prometheus answers, except for a relative
-difference of %g from sums in another order. VictoriaMetrics' rate means something else: there half of the values may differ by no
-more than %.0f %%. All else must be equal, and the last samples of all series must be what was written.
+A request of remote write has one sample of up to %d series, and the first scrape is of new series. "bytes/sample" counts the
+whole directory, logs included; Prometheus has the last two to three hours in its log only. VictoriaMetrics takes no remote
+write 2.0, and is asked with `+"`nocache=1`"+`.
+
+The answers are compared. Samples without jitter lie %v behind the times that are asked for: no sample is on the bound of a
+window, which belongs to it in Prometheus 2 and not in Prometheus 3. So tsdbd must answer what Prometheus answers, except for
+a relative difference of %g from sums in another order. VictoriaMetrics' rate means something else: there half of the values
+may differ by no more than %.0f %%. All else must be equal, and the last samples of all series must be what was written.
 `, promSlot, promRounds, promRequestSeries, promShift, promLastDigits, 100*promRoughly)
 	for _, res := range results {
 		if len(res.loads)+len(res.queries) == 0 {
