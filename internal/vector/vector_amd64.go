@@ -4,17 +4,25 @@ import (
 	"math"
 	"slices"
 	"unsafe"
-
-	"golang.org/x/sys/cpu"
-)
-
-var (
-	has256 = cpu.X86.HasAVX
-	has512 = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ
 )
 
 //go:noescape
 func floatLanes256(x *float64, groups int, sum, lost *[lanes]float64)
+
+//go:noescape
+func sumInts256(x *int64, groups int, lanes *[8]int64)
+
+//go:noescape
+func minInts256(x *int64, groups int, lanes *[8]int64)
+
+//go:noescape
+func maxInts256(x *int64, groups int, lanes *[8]int64)
+
+//go:noescape
+func minFloats256(x *float64, groups int, lanes *[8]float64) (nan uint64)
+
+//go:noescape
+func maxFloats256(x *float64, groups int, lanes *[8]float64) (nan uint64)
 
 //go:noescape
 func sumInts512(x *int64, groups int, lanes *[8]int64)
@@ -57,7 +65,7 @@ func sumFloatRuns(sum, lost, x []float64, k int) int {
 	if k < lanes {
 		n &^= 7 // side by side
 	}
-	if !has512 || n == 0 {
+	if loops < AVX512 || n == 0 {
 		return 0
 	}
 	s, e, v := &sum[0], &lost[:n][0], &x[:n*k][0]
@@ -73,7 +81,7 @@ func sumFloatRuns(sum, lost, x []float64, k int) int {
 // runs it did.
 func runs[T int64 | float64](loop func(dst, x *T, groups, k int), dst, x []T, k int) int {
 	groups := len(dst) / 8
-	if !has512 || groups == 0 {
+	if loops < AVX512 || groups == 0 {
 		return 0
 	}
 	loop(&dst[0], &x[:8*groups*k][0], groups, k)
@@ -95,7 +103,7 @@ func maxFloatRuns(dst, x []float64, k int) int { return runs(maxFloatRuns512, ds
 
 // floatLanes starts the lanes with a start of x.
 func floatLanes(x []float64, sum, lost *[lanes]float64) int {
-	if !has256 {
+	if loops < AVX2 {
 		return 0
 	}
 	floatLanes256(unsafe.SliceData(x), len(x)/lanes, sum, lost)
@@ -104,7 +112,7 @@ func floatLanes(x []float64, sum, lost *[lanes]float64) int {
 
 // sumFloats does all of x.
 func sumFloats(x []float64) (n int, sum, lost float64) {
-	if !has512 {
+	if loops < AVX512 {
 		return 0, 0, 0
 	}
 	sumLongRuns512(&sum, &lost, unsafe.SliceData(x), 1, len(x))
@@ -112,11 +120,15 @@ func sumFloats(x []float64) (n int, sum, lost float64) {
 }
 
 func sumInts(x []int64) (n int, sum int64) {
-	if !has512 {
+	var lanes [8]int64
+	switch loops {
+	case AVX512:
+		sumInts512(unsafe.SliceData(x), len(x)/8, &lanes)
+	case AVX2:
+		sumInts256(unsafe.SliceData(x), len(x)/8, &lanes)
+	default:
 		return 0, 0
 	}
-	var lanes [8]int64
-	sumInts512(unsafe.SliceData(x), len(x)/8, &lanes)
 	for _, v := range lanes {
 		sum += v
 	}
@@ -124,51 +136,68 @@ func sumInts(x []int64) (n int, sum int64) {
 }
 
 func minInt(x []int64) (n int, m int64) {
-	if !has512 {
+	var lanes [8]int64
+	switch loops {
+	case AVX512:
+		minInts512(unsafe.SliceData(x), len(x)/8, &lanes)
+	case AVX2:
+		minInts256(unsafe.SliceData(x), len(x)/8, &lanes)
+	default:
 		return 0, 0
 	}
-	var lanes [8]int64
-	minInts512(unsafe.SliceData(x), len(x)/8, &lanes)
 	return len(x) &^ 7, slices.Min(lanes[:])
 }
 
 func maxInt(x []int64) (n int, m int64) {
-	if !has512 {
+	var lanes [8]int64
+	switch loops {
+	case AVX512:
+		maxInts512(unsafe.SliceData(x), len(x)/8, &lanes)
+	case AVX2:
+		maxInts256(unsafe.SliceData(x), len(x)/8, &lanes)
+	default:
 		return 0, 0
 	}
-	var lanes [8]int64
-	maxInts512(unsafe.SliceData(x), len(x)/8, &lanes)
 	return len(x) &^ 7, slices.Max(lanes[:])
 }
 
 // minFloat returns NaN if there is one among the values.
 func minFloat(x []float64) (n int, m float64) {
-	if !has512 {
+	var lanes [8]float64
+	nan := uint64(0)
+	switch loops {
+	case AVX512:
+		nan = minFloats512(unsafe.SliceData(x), len(x)/8, &lanes)
+	case AVX2:
+		nan = minFloats256(unsafe.SliceData(x), len(x)/8, &lanes)
+	default:
 		return 0, 0
 	}
-	var lanes [8]float64
-	if minFloats512(unsafe.SliceData(x), len(x)/8, &lanes) != 0 {
+	if nan != 0 {
 		return len(x) &^ 7, math.NaN()
 	}
 	return len(x) &^ 7, slices.Min(lanes[:])
 }
 
-func hasNaN(x []float64) (n int, nan bool) {
-	if !has512 {
-		return 0, false
-	}
-	var lanes [8]float64
-	return len(x) &^ 7, minFloats512(unsafe.SliceData(x), len(x)/8, &lanes) != 0
-}
-
 // maxFloat returns NaN if there is one among the values.
 func maxFloat(x []float64) (n int, m float64) {
-	if !has512 {
+	var lanes [8]float64
+	nan := uint64(0)
+	switch loops {
+	case AVX512:
+		nan = maxFloats512(unsafe.SliceData(x), len(x)/8, &lanes)
+	case AVX2:
+		nan = maxFloats256(unsafe.SliceData(x), len(x)/8, &lanes)
+	default:
 		return 0, 0
 	}
-	var lanes [8]float64
-	if maxFloats512(unsafe.SliceData(x), len(x)/8, &lanes) != 0 {
+	if nan != 0 {
 		return len(x) &^ 7, math.NaN()
 	}
 	return len(x) &^ 7, slices.Max(lanes[:])
+}
+
+func hasNaN(x []float64) (n int, nan bool) {
+	n, m := minFloat(x)
+	return n, math.IsNaN(m)
 }

@@ -130,6 +130,83 @@ done_: \
 	VZEROUPPER; \
 	RET
 
+// PAIRS256 combines the values of x in two vectors of 4 lanes. init fills Y0 and Y1.
+#define PAIRS256(init, combine, loop_) \
+	MOVQ x+0(FP), SI; \
+	MOVQ groups+8(FP), CX; \
+	MOVQ lanes+16(FP), DI; \
+	init; \
+loop_: \
+	VMOVDQU (SI), Y2; \
+	VMOVDQU 32(SI), Y3; \
+	combine(Y2, Y0); \
+	combine(Y3, Y1); \
+	ADDQ $64, SI; \
+	DECQ CX; \
+	JNZ loop_; \
+	VMOVDQU Y0, (DI); \
+	VMOVDQU Y1, 32(DI); \
+	VMOVMSKPD Y5, AX; \
+	VZEROUPPER
+
+#define NONE256 \
+	VPXOR Y0, Y0, Y0; \
+	VPXOR Y1, Y1, Y1
+
+#define FIRST256 \
+	VMOVDQU (SI), Y0; \
+	VMOVDQU 32(SI), Y1; \
+	VXORPD Y5, Y5, Y5
+
+#define SUM256(x, y) \
+	VPADDQ x, y, y
+
+#define MIN256(x, y) \
+	VPCMPGTQ x, y, Y4; \
+	VBLENDVPD Y4, x, y, y
+
+#define MAX256(x, y) \
+	VPCMPGTQ y, x, Y4; \
+	VBLENDVPD Y4, x, y, y
+
+// The loops of doubles mark the lanes that had a NaN in Y5.
+#define MINFLOAT256(x, y) \
+	VCMPPD $3, x, x, Y4; \
+	VORPD Y4, Y5, Y5; \
+	VMINPD x, y, y
+
+#define MAXFLOAT256(x, y) \
+	VCMPPD $3, x, x, Y4; \
+	VORPD Y4, Y5, Y5; \
+	VMAXPD x, y, y
+
+// func sumInts256(x *int64, groups int, lanes *[8]int64)
+TEXT ·sumInts256(SB), NOSPLIT, $0-24
+	PAIRS256(NONE256, SUM256, sumInts256Loop)
+	RET
+
+// func minInts256(x *int64, groups int, lanes *[8]int64)
+TEXT ·minInts256(SB), NOSPLIT, $0-24
+	PAIRS256(FIRST256, MIN256, minInts256Loop)
+	RET
+
+// func maxInts256(x *int64, groups int, lanes *[8]int64)
+TEXT ·maxInts256(SB), NOSPLIT, $0-24
+	PAIRS256(FIRST256, MAX256, maxInts256Loop)
+	RET
+
+// func minFloats256(x *float64, groups int, lanes *[8]float64) (nan uint64)
+TEXT ·minFloats256(SB), NOSPLIT, $0-32
+	PAIRS256(FIRST256, MINFLOAT256, minFloats256Loop)
+	MOVQ AX, nan+24(FP)
+	RET
+
+// func maxFloats256(x *float64, groups int, lanes *[8]float64) (nan uint64)
+TEXT ·maxFloats256(SB), NOSPLIT, $0-32
+	PAIRS256(FIRST256, MAXFLOAT256, maxFloats256Loop)
+	MOVQ AX, nan+24(FP)
+	RET
+
 // func floatLanes256(x *float64, groups int, sum, lost *[16]float64)
 TEXT ·floatLanes256(SB), NOSPLIT, $0-32
 	MOVQ x+0(FP), SI

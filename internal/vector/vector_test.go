@@ -69,6 +69,15 @@ func TestPlainLoops(t *testing.T) {
 	}
 }
 
+// TestForms repeats the tests with every form of the loops that the machine has.
+func TestForms(t *testing.T) {
+	defer func(was Form) { loops = was }(loops)
+	for loops = InGo; loops < Best(); loops++ {
+		TestPlainLoops(t)
+		TestRuns(t)
+	}
+}
+
 // sumByDefinition is SumFloats as its comment has it.
 func sumByDefinition(x []float64) (sum, lost float64) {
 	n := 1
@@ -167,6 +176,7 @@ func BenchmarkLoops(b *testing.B) {
 		{"SumFloats", func() { SumFloats(floats) }},
 		{"SumInts", func() { SumInts(ints) }},
 		{"MinInt", func() { MinInt(ints) }},
+		{"HasNaN", func() { HasNaN(floats) }},
 		{"MinFloat", func() { MinFloat(floats) }},
 		{"SumFloatRuns/6", func() { SumFloatRuns(sums, lost, floats, 6) }},
 		{"SumIntRuns/6", func() { SumIntRuns(dst, ints, 6) }},
