@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 	"math/bits"
+	"unsafe"
 
 	"tsdbd/internal/binio"
 )
@@ -48,35 +49,24 @@ func decodeRice(dst []uint64, block []byte) error {
 	if err != nil {
 		return err
 	}
+	s := wordPool.Get().(*wordScratch)
+	defer wordPool.Put(s)
 	q := r.offsets(dst)
-	if !hasVector && r.mode == modeDelta && r.frame.exceptions == 0 && r.signed {
-		unpack(q, r.low, r.width)
-		dst[0] = r.first
-		if !sumRests(q, r.rests, r.width, r.first, r.base, r.factor) {
-			return corrupt("rice rests")
-		}
-		return nil
-	}
-	n, taken, next := restsVector(q, r.rests)
-	if !restsFrom(q[n:], r.rests, taken, next) {
+	rests, low, zigzag := (*[MaxValues + restRoom]byte)(unsafe.Pointer(&s.b)), s.a[:len(q)], uint(0)
+	if !readRests(rests, len(q), r.rests) {
 		return corrupt("rice rests")
 	}
-	if r.width > 0 || r.signed {
-		s := wordPool.Get().(*wordScratch)
-		defer wordPool.Put(s)
-		low, zigzag := s.a[:len(q)], uint64(0)
-		unpack(low, r.low, r.width)
-		if r.signed {
-			zigzag = 1
-		}
-		for i := joinVector(q, low, r.width, zigzag); i < len(q); i++ {
-			u := q[i]<<(r.width&63) | low[i]
-			if r.signed {
-				u = uint64(binio.UnZigZag(u))
-			}
-			q[i] = u
-		}
+	unpack(low, r.low, r.width)
+	if r.signed {
+		zigzag = 1
 	}
+	if !hasVector && r.mode == modeDelta && r.frame.exceptions == 0 && r.signed {
+		dst[0] = r.first
+		r.sum(q, rests[:len(q)], low)
+		return nil
+	}
+	n := joinVector(q, rests[:len(q)], low, r.width, zigzag)
+	join(q[n:], rests[n:len(q)], low[n:], r.width, zigzag)
 	if r.frame.exceptions > 0 {
 		if err := r.patch(q, r.places, r.exceptions); err != nil {
 			return err
@@ -86,77 +76,96 @@ func decodeRice(dst []uint64, block []byte) error {
 	return nil
 }
 
-// restWord returns the 64 bits of rests from byte at on, zeros behind its end.
-func restWord(rests []byte, at int) uint64 {
-	if len(rests)-at >= 8 {
-		return binary.LittleEndian.Uint64(rests[at:])
+// join sets q[i] to rests[i]<<w | low[i], and takes zigzag off it if that is 1, not 0.
+// The slices are equally long, w below 64.
+func join(q []uint64, rests []byte, low []uint64, w, zigzag uint) {
+	rests, low = rests[:len(q)], low[:len(q)]
+	for i := range q {
+		u := uint64(rests[i])<<(w&63) | low[i]
+		q[i] = u>>(zigzag&63) ^ -(u & uint64(zigzag))
 	}
-	var b [8]byte
-	copy(b[:], rests[at:])
-	return binary.LittleEndian.Uint64(b[:])
 }
 
-// restsFrom fills q with the unary rests from byte at on; next is the bit after
-// the last one before. It returns false if there
-// are not exactly as many, or bytes follow the last.
-func restsFrom(q []uint64, rests []byte, at, next int) bool {
+// sum is join of signed offsets and restore in one loop, which hides the additions.
+func (f *frame) sum(q []uint64, rests []byte, low []uint64) {
+	rests, low = rests[:len(q)], low[:len(q)]
+	w, x, base, factor := f.width&63, f.first, f.base, f.factor
+	for i := range q {
+		u := uint64(rests[i])<<w | low[i]
+		x += base + factor*(u>>1^-(u&1))
+		q[i] = x
+	}
+}
+
+// restTable has the unary rests of each byte.
+var restTable = func() (table [256]restByte) {
+	for b := range table {
+		e, next := &table[b], 0
+		for w := uint(b); w != 0; w &= w - 1 {
+			place := bits.TrailingZeros(w)
+			e.zeros |= uint64(place-next) << (8 * e.ones)
+			e.ones++
+			next = place + 1
+		}
+		if e.tail = uint8(8 - next); next == 0 {
+			e.keep = 0xff
+		}
+	}
+	return table
+}()
+
+// restByte is what eight bits hold of unary rests.
+type restByte struct {
+	zeros uint64 // before each one, a byte each
+	ones  uint8
+	tail  uint8 // zeros behind the last one
+	keep  uint8 // all bits if there is no one: the zeros before still count
+}
+
+// restRoom is how many bytes readRests may write behind the last rest.
+const restRoom = 64 + 8
+
+// readRests reads n unary rests into dst, a byte each. It returns false if there are
+// not exactly as many, if bytes follow the last, or if 8 bytes in a row are zero: an
+// encoder writes no such rest, and without them a rest is 126 at most.
+func readRests(dst *[MaxValues + restRoom]byte, n int, rests []byte) bool {
 	if len(rests) == 0 || rests[len(rests)-1] == 0 {
 		return false
 	}
-	for ; at < len(rests); at += 8 {
-		w := restWord(rests, at)
-		n := bits.OnesCount64(w)
-		if n > len(q) {
-			return false
-		}
-		for i := range q[:n] {
-			p := 8*at + bits.TrailingZeros64(w)
-			q[i] = uint64(p - next)
-			next = p + 1
-			w &= w - 1
-		}
-		q = q[n:]
-	}
-	return len(q) == 0
-}
-
-// sumRests puts the unary rests above the low bits in q, signed offsets of delta
-// mode, and sums them up to values. One loop does it, the additions hide behind
-// the bit scan; with vectors each step apart is faster.
-func sumRests(q []uint64, rests []byte, low uint, x, base, factor uint64) bool {
-	if len(rests) == 0 || rests[len(rests)-1] == 0 {
-		return false
-	}
-	next := 0
-	for at := 0; at < len(rests); at += 8 {
-		w := restWord(rests, at)
-		n := bits.OnesCount64(w)
-		if n > len(q) {
-			return false
-		}
-		out := q[:n]
-		if low == 0 && factor == 1 {
-			for i := range out {
-				p := 8*at + bits.TrailingZeros64(w)
-				u := uint64(p - next)
-				next = p + 1
-				w &= w - 1
-				x += base + (u>>1 ^ -(u & 1))
-				out[i] = x
-			}
+	done, carry := uint(0), uint64(0)
+	for len(rests) > 0 {
+		var last [8]byte
+		w := &last
+		if len(rests) >= 8 {
+			w, rests = (*[8]byte)(rests), rests[8:]
 		} else {
-			for i, u := range out {
-				p := 8*at + bits.TrailingZeros64(w)
-				u |= uint64(p-next) << (low & 63)
-				next = p + 1
-				w &= w - 1
-				x += base + factor*(u>>1^-(u&1))
-				out[i] = x
-			}
+			copy(last[:], rests)
+			rests = nil
 		}
-		q = q[n:]
+		if *w == [8]byte{} || done > uint(n) {
+			return false
+		}
+		p := unsafe.Pointer(&dst[done]) // restRoom follows
+		k := uint(0)
+		k, carry = putRests(p, k, w[0], carry)
+		k, carry = putRests(p, k, w[1], carry)
+		k, carry = putRests(p, k, w[2], carry)
+		k, carry = putRests(p, k, w[3], carry)
+		k, carry = putRests(p, k, w[4], carry)
+		k, carry = putRests(p, k, w[5], carry)
+		k, carry = putRests(p, k, w[6], carry)
+		k, carry = putRests(p, k, w[7], carry)
+		done += k
 	}
-	return len(q) == 0
+	return done == uint(n)
+}
+
+// putRests writes the rests that end in b to p, from byte at on, always 8 bytes. carry
+// is the zeros since the last one. It returns where the next rest goes, and its carry.
+func putRests(p unsafe.Pointer, at uint, b byte, carry uint64) (uint, uint64) {
+	e := &restTable[b]
+	binary.LittleEndian.PutUint64((*[8]byte)(unsafe.Add(p, at))[:], e.zeros+carry)
+	return at + uint(e.ones), carry&uint64(e.keep) + uint64(e.tail)
 }
 
 // appendRests appends what is above the low bits of u in unary.

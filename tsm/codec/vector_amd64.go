@@ -38,10 +38,7 @@ func deltaNarrow512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, 
 func split512(dst *uint64, src *byte, groups int, w uint, t *unpackTable, right uint, dict *[1 << maxCodeBits]uint64)
 
 //go:noescape
-func rests512(dst *uint64, room int, src *byte, words int) (n, taken int, next uint64)
-
-//go:noescape
-func join512(v, low *uint64, groups int, w uint, zigzag uint64)
+func join512(dst *uint64, rests *byte, low *uint64, groups int, w, zigzag uint)
 
 // divideVector sets v[i] to the bits of the double float64(int64(v[i]))/scale.power
 // for as many values as it returns.
@@ -94,22 +91,11 @@ func splitVector(dst []uint64, packed []byte, w, right uint, dict *[1 << maxCode
 	return len(dst) &^ 7
 }
 
-// restsVector fills q with unary rests as far as they surely fit. It returns
-// how many, the bytes it took of src, and the bit after the last one.
-func restsVector(q []uint64, src []byte) (n, taken, next int) {
-	if !hasVector {
-		return 0, 0, 0
-	}
-	n, words, bit := rests512(unsafe.SliceData(q), len(q), unsafe.SliceData(src), len(src)/8)
-	return n, 8 * words, int(bit)
-}
-
-// joinVector sets v[i] to v[i]<<w | low[i], and takes zigzag off it if that is
-// 1, not 0, for as many values as it returns. low is as long as v, w below 64.
-func joinVector(v, low []uint64, w uint, zigzag uint64) int {
-	if !hasVector || len(v) < minVector {
+// joinVector is join for as many values as it returns.
+func joinVector(q []uint64, rests []byte, low []uint64, w, zigzag uint) int {
+	if !hasVector || len(q) < minVector {
 		return 0
 	}
-	join512(unsafe.SliceData(v), unsafe.SliceData(low), len(v)/8, w, zigzag)
-	return len(v) &^ 7
+	join512(unsafe.SliceData(q), unsafe.SliceData(rests), unsafe.SliceData(low), len(q)/8, w, zigzag)
+	return len(q) &^ 7
 }

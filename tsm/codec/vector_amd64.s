@@ -344,114 +344,29 @@ splitLoop:
 	VZEROUPPER
 	RET
 
-DATA places<>+0(SB)/8, $0x0706050403020100
-DATA places<>+8(SB)/8, $0x0f0e0d0c0b0a0908
-DATA places<>+16(SB)/8, $0x1716151413121110
-DATA places<>+24(SB)/8, $0x1f1e1d1c1b1a1918
-DATA places<>+32(SB)/8, $0x2726252423222120
-DATA places<>+40(SB)/8, $0x2f2e2d2c2b2a2928
-DATA places<>+48(SB)/8, $0x3736353433323130
-DATA places<>+56(SB)/8, $0x3f3e3d3c3b3a3938
-GLOBL places<>(SB), RODATA|NOPTR, $64
-
-// func rests512(dst *uint64, room int, src *byte, words int) (n, taken int, next uint64)
-//
-// The places of the ones of a word, as bytes, less those before them give the
-// zeros between; only those before the first one reach back over the word.
-TEXT ·rests512(SB), NOSPLIT, $64-56
+// func join512(dst *uint64, rests *byte, low *uint64, groups int, w, zigzag uint)
+TEXT ·join512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
-	MOVQ room+8(FP), R9
-	MOVQ src+16(FP), SI
-	MOVQ words+24(FP), CX
-	XORQ R8, R8               // bit after the last one
-	XORQ R12, R12             // first bit of the word
-	VMOVDQU64 places<>(SB), Z1
-	MOVQ $1, AX
-	VPBROADCASTB AX, Z4
-	VPSUBB Z4, Z1, Z2         // the place before each
-
-restsLoop:
-	CMPQ R9, $64
-	JLT restsDone
-	TESTQ CX, CX
-	JZ restsDone
-	MOVQ (SI), AX
-	TESTQ AX, AX
-	JZ restsNext
-	KMOVQ AX, K1
-	VPCOMPRESSB.Z Z1, K1, Z0
-	VPERMB Z0, Z2, Z3
-	VPSUBB Z3, Z0, Z0
-	VPSUBB Z4, Z0, Z0
-	VMOVDQU64 Z0, zeros-64(SP)
-	POPCNTQ AX, R10
-	VPMOVZXBQ zeros-64(SP), Z5
-	VMOVDQU64 Z5, (DI)
-	VPMOVZXBQ zeros-56(SP), Z5
-	VMOVDQU64 Z5, 64(DI)
-	VPMOVZXBQ zeros-48(SP), Z5
-	VMOVDQU64 Z5, 128(DI)
-	VPMOVZXBQ zeros-40(SP), Z5
-	VMOVDQU64 Z5, 192(DI)
-	VPMOVZXBQ zeros-32(SP), Z5
-	VMOVDQU64 Z5, 256(DI)
-	VPMOVZXBQ zeros-24(SP), Z5
-	VMOVDQU64 Z5, 320(DI)
-	CMPQ R10, $48
-	JLE restsFirst
-	VPMOVZXBQ zeros-16(SP), Z5
-	VMOVDQU64 Z5, 384(DI)
-	VPMOVZXBQ zeros-8(SP), Z5
-	VMOVDQU64 Z5, 448(DI)
-
-restsFirst:
-	BSFQ AX, R11
-	ADDQ R12, R11
-	SUBQ R8, R11
-	MOVQ R11, (DI)
-	BSRQ AX, R8
-	LEAQ 1(R8)(R12*1), R8
-	LEAQ (DI)(R10*8), DI
-	SUBQ R10, R9
-
-restsNext:
-	ADDQ $64, R12
-	ADDQ $8, SI
-	DECQ CX
-	JMP restsLoop
-
-restsDone:
-	MOVQ room+8(FP), AX
-	SUBQ R9, AX
-	MOVQ AX, n+32(FP)
-	SHRQ $6, R12
-	MOVQ R12, taken+40(FP)
-	MOVQ R8, next+48(FP)
-	VZEROUPPER
-	RET
-
-// func join512(v, low *uint64, groups int, w uint, zigzag uint64)
-TEXT ·join512(SB), NOSPLIT, $0-40
-	MOVQ v+0(FP), DI
-	MOVQ low+8(FP), SI
-	MOVQ groups+16(FP), CX
-	VMOVQ w+24(FP), X1
-	VPBROADCASTQ zigzag+32(FP), Z2
+	MOVQ rests+8(FP), R8
+	MOVQ low+16(FP), SI
+	MOVQ groups+24(FP), CX
+	VMOVQ w+32(FP), X1
+	VMOVQ zigzag+40(FP), X5
+	VPBROADCASTQ X5, Z2
 	VPXORQ Z3, Z3, Z3
 
 joinLoop:
-	VMOVDQU64 (DI), Z0
+	VPMOVZXBQ (R8), Z0
 	VPSLLQ X1, Z0, Z0
 	VPORQ (SI), Z0, Z0
 	VPANDQ Z2, Z0, Z4         // the sign
-	VPSRLQ $1, Z0, Z5
+	VPSRLQ X5, Z0, Z0
 	VPSUBQ Z4, Z3, Z4
-	VPXORQ Z4, Z5, Z5
-	VPTESTMQ Z2, Z2, K1
-	VMOVDQA64 Z5, K1, Z0
+	VPXORQ Z4, Z0, Z0
 	VMOVDQU64 Z0, (DI)
 	ADDQ $64, DI
 	ADDQ $64, SI
+	ADDQ $8, R8
 	DECQ CX
 	JNZ joinLoop
 	VZEROUPPER

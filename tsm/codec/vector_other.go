@@ -10,6 +10,4 @@ func frameVector(_ []uint64, _ []byte, f *frame, _ *decimalScale) (int, uint64) 
 
 func splitVector([]uint64, []byte, uint, uint, *[1 << maxCodeBits]uint64) int { return 0 }
 
-func restsVector([]uint64, []byte) (n, taken, next int) { return 0, 0, 0 }
-
-func joinVector([]uint64, []uint64, uint, uint64) int { return 0 }
+func joinVector([]uint64, []byte, []uint64, uint, uint) int { return 0 }
