@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"unsafe"
+
+	"tsdbd/internal/vector"
 )
 
 // Packed values lie least significant bit first: value i of width w occupies
@@ -16,6 +18,9 @@ const maxLoadWidth = 57
 
 // minVector is the number of values from which on a call of a vector loop pays.
 const minVector = 16
+
+// loops is the form of the loops that have more than one.
+var loops = vector.Best()
 
 // packedLen returns the bytes that count values of width w take.
 func packedLen(count int, w uint) int { return int((uint(count)*w + 7) / 8) }
@@ -96,9 +101,7 @@ func unpack(dst []uint64, src []byte, w uint) {
 		if len(dst) >= minVector {
 			n = unpackVector(dst, src, w)
 		}
-		if n == 0 {
-			n = unpackGroups(dst, src, w)
-		}
+		n += unpackGroups(dst[n:], src[uint(n)/8*w:], w)
 		unpackTail(dst[n:], src[uint(n)/8*w:], w)
 	default:
 		unpackWide(dst, src, w)

@@ -3,13 +3,8 @@ package codec
 import (
 	"unsafe"
 
-	"golang.org/x/sys/cpu"
+	"tsdbd/internal/vector"
 )
-
-// hasVector says that the machine has the vector instructions which the loops
-// of vector_amd64.s are made of: AVX-512 with byte permutations.
-var hasVector = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ &&
-	cpu.X86.HasAVX512VL && cpu.X86.HasAVX512VBMI && cpu.X86.HasAVX512VBMI2
 
 // unpackTable says how 8 values of one width are taken out of their bytes.
 type unpackTable struct {
@@ -37,13 +32,42 @@ var unpackTables = func() *[maxLoadWidth + 1]unpackTable {
 //go:noescape
 func unpack512(dst *uint64, src *byte, groups int, w uint, t *unpackTable)
 
+// pairTables are unpackTables for values in pairs: the bytes count from the first one
+// of a pair, and load has no meaning.
+var pairTables = func() *[maxLoadWidth + 1]unpackTable {
+	tables := *unpackTables
+	for w := range tables {
+		t := &tables[w].bytes
+		for pair := 0; pair < len(t); pair += 16 {
+			first := t[pair]
+			for k := range 16 {
+				t[pair+k] -= first
+			}
+		}
+	}
+	return &tables
+}()
+
+//go:noescape
+func unpack256(dst *uint64, src *byte, groups int, w uint, t *unpackTable)
+
 // unpackVector is unpack for as many values as it returns, a multiple of 8;
 // the width is 1 to maxLoadWidth.
 func unpackVector(dst []uint64, src []byte, w uint) int {
 	groups := min(len(dst)/8, len(src)/int(w))
-	if !hasVector || 8*groups < minVector {
+	switch d, s := unsafe.SliceData(dst), unsafe.SliceData(src); {
+	case 8*groups < minVector:
+		return 0
+	case loops == vector.AVX512:
+		unpack512(d, s, groups, w, &unpackTables[w])
+	case loops == vector.AVX2:
+		// The last pair of a group is read as 16 bytes.
+		if groups = min(groups, (len(src)-16-int(w)*6/8+int(w))/int(w)); groups <= 0 {
+			return 0
+		}
+		unpack256(d, s, groups, w, &pairTables[w])
+	default:
 		return 0
 	}
-	unpack512(unsafe.SliceData(dst), unsafe.SliceData(src), groups, w, &unpackTables[w])
 	return 8 * groups
 }

@@ -2,6 +2,4 @@
 
 package codec
 
-const hasVector = false
-
 func unpackVector([]uint64, []byte, uint) int { return 0 }

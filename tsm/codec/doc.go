@@ -11,10 +11,10 @@
 // exceptions (frame.go, widths.go, bitpack.go). Floats add ALP, ALP-RD and the
 // Gorilla stream.
 //
-// On amd64 with AVX-512 and its byte permutations the loops over packed values,
-// sums, decimals and Rice codes are in assembly (vector_amd64.s), chosen when
-// the program starts; the loops in Go do the rest of a block, and all of it
-// elsewhere. Both give the same bits for any block, sound or not.
+// On amd64 the loops over packed values, sums, decimals, and Rice codes are in
+// assembly (vector_amd64.s), with AVX-512 or AVX2. vector.Best chooses the form when
+// the program starts. The loops in Go do the rest of a block, and all of it elsewhere.
+// All forms give the same bits for any block, sound or not.
 //
 // Invariants: decoding gives back every bit that was encoded; the same values
 // give the same block on every machine; a block of numbers is never more than

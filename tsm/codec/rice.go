@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"tsdbd/internal/binio"
+	"tsdbd/internal/vector"
 )
 
 // A Rice block is a frame whose offsets are written in as many bits as they
@@ -60,7 +61,7 @@ func decodeRice(dst []uint64, block []byte) error {
 	if r.signed {
 		zigzag = 1
 	}
-	if !hasVector && r.mode == modeDelta && r.frame.exceptions == 0 && r.signed {
+	if loops == vector.InGo && r.mode == modeDelta && r.frame.exceptions == 0 && r.signed {
 		dst[0] = r.first
 		r.sum(q, rests[:len(q)], low)
 		return nil

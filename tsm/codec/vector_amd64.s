@@ -371,3 +371,239 @@ joinLoop:
 	JNZ joinLoop
 	VZEROUPPER
 	RET
+
+// The loops below are the AVX2 forms. They take fours of words, and one step each:
+// a block of a thousand words stays in the first cache between them.
+
+// func unpack256(dst *uint64, src *byte, groups int, w uint, t *unpackTable)
+//
+// Two values lie in 16 bytes. R9, R10 and R11 are the first bytes of the values 2, 4
+// and 6 of a group; 16 bytes are read from there on.
+TEXT ·unpack256(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ groups+16(FP), CX
+	MOVQ w+24(FP), DX
+	MOVQ t+32(FP), BX
+	VMOVDQU (BX), Y1
+	VMOVDQU 32(BX), Y2
+	VMOVDQU 64(BX), Y3
+	VMOVDQU 96(BX), Y4
+	VPBROADCASTQ 128(BX), Y5
+	LEAQ (DX)(DX*1), R9
+	LEAQ (R9)(R9*1), R10
+	LEAQ (R9)(R10*1), R11
+	SHRQ $3, R9
+	SHRQ $3, R10
+	SHRQ $3, R11
+
+unpack256Loop:
+	VMOVDQU (SI), X0
+	VMOVDQU (SI)(R10*1), X6
+	VINSERTI128 $1, (SI)(R9*1), Y0, Y0
+	VINSERTI128 $1, (SI)(R11*1), Y6, Y6
+	VPSHUFB Y1, Y0, Y0
+	VPSHUFB Y2, Y6, Y6
+	VPSRLVQ Y3, Y0, Y0
+	VPSRLVQ Y4, Y6, Y6
+	VPAND Y5, Y0, Y0
+	VPAND Y5, Y6, Y6
+	VMOVDQU Y0, (DI)
+	VMOVDQU Y6, 32(DI)
+	ADDQ DX, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ unpack256Loop
+	VZEROUPPER
+	RET
+
+// RAMP256 sets y to 0, 1, 2 and 3 times the words in all lanes of x. It uses Y0 and Y1.
+#define RAMP256(x, y) \
+	VPXOR y, y, y; \
+	VPADDQ x, x, Y0; \
+	VPADDQ x, Y0, Y1; \
+	VPBLENDD $0x0c, x, y, y; \
+	VPBLENDD $0x30, Y0, y, y; \
+	VPBLENDD $0xc0, Y1, y, y
+
+// FACTOR256 multiplies the words in Y0 by the factor in Y6, the high half of which is Y7.
+#define FACTOR256 \
+	VPSRLQ $32, Y0, Y8; \
+	VPMULUDQ Y6, Y8, Y8; \
+	VPMULUDQ Y7, Y0, Y9; \
+	VPADDQ Y9, Y8, Y8; \
+	VPSLLQ $32, Y8, Y8; \
+	VPMULUDQ Y6, Y0, Y0; \
+	VPADDQ Y8, Y0, Y0
+
+// func linearFrame256(dst *uint64, fours int, f *frameLoop)
+TEXT ·linearFrame256(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ fours+8(FP), CX
+	MOVQ f+16(FP), BX
+	VPBROADCASTQ 8(BX), Y5
+	RAMP256(Y5, Y4)
+	VPBROADCASTQ (BX), Y6
+	VPADDQ Y6, Y4, Y4   // base + step*lane
+	VPSLLQ $2, Y5, Y5   // to the next four
+	VPBROADCASTQ 16(BX), Y6
+	VPSRLQ $32, Y6, Y7
+	CMPQ 16(BX), $1
+	JNE linearFrame256Factor
+
+linearFrame256Loop:
+	VPADDQ (DI), Y4, Y0
+	VPADDQ Y5, Y4, Y4
+	VMOVDQU Y0, (DI)
+	ADDQ $32, DI
+	DECQ CX
+	JNZ linearFrame256Loop
+	VZEROUPPER
+	RET
+
+linearFrame256Factor:
+	VMOVDQU (DI), Y0
+	FACTOR256
+	VPADDQ Y4, Y0, Y0
+	VPADDQ Y5, Y4, Y4
+	VMOVDQU Y0, (DI)
+	ADDQ $32, DI
+	DECQ CX
+	JNZ linearFrame256Factor
+	VZEROUPPER
+	RET
+
+// func deltaFrame256(dst *uint64, fours int, f *frameLoop) uint64
+//
+// Y4 is the value before in all lanes, Y11 base*(lane+1), Y12 zeros.
+TEXT ·deltaFrame256(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ fours+8(FP), CX
+	MOVQ f+16(FP), BX
+	VPBROADCASTQ (BX), Y10
+	RAMP256(Y10, Y11)
+	VPADDQ Y10, Y11, Y11
+	VPBROADCASTQ 8(BX), Y4
+	VPXOR Y12, Y12, Y12
+	MOVQ 16(BX), R8
+	VPBROADCASTQ 16(BX), Y6
+	VPSRLQ $32, Y6, Y7
+
+deltaFrame256Loop:
+	VMOVDQU (DI), Y0
+	CMPQ R8, $1
+	JEQ deltaFrame256Sum
+	FACTOR256
+
+deltaFrame256Sum:
+	VPSLLDQ $8, Y0, Y1
+	VPADDQ Y11, Y0, Y2
+	VPADDQ Y1, Y0, Y0
+	VPADDQ Y1, Y2, Y2
+	VPERMQ $0x50, Y0, Y0      // the sum of the lower two in the upper two
+	VPBLENDD $0xf0, Y0, Y12, Y0
+	VPADDQ Y2, Y0, Y0
+	VPERMQ $0xff, Y0, Y1
+	VPADDQ Y4, Y0, Y0
+	VPADDQ Y1, Y4, Y4
+	VMOVDQU Y0, (DI)
+	ADDQ $32, DI
+	DECQ CX
+	JNZ deltaFrame256Loop
+	VMOVQ X4, AX
+	MOVQ AX, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func divide256(v *uint64, fours int, scale *decimalScale)
+//
+// An integer becomes a double in two halves, each exact, which are added: the lower
+// on top of 2^52, the upper with its sign turned on top of 2^84 + 2^63.
+TEXT ·divide256(SB), NOSPLIT, $0-24
+	MOVQ v+0(FP), DI
+	MOVQ fours+8(FP), CX
+	MOVQ scale+16(FP), BX
+	VBROADCASTSD 8(BX), Y7
+	VBROADCASTSD 16(BX), Y8
+	MOVQ $0x4330000000000000, AX
+	VMOVQ AX, X4
+	VPBROADCASTQ X4, Y4
+	MOVQ $0x4530000080000000, AX
+	VMOVQ AX, X5
+	VPBROADCASTQ X5, Y5
+	MOVQ $0x4530000080100000, AX
+	VMOVQ AX, X6
+	VPBROADCASTQ X6, Y6
+
+divide256Loop:
+	VMOVDQU (DI), Y0
+	VPBLENDD $0x55, Y0, Y4, Y1
+	VPSRLQ $32, Y0, Y0
+	VPXOR Y5, Y0, Y0
+	VSUBPD Y6, Y0, Y0
+	VADDPD Y1, Y0, Y0
+	VMULPD Y8, Y0, Y9
+	VFMADD213PD Y9, Y7, Y0
+	VMOVUPD Y0, (DI)
+	ADDQ $32, DI
+	DECQ CX
+	JNZ divide256Loop
+	VZEROUPPER
+	RET
+
+// func join256(dst *uint64, rests *byte, low *uint64, fours int, w, zigzag uint)
+TEXT ·join256(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ rests+8(FP), R8
+	MOVQ low+16(FP), SI
+	MOVQ fours+24(FP), CX
+	VMOVQ w+32(FP), X1
+	VMOVQ zigzag+40(FP), X5
+	VPBROADCASTQ X5, Y2
+	VPXOR Y3, Y3, Y3
+
+join256Loop:
+	VPMOVZXBQ (R8), Y0
+	VPSLLQ X1, Y0, Y0
+	VPOR (SI), Y0, Y0
+	VPAND Y2, Y0, Y4          // the sign
+	VPSRLQ X5, Y0, Y0
+	VPSUBQ Y4, Y3, Y4
+	VPXOR Y4, Y0, Y0
+	VMOVDQU Y0, (DI)
+	ADDQ $32, DI
+	ADDQ $32, SI
+	ADDQ $4, R8
+	DECQ CX
+	JNZ join256Loop
+	VZEROUPPER
+	RET
+
+// func split256(v *uint64, fours int, right uint, dict *[8]uint64)
+//
+// A right part has 48 bits or more, so the upper halves of the entries, Y5, say all.
+TEXT ·split256(SB), NOSPLIT, $0-32
+	MOVQ v+0(FP), DI
+	MOVQ fours+8(FP), CX
+	VMOVQ right+16(FP), X4
+	MOVQ dict+24(FP), BX
+	VMOVDQU (BX), Y5
+	VSHUFPS $0xdd, 32(BX), Y5, Y5
+	VPERMQ $0xd8, Y5, Y5
+	VPCMPEQD Y3, Y3, Y3
+	VPSLLQ X4, Y3, Y3          // the bits of the left part
+
+split256Loop:
+	VMOVDQU (DI), Y0
+	VPSRLQ X4, Y0, Y1
+	VPSLLQ $32, Y1, Y1         // the code in the upper half
+	VPERMD Y5, Y1, Y1
+	VPAND Y3, Y1, Y1
+	VPANDN Y0, Y3, Y0
+	VPOR Y1, Y0, Y0
+	VMOVDQU Y0, (DI)
+	ADDQ $32, DI
+	DECQ CX
+	JNZ split256Loop
+	VZEROUPPER
+	RET

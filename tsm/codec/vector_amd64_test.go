@@ -8,19 +8,30 @@ import (
 	"testing"
 
 	"tsdbd/internal/testkit/testseed"
+	"tsdbd/internal/vector"
 )
 
-// scalar runs f with the loops in Go.
-func scalar(f func()) {
-	defer func(was bool) { hasVector = was }(hasVector)
-	hasVector = false
+// eachForm runs f with every form of the loops that the machine has beside the one in Go.
+func eachForm(f func()) {
+	for form := vector.AVX2; form <= vector.Best(); form++ {
+		with(form, f)
+	}
+}
+
+// with runs f with a form of the loops.
+func with(form vector.Form, f func()) {
+	defer func(was vector.Form) { loops = was }(loops)
+	loops = form
 	f()
 }
 
 // needVector skips a test where there is nothing to compare with.
 func needVector(t testing.TB) {
-	if !hasVector {
-		t.Skip("no AVX-512 with byte permutations")
+	if vector.Best() == vector.InGo {
+		t.Skip("no AVX2")
+	}
+	if vector.Best() < vector.AVX512 {
+		t.Log("no AVX-512 with byte permutations: only AVX2 is tested")
 	}
 }
 
@@ -28,20 +39,22 @@ func needVector(t testing.TB) {
 func agree[T int64 | uint64 | float64](t *testing.T, name string, block []byte, n int, decode func([]T, []byte, int) ([]T, error)) {
 	t.Helper()
 	const canary = 0x5ca1ab1e
-	room := make([]T, n+1)
-	words(room)[n] = canary
-	got, err := decode(room[:0:n], block, n)
 	var want []T
 	var wantErr error
-	scalar(func() { want, wantErr = decode(nil, block, n) })
-	switch {
-	case (err == nil) != (wantErr == nil):
-		t.Fatalf("%s: error %v, in Go %v; block % x", name, err, wantErr, block)
-	case err == nil && !slices.Equal(words(got), words(want)):
-		t.Fatalf("%s: other values than in Go; block % x", name, block)
-	case words(room)[n] != canary:
-		t.Fatalf("%s: a write behind the last value; block % x", name, block)
-	}
+	with(vector.InGo, func() { want, wantErr = decode(nil, block, n) })
+	room := make([]T, n+1)
+	eachForm(func() {
+		words(room)[n] = canary
+		got, err := decode(room[:0:n], block, n)
+		switch {
+		case (err == nil) != (wantErr == nil):
+			t.Fatalf("%s, form %d: error %v, in Go %v; block % x", name, loops, err, wantErr, block)
+		case err == nil && !slices.Equal(words(got), words(want)):
+			t.Fatalf("%s, form %d: other values than in Go; block % x", name, loops, block)
+		case words(room)[n] != canary:
+			t.Fatalf("%s, form %d: a write behind the last value; block % x", name, loops, block)
+		}
+	})
 }
 
 func agreeAll(t *testing.T, name string, block []byte, n int) {
@@ -95,14 +108,20 @@ func TestUnpackVector(t *testing.T) {
 			for i := range v {
 				v[i] = rng.Uint64() >> (64 - w)
 			}
-			got := make([]uint64, n)
-			done := unpackVector(got, atPageEnd(t, appendPacked(nil, v, w)), w)
-			if done != n&^7 || !slices.Equal(got[:done], v[:done]) {
-				t.Fatalf("width %d: %d of %d values, or others", w, done, n)
-			}
-			if slices.ContainsFunc(got[done:], func(x uint64) bool { return x != 0 }) {
-				t.Fatalf("width %d: a write behind value %d", w, done)
-			}
+			packed := atPageEnd(t, appendPacked(nil, v, w))
+			eachForm(func() {
+				got, most := make([]uint64, n), n&^7
+				for loops == vector.AVX2 && most > 0 && packedLen(most-8, w)+int(6*w/8)+16 > len(packed) {
+					most -= 8 // the last pair of a group is read as 16 bytes
+				}
+				done := unpackVector(got, packed, w)
+				if done != most || !slices.Equal(got[:done], v[:done]) {
+					t.Fatalf("form %d, width %d: %d of %d values, or others", loops, w, done, n)
+				}
+				if slices.ContainsFunc(got[done:], func(x uint64) bool { return x != 0 }) {
+					t.Fatalf("form %d, width %d: a write behind value %d", loops, w, done)
+				}
+			})
 		}
 	}
 }
@@ -125,14 +144,61 @@ func TestDivideVector(t *testing.T) {
 			}
 		}
 		for e, power := range float10 {
-			got := slices.Clone(v)
-			divideVector(got, &decimalScales[e])
-			for i, x := range v {
-				if want := math.Float64bits(float64(int64(x)) / power); got[i] != want {
-					t.Fatalf("seed %d: %d / 10^%d is %x, want %x", seed, int64(x), e, got[i], want)
+			eachForm(func() {
+				got := slices.Clone(v)
+				if done := divideVector(got, &decimalScales[e]); done != len(v) {
+					t.Fatalf("form %d: %d values", loops, done)
 				}
-			}
+				for i, x := range v {
+					if want := math.Float64bits(float64(int64(x)) / power); got[i] != want {
+						t.Fatalf("seed %d, form %d: %d / 10^%d is %x, want %x", seed, loops, int64(x), e, got[i], want)
+					}
+				}
+			})
 		}
+	}
+}
+
+// TestRestoreForms restores frames of any header, and joins Rice codes, with every form.
+func TestRestoreForms(t *testing.T) {
+	needVector(t)
+	seed := testseed.Of(t)
+	rng := rand.New(rand.NewPCG(seed, 9))
+	word := func() uint64 { return rng.Uint64() >> rng.IntN(64) }
+	for range 5000 {
+		f := frame{mode: byte(rng.IntN(modeRates + 1)), base: word(), factor: 1}
+		if f.mode != modePlain {
+			f.first = word()
+		}
+		if f.mode == modeRates {
+			f.rate = word()
+		}
+		if rng.IntN(2) == 0 {
+			f.factor = word()
+		}
+		var scale *decimalScale
+		if rng.IntN(2) == 0 {
+			scale = &decimalScales[rng.IntN(len(decimalScales))]
+		}
+		n := 3 + rng.IntN(100)
+		offsets, low, rests := make([]uint64, n), make([]uint64, n), make([]byte, n)
+		for i := range offsets {
+			offsets[i], low[i], rests[i] = word(), word(), byte(word())
+		}
+		w, zigzag := uint(rng.IntN(maxLoadWidth+1)), uint(rng.IntN(2))
+		restored, joined := slices.Clone(offsets), make([]uint64, n)
+		with(vector.InGo, func() { f.restore(restored, scale) })
+		join(joined, rests, low, w, zigzag)
+		eachForm(func() {
+			got := slices.Clone(offsets)
+			if f.restore(got, scale); !slices.Equal(got, restored) {
+				t.Fatalf("seed %d, form %d: frame %+v, scale %v: offsets %d give %d, want %d", seed, loops, f, scale, offsets, got, restored)
+			}
+			done := joinVector(got, rests, low, w, zigzag)
+			if n >= minVector && done < n&^7 || !slices.Equal(got[:done], joined[:done]) {
+				t.Fatalf("seed %d, form %d: %d of rests %d and %d bits of %d give %d, want %d", seed, loops, done, rests, w, low, got, joined)
+			}
+		})
 	}
 }
 
