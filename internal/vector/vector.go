@@ -136,6 +136,11 @@ func MinInt(x []int64) int64 {
 		if n, v := minInt(x); n > 0 {
 			m, x = v, x[n:]
 		}
+		m1, m2, m3 := m, m, m
+		for ; len(x) >= 4; x = x[4:] {
+			m, m1, m2, m3 = min(m, x[0]), min(m1, x[1]), min(m2, x[2]), min(m3, x[3])
+		}
+		m = min(m, m1, m2, m3)
 	}
 	for _, v := range x {
 		m = min(m, v)
@@ -150,6 +155,11 @@ func MaxInt(x []int64) int64 {
 		if n, v := maxInt(x); n > 0 {
 			m, x = v, x[n:]
 		}
+		m1, m2, m3 := m, m, m
+		for ; len(x) >= 4; x = x[4:] {
+			m, m1, m2, m3 = max(m, x[0]), max(m1, x[1]), max(m2, x[2]), max(m3, x[3])
+		}
+		m = max(m, m1, m2, m3)
 	}
 	for _, v := range x {
 		m = max(m, v)

@@ -91,6 +91,14 @@ func join(q []uint64, rests []byte, low []uint64, w, zigzag uint) {
 func (f *frame) sum(q []uint64, rests []byte, low []uint64) {
 	rests, low = rests[:len(q)], low[:len(q)]
 	w, x, base, factor := f.width&63, f.first, f.base, f.factor
+	if w == 0 && factor == 1 { // walks in small steps
+		for i, r := range rests {
+			u := uint64(r)
+			x += base + (u>>1 ^ -(u & 1))
+			q[i] = x
+		}
+		return
+	}
 	for i := range q {
 		u := uint64(rests[i])<<w | low[i]
 		x += base + factor*(u>>1^-(u&1))
