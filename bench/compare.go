@@ -124,6 +124,7 @@ func (c *comparison) run(ctx context.Context, r *result, dir string, w workload,
 		return err
 	}
 	f.stop = time.Since(begin)
+	f.diskSettled = max(f.diskSettled, diskBytes(s.dir)) // VictoriaMetrics may have kept a part in memory
 	c.say("  %.0f k rows/s, CPU %.2f us/row, settled %.2f, quiet after %.0f s", perSecond(f.rows, f.took)/1e3, perRow(f.cpu, f.rows), perRow(f.settled, f.rows), f.settledTook.Seconds())
 
 	begin = time.Now()

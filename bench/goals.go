@@ -120,7 +120,7 @@ func writeGoals(w io.Writer, results []*result) error {
 				continue
 			}
 			for _, f := range r.small {
-				if f.rows <= limitRows {
+				if f.rows <= limitRows && f.steady == 0 {
 					share := r.measured(f.name()) / limit.measured(f.name())
 					line(goal{r.workload, f.name() + ", share of " + limit.product.name, more, limitShare}, share, number(limitShare))
 				}
