@@ -135,6 +135,11 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 	}
 	if sound {
 		c.saved.Store(best.Index + 1)
+		for _, name := range copyNames { // of a Save that a crash ended
+			if _, err := fsys.Stat(path.Join(dir, name+".tmp")); err == nil {
+				_ = fsys.Remove(path.Join(dir, name+".tmp"))
+			}
+		}
 		c.keepReserve()
 		return c, nil
 	}

@@ -411,3 +411,46 @@ func FuzzRecord(f *testing.F) {
 		}
 	})
 }
+
+// TestCrashOfRepair cuts the power before each operation of an Open that replaces a torn
+// copy. The next Open leaves no file over.
+func TestCrashOfRepair(t *testing.T) {
+	disk := vfstest.New()
+	c, err := Open(disk, "/meta", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if _, err := change(c, CreateDatabase{Name: fmt.Sprint("db", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := disk.Truncate("/meta/catalog.0", c.saving.copies[0].size-1); err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(testseed.Of(t), 0))
+	left := []*vfstest.FS{}
+	disk.SetHook(func(vfstest.Op) error {
+		for _, keep := range []float64{0, 0.5, 1} {
+			left = append(left, disk.Crash(r, keep))
+		}
+		return nil
+	})
+	if _, err := Open(disk, "/meta", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	disk.SetHook(nil)
+	if len(left) < 15 {
+		t.Errorf("only %d power cuts", len(left))
+	}
+	for i, fs := range left {
+		if c, err := Open(fs, "/meta", Options{}); err != nil || len(c.Data().Databases) != 2 {
+			t.Errorf("cut %d: %v", i, err)
+		}
+		for _, name := range fs.Files() {
+			if strings.HasSuffix(name, ".tmp") {
+				t.Errorf("cut %d: %s is left over", i, name)
+			}
+		}
+	}
+}
