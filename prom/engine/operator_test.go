@@ -41,7 +41,7 @@ func TestOperatorsEqualEngine(t *testing.T) {
 		}
 		return leaves[r.IntN(len(leaves))]
 	}
-	values := 0
+	asked, values := 0, 0
 	for range testseed.Rounds(400) {
 		text1 := expr(0)
 		for _, req := range []Request{
@@ -57,12 +57,13 @@ func TestOperatorsEqualEngine(t *testing.T) {
 			if problem(err) != problem(wantErr) || got.Builder.String() != want.Builder.String() {
 				t.Fatalf("%s %+v:\ngot  %v\n%s\nwant %v\n%s", text1, req, err, got.Builder.String(), wantErr, want.Builder.String())
 			}
+			asked++
 			if got.Len() > 20 {
 				values++
 			}
 		}
 	}
-	if values < 200 {
-		t.Errorf("only %d answers have values", values)
+	if values < asked/6 {
+		t.Errorf("only %d of %d answers have values", values, asked)
 	}
 }
