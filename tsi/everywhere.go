@@ -18,10 +18,11 @@ import (
 func (v *View) EachTagKey(ctx context.Context, skip []string, f func(key string) error) error {
 	e := everywhere{v: v, skip: skip, work: match.NewWork(ctx)}
 	for _, s := range v.memtables {
-		for _, k := range s.allKeys() {
+		for _, key := range s.allKeys() {
+			k, _ := s.pictureOf(key)
 			ok, err := e.inMemtable(s, k)
 			if ok && err == nil {
-				err = f(k.key)
+				err = f(key)
 			}
 			if err != nil {
 				return err
@@ -157,23 +158,25 @@ func (e *everywhere) fileValues(file *File, k *fileKey, f func(value string) err
 	if t == nil || err != nil {
 		return err
 	}
-	numbers := []uint32{k.only}
+	var ids []uint32 // of series, or numbers of measurements
 	check := e.v.dead || k.only == 0 && slices.ContainsFunc(e.skip, func(name string) bool { return t.Present.Contains(file.number(name)) })
 	c := t.Cursor(file)
 	for c.Next() {
-		if e.work.Done(1 + len(numbers)) {
+		if e.work.Done(1 + len(ids)) {
 			return e.work.Err()
 		}
 		value := unsafe.String(unsafe.SliceData(c.Value), len(c.Value))
 		if check {
+			if ids, err = c.Posting.IDs(ids[:0]); err != nil {
+				return c.At(err)
+			}
+			ok := k.only != 0 && slices.ContainsFunc(ids, e.v.alive.Contains)
 			if k.only == 0 {
-				if numbers, err = c.Posting.IDs(numbers[:0]); err != nil {
-					return c.At(err)
+				if ok, err = e.any(file, ids, k.key, value); err != nil {
+					return err
 				}
 			}
-			if ok, err := e.any(file, numbers, k.key, value); err != nil {
-				return err
-			} else if !ok {
+			if !ok {
 				continue
 			}
 		}

@@ -163,16 +163,6 @@ type keyPicture struct {
 	values paged.Texts
 }
 
-func (k *memtableKey) picture() keyPicture {
-	p := keyPicture{key: k.key, in: k.in}
-	if k.values != nil {
-		p.values = k.values.Texts
-	} else {
-		p.values = k.in[0].byKey[k.key].values.Texts
-	}
-	return p
-}
-
 // pictureOf returns the picture of a tag key, false if no measurement has it.
 func (s *memtable) pictureOf(key string) (keyPicture, bool) {
 	s.mu.RLock()
@@ -181,18 +171,20 @@ func (s *memtable) pictureOf(key string) (keyPicture, bool) {
 	if k == nil {
 		return keyPicture{}, false
 	}
-	return k.picture(), true
+	p := keyPicture{key: k.key, in: k.in}
+	if k.values != nil {
+		p.values = k.values.Texts
+	} else {
+		p.values = k.in[0].byKey[k.key].values.Texts
+	}
+	return p, true
 }
 
-// allKeys returns the pictures of all tag keys, unsorted.
-func (s *memtable) allKeys() []keyPicture {
+// allKeys returns all tag keys, unsorted.
+func (s *memtable) allKeys() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	all := make([]keyPicture, 0, len(s.keys))
-	for _, k := range s.keys {
-		all = append(all, k.picture())
-	}
-	return all
+	return slices.Collect(maps.Keys(s.keys))
 }
 
 // anyHas reports whether one of some measurements has a tag key.

@@ -20,11 +20,11 @@ func problem(err error) string {
 // TestOperatorsEqualEngine compares random operators with what Prometheus' engine gives:
 // statistics have it evaluate everything. Most of them must have a tree.
 func TestOperatorsEqualEngine(t *testing.T) {
-	e := testEngine(t, testPoints()+"two,g=x,i=1,z=1 value=3 30\ntwo,g=x,i=1,z=2 value=4 400\n", 0)
+	e := testEngine(t, testPoints()+"two,g=x,i=1,z=1 value=3 30\ntwo,g=x,i=1,z=2 value=4 400\ntyped,__type__=gauge,i=1 value=5 100\ntyped,__type__=counter,i=1 value=6 300\ntyped,i=2 value=7 300\n", 0)
 	r := rand.New(rand.NewPCG(testseed.Of(t), 0))
 	leaves := []string{
 		"a", "b", "two", "rate(a[1m])", `{__name__=~"a|b"}`, `a{i="1"}`, "sum by (g) (a)", "sum(b)", "a offset 1m", "count by (g) (two)",
-		"max_over_time(a[2m])", "a @ 100", "topk(1, a)", "nothing", `rate({__name__=~"a|b",i=""}[3m])`, "le_bucket", "-(a)",
+		"max_over_time(a[2m])", "a @ 100", "topk(1, a)", "nothing", `rate({__name__=~"a|b",i=""}[3m])`, "le_bucket", "-(a)", "typed",
 	}
 	ops := []string{"+", "-", "*", "/", "%", "^", "atan2", "==", "!=", ">", "<", ">=", "<=", "> bool", "== bool", "<= bool"}
 	pairs := []string{"", "", "", "on (g) ", "on () ", "ignoring (i) ", "ignoring (z) ", "on (g, i) ", "ignoring (i, z) "}

@@ -136,7 +136,7 @@ func (r *run) each(t *Tree, list []series, number float64, swapped bool) ([]seri
 			a, b = b, a
 		}
 		if !t.compares || t.bool {
-			s.labels = s.labels.DropReserved(isReserved)
+			s.labels = s.labels.DropReserved(window.IsReserved)
 		}
 		if t.apply(s.steps, a, b, s.steps) {
 			out = append(out, s)
@@ -155,6 +155,9 @@ func (r *run) both(t *Tree, left, right []series) ([]series, error) {
 	for i := range right {
 		if buf = t.pair(buf, right[i].labels); !r.fits(right[i].labels) {
 			return nil, nil
+		}
+		if err := r.env.Charge(int64(len(buf))); err != nil {
+			return nil, err
 		}
 		places[string(buf)] = i
 	}
@@ -224,9 +227,4 @@ func distinct(list []series) bool {
 		seen[s.labels.Hash()] = struct{}{}
 	}
 	return len(seen) == len(list)
-}
-
-// isReserved reports whether arithmetic drops a label.
-func isReserved(name string) bool {
-	return name == model.MetricNameLabel || name == "__type__" || name == "__unit__"
 }

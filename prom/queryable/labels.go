@@ -3,6 +3,7 @@ package queryable
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -124,30 +125,51 @@ func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 			return sh.EachTagKey(ctx, skip, func(key string) error { return texts.Add(prom.Text(key)) })
 		})
 	}
-	// The walk ends with the last name that there is: often all metrics have the same.
-	list, _, err := q.LabelNames(ctx, nil)
-	if err != nil {
-		return nil, nil, err
+	var missing map[string]bool // empty: it is not known which there are
+	if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return m.Name == prom.NameLabel && m.Type == labels.MatchEqual }) {
+		// The walk ends when the first names that there are are found: often all metrics have
+		// the same.
+		list, _, err := q.LabelNames(ctx, hints)
+		if err == nil {
+			err = q.budget.take(nameBytes * int64(len(list)))
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		missing = make(map[string]bool, len(list))
+		for _, name := range list {
+			missing[name] = true
+		}
 	}
-	missing := make(map[string]bool, len(list))
-	for _, name := range list {
-		missing[name] = true
-	}
+	left := len(missing)
 	return q.texts(ctx, matchers, hints, someSeries, func(one *querier, t *table, texts *texts) error {
 		for _, p := range t.parts {
-			if err := one.tagNames(ctx, t, p, missing, texts); err != nil {
+			err := one.tagNames(ctx, t, p, func(name string) bool {
+				is, known := missing[name]
+				return is || !known && texts.Wants(name)
+			}, func(name string) error {
+				if missing[name] {
+					missing[name] = false
+					left--
+				}
+				return texts.Add(name)
+			})
+			if err != nil {
 				return err
 			}
 		}
-		if len(missing) == 0 {
+		if left == 0 && len(missing) > 0 {
 			return errNoMore
 		}
 		return nil
 	})
 }
 
-// tagNames adds the names of the labels of a part that are missing.
-func (q *querier) tagNames(ctx context.Context, t *table, p part, missing map[string]bool, texts *texts) error {
+// nameBytes is the room of a name in a map, without its text.
+const nameBytes = 48
+
+// tagNames adds the names of the labels of a part that are wanted.
+func (q *querier) tagNames(ctx context.Context, t *table, p part, wants func(name string) bool, add func(name string) error) error {
 	keys, err := p.shard.TagKeys(t.measurement)
 	if err != nil {
 		return err
@@ -158,13 +180,12 @@ func (q *querier) tagNames(ctx context.Context, t *table, p part, missing map[st
 	if p.ids != nil && p.ids.IsEmpty() {
 		return nil
 	}
-	delete(missing, prom.NameLabel)
-	if err := texts.Add(prom.NameLabel); err != nil {
+	if err := add(prom.NameLabel); err != nil {
 		return err
 	}
 	for _, key := range keys {
 		name := prom.Text(key)
-		if !missing[name] {
+		if !wants(name) {
 			continue
 		}
 		one, err := p.shard.FirstTagValues(t.measurement, key, p.ids, 1)
@@ -174,8 +195,7 @@ func (q *querier) tagNames(ctx context.Context, t *table, p part, missing map[st
 		if len(one) == 0 {
 			continue
 		}
-		delete(missing, name)
-		if err := texts.Add(name); err != nil {
+		if err := add(name); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,8 @@ func TestLabels(t *testing.T) {
 		{"", "up", 0, "__name__ job"},
 		{"", `{host="a"}`, 0, "__name__ host"},
 		{"", `{host="c"}`, 0, ""},
+		{"", `{host="a"}`, 2, "__name__ host"},
+		{"", `{job!=""}`, 2, "__name__ job"}, // not the first two of all
 		{"__name__", "", 0, "cpu_idle cpu_n cpu_up cpu_user up"},
 		{"__name__", `{host=~".+"}`, 3, "cpu_idle cpu_n cpu_up"},
 		{"__name__", `{__name__=~"cpu_u.*"}`, 0, "cpu_up cpu_user"},

@@ -93,7 +93,7 @@ func TestTopEqualsPromQL(t *testing.T) {
 			if spec.KeepsName() {
 				return m[i].labels.String()
 			}
-			return m[i].labels.DropReserved(isReserved).String()
+			return m[i].labels.DropReserved(IsReserved).String()
 		}
 		for g := range 3 {
 			top.Reset()

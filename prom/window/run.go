@@ -197,14 +197,14 @@ func (p *Plan) labels(ls labels.Labels) labels.Labels {
 	if !p.drops() {
 		return ls
 	}
-	return ls.DropReserved(isReserved)
+	return ls.DropReserved(IsReserved)
 }
 
 // labels returns the labels of a series as the function leaves them.
 func (e *evaluation) labels(i int) labels.Labels { return e.Plan.labels(e.in.Labels(i)) }
 
-// isReserved reports whether functions drop a label.
-func isReserved(name string) bool { return name == model.MetricNameLabel || isMetadata(name) }
+// IsReserved reports whether functions and arithmetic drop a label.
+func IsReserved(name string) bool { return name == model.MetricNameLabel || isMetadata(name) }
 
 func isMetadata(name string) bool { return name == "__type__" || name == "__unit__" }
 

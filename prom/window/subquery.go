@@ -49,7 +49,7 @@ func (p *Plan) subquery(e *parser.SubqueryExpr, q *Query) bool {
 		return false
 	}
 	p.sub = NewPlan(e.Expr, at)
-	if p.sub == nil || p.sub.fixed || p.sub.top() || slices.ContainsFunc(p.sub.grouping, isReserved) && !p.sub.without {
+	if p.sub == nil || p.sub.fixed || p.sub.top() || slices.ContainsFunc(p.sub.grouping, IsReserved) && !p.sub.without {
 		return false // the engine has the order of the best series, and finds equal labels
 	}
 	p.sub.part = true

@@ -1,0 +1,74 @@
+package tsi
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"tsdbd/model"
+)
+
+// checkEverywhere asks for tags of all measurements.
+func checkEverywhere(t *testing.T, r *rand.Rand, v *View, m *modelIndex) {
+	t.Helper()
+	var skip []string
+	for _, name := range append(slices.Clone(testMeasurements), "nosuch") {
+		if r.IntN(3) == 0 {
+			skip = append(skip, name)
+		}
+	}
+	slices.Sort(skip)
+	want := map[string]map[string]bool{"nosuch": {}}
+	for _, s := range m.series {
+		for i, tag := range s.tags {
+			if slices.Contains(skip, s.measurement) || tag.Value == "" || slices.ContainsFunc(s.tags[:i], func(before model.Tag) bool { return before.Key == tag.Key }) {
+				continue
+			}
+			if want[tag.Key] == nil {
+				want[tag.Key] = map[string]bool{}
+			}
+			want[tag.Key][tag.Value] = true
+		}
+	}
+	found := map[string]bool{"nosuch": true}
+	err := v.EachTagKey(t.Context(), skip, func(key string) error {
+		found[key] = true
+		return nil
+	})
+	if got, want := slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(want)); err != nil || !slices.Equal(got, want) {
+		t.Fatalf("EachTagKey without %q: %q %v, want %q", skip, got, err, want)
+	}
+	for key, values := range want {
+		found := map[string]bool{}
+		err := v.EachTagValue(t.Context(), key, skip, func(value string) error {
+			found[strings.Clone(value)] = true
+			return nil
+		})
+		if err != nil || !maps.Equal(found, values) {
+			t.Fatalf("EachTagValue %q without %q: %v %v, want %v", key, skip, found, err, values)
+		}
+	}
+	for range 12 {
+		e := randomExpr(r, 2)
+		have := map[string]bool{}
+		for _, s := range m.series {
+			if e.Match(s.tags) {
+				have[s.measurement] = true
+			}
+		}
+		names, exact, err := v.MeasurementsWhere(t.Context(), e)
+		if err != nil || !slices.IsSorted(names) {
+			t.Fatalf("MeasurementsWhere(%s): %q %v", exprString(e), names, err)
+		}
+		for name := range have {
+			if !slices.Contains(names, name) {
+				t.Fatalf("MeasurementsWhere(%s): %q, want %q too", exprString(e), names, name)
+			}
+		}
+		if exact && len(names) != len(have) {
+			t.Fatalf("MeasurementsWhere(%s): exactly %q, want %q", exprString(e), names, slices.Sorted(maps.Keys(have)))
+		}
+	}
+}
