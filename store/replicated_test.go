@@ -217,10 +217,10 @@ func (m *member) must(err error) {
 // restart cuts the member's power, or closes it, and opens it at its base or before.
 func (m *member) restart(r *rand.Rand) {
 	m.t.Helper()
-	left := m.fs.CrashLocked(r, []float64{0, 0.5, 1}[r.IntN(3)])
 	m.log.mu.Lock()
-	base := m.base
+	base := m.base // before the power is cut: a flush goes on, what is left may be ahead of it, never behind
 	m.log.mu.Unlock()
+	left := m.fs.CrashLocked(r, []float64{0, 0.5, 1}[r.IntN(3)])
 	closed := m.store.Close()
 	if r.IntN(2) == 0 {
 		m.must(closed)
