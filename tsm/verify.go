@@ -3,7 +3,10 @@ package tsm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vfs"
@@ -12,13 +15,17 @@ import (
 	"tsdbd/model/scan"
 )
 
-// maxDamages bounds how many damages Verify lists.
-const maxDamages = 64
+// Verify lists so many damages, and names so many series of each.
+const (
+	maxDamages     = 64
+	maxDamagedKeys = 16
+)
 
 // Verify reads the whole file: it recomputes the content checksum, checks all
 // others, decodes every key, index entry, time and value, and compares counts,
 // order, ranges, ids and statistics with what the file says of them. It continues
-// after damage and returns up to maxDamages damages, joined.
+// after damage and returns up to maxDamages damages, joined. A damage of times or values
+// names the series that cannot be read for it, up to maxDamagedKeys, and counts the others.
 func (r *Reader) Verify(ctx context.Context) (err error) {
 	defer vfs.CatchFault(&err)()
 	sum, err := r.contentSum(ctx)
@@ -30,16 +37,20 @@ func (r *Reader) Verify(ctx context.Context) (err error) {
 	// Blocks first: their errors say where.
 	s := &r.foot.sec
 	for b := uint64(0); b*blockSize < s.checksums-s.keys; b++ {
-		v.add(r.checkBlock(b))
+		v.add(r.checkBlock(b), "")
 	}
 	for i := 0; i < r.Len() && len(v.damages) < maxDamages; i++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		v.add(v.series(i))
+		v.add(v.series(i), "")
 	}
 	if len(v.damages) > 0 {
-		return errors.Join(v.damages...)
+		errs := make([]error, len(v.damages))
+		for i := range v.damages {
+			errs[i] = v.damages[i].error()
+		}
+		return errors.Join(errs...)
 	}
 	want, got := &r.foot.info, &v.info
 	if got.Chunks != want.Chunks || got.Rows != want.Rows || got.Values != want.Values || got.Range != want.Range || got.MinKey != want.MinKey || got.MaxKey != want.MaxKey {
@@ -60,14 +71,21 @@ type verifier struct {
 	c    Chunk
 	vals column.Vector
 
-	damages []error
-	lastAt  int64 // offset of the last damage
+	damages []damage
 }
 
-// add notes a damage, unless it is the one before seen again: a bad block
-// fails every series in it.
-func (v *verifier) add(err error) {
-	if err == nil || len(v.damages) >= maxDamages {
+// damage is one that was found, and the series whose chunks it is in.
+type damage struct {
+	at   int64 // offset in the file, or -1
+	err  error
+	keys []string
+	more int // series beyond keys
+}
+
+// add notes a damage, of the chunks of a series if there is a key. What was found before is
+// the same damage: a bad block fails every series in it, and times all that share them.
+func (v *verifier) add(err error, key string) {
+	if err == nil {
 		return
 	}
 	at := int64(-1)
@@ -75,10 +93,33 @@ func (v *verifier) add(err error) {
 	if errors.As(err, &c) {
 		at = c.Offset
 	}
-	if len(v.damages) > 0 && at == v.lastAt {
-		return
+	i := slices.IndexFunc(v.damages, func(d damage) bool { return d.at == at })
+	if i < 0 {
+		if len(v.damages) == maxDamages {
+			return
+		}
+		i = len(v.damages)
+		v.damages = append(v.damages, damage{at: at, err: err})
 	}
-	v.damages, v.lastAt = append(v.damages, err), at
+	switch d := &v.damages[i]; {
+	case key == "":
+	case len(d.keys) == maxDamagedKeys:
+		d.more++
+	default:
+		d.keys = append(d.keys, key)
+	}
+}
+
+func (d *damage) error() error {
+	var c *binio.CorruptError
+	if len(d.keys) == 0 || !errors.As(d.err, &c) {
+		return d.err
+	}
+	names := strings.Join(d.keys, " ")
+	if d.more > 0 {
+		names += fmt.Sprintf(" and %d more", d.more)
+	}
+	return binio.Corruptf(c.Path, c.Offset, "%s, in series %s", c.Reason, names)
 }
 
 func (v *verifier) series(i int) error {
@@ -106,7 +147,7 @@ func (v *verifier) series(i int) error {
 		return binio.Corruptf(r.Path(), int64(r.foot.sec.idDir), "tsm: id %d of series %d is not found there", v.s.ID, i)
 	}
 	for k := range v.s.Chunks {
-		v.add(v.chunk(k))
+		v.add(v.chunk(k), v.last)
 	}
 	rng := v.s.TimeRange()
 	if v.info.Range.Empty() {
