@@ -161,6 +161,8 @@ func (d *driver) next() operation {
 		return d.beside(d.move())
 	}
 	switch k := d.r.IntN(20); {
+	case k < 2 && d.opt.MaxSeriesPerDatabase == 0:
+		return d.beside(d.scrape())
 	case k < 12:
 		return d.beside(d.write())
 	case k < 14:
@@ -294,6 +296,27 @@ func (d *driver) write() operation {
 		}
 		return err
 	}}
+}
+
+// scrape writes a batch as an agent does, whose series have all the same irregular times: a
+// flush writes these once.
+func (d *driver) scrape() operation {
+	var b strings.Builder
+	after := maps.Clone(d.want)
+	t := d.time()
+	for range 8 + d.r.IntN(24) {
+		t += int64(time.Second) + d.r.Int64N(int64(time.Second))
+		for host := range driverHosts {
+			d.n++
+			series, text := fmt.Sprintf("q,host=h%d", host), fmt.Sprint(float64(d.n)/4)
+			after[pointKey(series, t, "f")] = text
+			if d.ever != nil {
+				d.ever[t] = append(d.ever[t], text)
+			}
+			fmt.Fprintf(&b, "%s f=%s %d\n", series, text, t)
+		}
+	}
+	return operation{"scrape", after, func() error { return d.s.write("db", b.String()) }}
 }
 
 // build gives a shard that has nothing finished files, if the store takes them.
@@ -445,7 +468,7 @@ func (d *driver) delete() operation {
 // move gives some series another name, or a field. One that cannot be is refused, and
 // changes nothing.
 func (d *driver) move() operation {
-	from := []string{"m", "m", "m", "n"}[d.r.IntN(4)]
+	from := []string{"m", "m", "m", "n", "q"}[d.r.IntN(5)]
 	host := fmt.Sprintf("h%d", d.r.IntN(6))
 	c := model.Change{Measurement: from, To: from}
 	req := scan.MoveRequest{Database: "db"}
@@ -453,7 +476,7 @@ func (d *driver) move() operation {
 	switch d.r.IntN(8) {
 	case 0, 1:
 		where = false
-		if c.To = "n"; from == "n" {
+		if c.To = "n"; from != "m" {
 			c.To = "m"
 		}
 	case 2:
