@@ -58,6 +58,22 @@ func newBenchStore(hosts, rows, fields int, stats bool) *benchStore {
 	return b
 }
 
+// jittered gives the rows of each host times as scrapes have: at a place of their own in
+// the interval, some milliseconds early or late.
+func (b *benchStore) jittered() *benchStore {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for _, list := range b.chunks {
+		phase := rnd.Int64N(10e9)
+		for _, c := range list {
+			c.Distance = 0
+			for i := range c.At {
+				c.At[i] += phase + rnd.Int64N(20e6)
+			}
+		}
+	}
+	return b
+}
+
 func (b *benchStore) View(db, rp string, r model.TimeRange) (scan.View, error) { return b, nil }
 func (b *benchStore) Partial() scan.Storage                                    { return b }
 func (b *benchStore) Shards() []scan.Shard                                     { return []scan.Shard{b} }
@@ -248,6 +264,7 @@ func BenchmarkSelect(b *testing.B) {
 	tsbs := newBenchStore(100, 4320, 10, false) // 100 hosts, 12 h
 	tsbsStats := newBenchStore(100, 4320, 10, true)
 	wide := newBenchStore(100_000, 30, 1, true)
+	jitter := newBenchStore(100, 4320, 10, false).jittered()
 	all := ""
 	for i := range 10 {
 		if i > 0 {
@@ -262,6 +279,10 @@ func BenchmarkSelect(b *testing.B) {
 		{"count/1m", "SELECT count(f0) FROM cpu WHERE " + span + " GROUP BY time(1m)", tsbsStats},
 		{"count/1m/wide", "SELECT count(f0) FROM cpu WHERE " + span + " GROUP BY time(1m) fill(none)", wide},
 		{"sum/1m", "SELECT sum(f0) FROM cpu WHERE " + span + " GROUP BY time(1m)", tsbs},
+		{"sum/1m/jitter", "SELECT sum(f0) FROM cpu WHERE " + span + " GROUP BY time(1m)", jitter},
+		{"count/1m/jitter", "SELECT count(f0) FROM cpu WHERE " + span + " GROUP BY time(1m)", jitter},
+		{"max/1m/jitter", "SELECT max(f0) FROM cpu WHERE " + span + " GROUP BY time(1m), host", jitter},
+		{"mean/1h/jitter", "SELECT mean(f0) FROM cpu WHERE " + span + " GROUP BY time(1h), host", jitter},
 		{"mean/1h", "SELECT mean(f0) FROM cpu WHERE " + span + " GROUP BY time(1h)", tsbs},
 		{"max/1h", "SELECT max(f0) FROM cpu WHERE " + span + " GROUP BY time(1h)", tsbs},
 		{"mean/all", "SELECT mean(f0) FROM cpu", tsbs},

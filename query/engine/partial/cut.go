@@ -55,18 +55,29 @@ func (k *windowWalk) skip(n int64) {
 	}
 }
 
-// cutTimes cuts rows at ascending times into the windows of a group.
+// cutTimes cuts rows at ascending times into the windows of a group. Most windows have as
+// many rows as the one before, if rows come at a steady pace.
 func (w *Worker) cutTimes(g int32, times []int64) {
 	w.cuts = w.cuts[:0]
 	k := &w.walk
+	rows, number := 0, int64(0) // of the window before
 	for lo := 0; lo < len(times); {
 		k.to(times[lo])
-		hi := len(times)
-		if times[hi-1] >= k.next {
+		hi := lo + rows
+		switch {
+		case rows > 0 && hi < len(times) && times[hi-1] < k.next && times[hi] >= k.next:
+		case times[len(times)-1] < k.next:
+			hi = len(times)
+		default:
 			hi = lo + 1 + before(times[lo+1:], k.next)
 		}
-		w.cuts = append(w.cuts, cut{w.t.At(g, k.number), lo, hi, hi - lo})
-		lo = hi
+		if hi-lo == rows && k.number == number+1 && w.t.follows(k.number) {
+			c := &w.cuts[len(w.cuts)-1]
+			c.st, c.hi = c.st[:len(c.st)+w.t.slots], hi
+		} else {
+			w.cuts = append(w.cuts, cut{w.t.At(g, k.number), lo, hi, hi - lo})
+		}
+		rows, number, lo = hi-lo, k.number, hi
 	}
 }
 

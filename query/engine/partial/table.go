@@ -91,6 +91,9 @@ func (t *Table) from(g int32, window int64) []State {
 	return t.lastPage[int(window&(1<<t.shift-1))*t.slots:]
 }
 
+// follows reports whether the slots of a window lie behind those of the window before it.
+func (t *Table) follows(window int64) bool { return window&(1<<t.shift-1) != 0 }
+
 func (t *Table) page(g int32, pg int64) []State {
 	size := t.slots << t.shift
 	if t.sparse != nil || pg < t.basePg || pg >= t.basePg+int64(t.pages) {
