@@ -187,6 +187,9 @@ type Meta struct {
 type Retention struct {
 	Enabled       bool     `toml:"enabled"`
 	CheckInterval Duration `toml:"check-interval"`
+	// WaitForDownsamples is for how long an expired shard group waits for the windows
+	// of downsamples that are to be computed from it; 0: for ever.
+	WaitForDownsamples Duration `toml:"wait-for-downsamples"`
 }
 
 // Monitor is about the database of the server's own figures.
@@ -508,6 +511,7 @@ func (c *Config) validate() error {
 	check(c.Prometheus.MaxExemplars >= 0, "prometheus.max-exemplars must not be negative")
 	check(c.Prometheus.LookbackDelta >= Duration(time.Millisecond), "prometheus.lookback-delta must be at least a millisecond")
 	check(c.Retention.CheckInterval > 0, "retention.check-interval must be positive")
+	check(c.Retention.WaitForDownsamples >= 0, "retention.wait-for-downsamples must not be negative")
 	check(slices.Contains(downsample.Uses, c.Query.UseDownsamples), "query.use-downsamples must be one of %v, not %q", downsample.Uses, c.Query.UseDownsamples)
 	check(slices.Contains(logFormats, c.Log.Format), "log.format must be one of %s, not %q", strings.Join(logFormats, ", "), c.Log.Format)
 	check(c.Monitor.StoreInterval >= Duration(time.Second), "monitor.store-interval must be at least a second")

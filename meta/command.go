@@ -112,6 +112,9 @@ type DropShardGroup struct {
 	// fail with ErrIndexChanged when the policy no longer keeps its data for this
 	// long: the decision was made from an older catalog.
 	IfDuration time.Duration `json:",omitempty"`
+	// Uncomputed says that the group goes although windows of downsamples that need it
+	// are not computed: it has waited for them for as long as it may.
+	Uncomputed bool `json:",omitempty"`
 }
 
 // DropShard removes a shard, and its group with the last one.

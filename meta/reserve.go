@@ -15,13 +15,23 @@ var reserveNames = [2]string{"reserve.0", "reserve.1"}
 // reserveBytes is the least size of each.
 const reserveBytes = 8 << 10
 
-// Frees reports whether a command drops data: it makes room on a full disk.
-func Frees(cmd Command) bool {
+// Drops reports whether a command drops data.
+func Drops(cmd Command) bool {
 	switch cmd.(type) {
 	case DropDatabase, DropRetentionPolicy, DropShardGroup, DropShard:
 		return true
 	}
 	return false
+}
+
+// Frees reports whether a command makes room on a full disk: it drops data, or what has
+// expired can go after it.
+func Frees(cmd Command) bool {
+	switch cmd.(type) {
+	case DropDownsample, CompleteWindows:
+		return true
+	}
+	return Drops(cmd)
 }
 
 // shardBytes is more than a new shard adds to the payload of a file.

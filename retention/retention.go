@@ -29,6 +29,7 @@ const (
 type Options struct {
 	Store         Store
 	CheckInterval time.Duration    // between looks for expired groups; 0: the default
+	Wait          time.Duration    // for which an expired group waits for downsamples; 0: for ever
 	Logger        *slog.Logger     // nil discards
 	Now           func() time.Time // the wall clock; nil is time.Now
 }
@@ -36,8 +37,17 @@ type Options struct {
 // Expired reports whether all data of g is older than its policy keeps: the
 // group's end plus the policy's duration lies before now.
 func Expired(rp *meta.RetentionPolicy, g *meta.ShardGroup, now time.Time) bool {
-	return rp.Duration > 0 && g.End < now.UnixNano()-int64(rp.Duration)
+	return rp.Duration > 0 && Overdue(rp, g, now) > 0
 }
+
+// Overdue returns for how long g has been expired, 0 or less if it is not. Its policy
+// does not keep data for ever.
+func Overdue(rp *meta.RetentionPolicy, g *meta.ShardGroup, now time.Time) time.Duration {
+	return now.Add(-rp.Duration).Sub(time.Unix(0, g.End))
+}
+
+// Alarm is how long an expired group may wait for a downsample before that counts as an error.
+const Alarm = 24 * time.Hour
 
 // Service runs the loops.
 type Service struct {
@@ -98,6 +108,7 @@ func (s *Service) expire(ctx context.Context) {
 	for _, db := range s.opt.Store.Catalog().Databases {
 		for _, rp := range db.RetentionPolicies {
 			fresh, kept := 0, 0
+			var longest time.Duration
 			var why error
 			for _, g := range rp.ShardGroups {
 				if !Expired(rp, g, wall) {
@@ -113,17 +124,23 @@ func (s *Service) expire(ctx context.Context) {
 					stillExpired[g.ID] = first
 					continue
 				}
-				err := s.drop(ctx, db, rp, g)
+				late := Overdue(rp, g, wall)
+				err := s.drop(ctx, db, rp, g, s.opt.Wait > 0 && late > s.opt.Wait)
 				if err != nil {
 					stillExpired[g.ID] = first
 				}
 				if errors.Is(err, meta.ErrDownsampleWaits) {
 					kept++
-					why = cmp.Or(why, err)
+					longest, why = max(longest, late), cmp.Or(why, err)
 				}
 			}
 			if kept > 0 {
-				s.opt.Logger.Warn("expired shard groups are kept until a downsample has computed their windows", "db", db.Name, "rp", rp.Name, "groups", kept, "err", why)
+				level := slog.LevelWarn
+				if longest > Alarm {
+					level = slog.LevelError
+				}
+				s.opt.Logger.Log(ctx, level, "expired shard groups are kept until a downsample has computed their windows",
+					"db", db.Name, "rp", rp.Name, "groups", kept, "for", longest.Round(time.Second), "err", why)
 			}
 			if fresh > 0 {
 				s.opt.Logger.Info("shard groups have expired", "db", db.Name, "rp", rp.Name,
@@ -151,10 +168,17 @@ func (s *Service) watchClock(wall, seen time.Time) {
 	s.lastWall, s.lastSeen = wall, seen
 }
 
-// drop drops one group. It logs its error, unless a downsample needs the group.
-func (s *Service) drop(ctx context.Context, db *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup) error {
+// drop drops one group. It logs its error, unless a downsample needs the group. What a
+// downsample has not computed is lost if uncomputed is set.
+func (s *Service) drop(ctx context.Context, db *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup, uncomputed bool) error {
 	log := s.opt.Logger.With("db", db.Name, "rp", rp.Name, "group", g.ID)
-	err := s.opt.Store.Apply(ctx, meta.DropShardGroup{Database: db.Name, RetentionPolicy: rp.Name, ID: g.ID, IfDuration: rp.Duration})
+	cmd := meta.DropShardGroup{Database: db.Name, RetentionPolicy: rp.Name, ID: g.ID, IfDuration: rp.Duration}
+	err := s.opt.Store.Apply(ctx, cmd)
+	if uncomputed && errors.Is(err, meta.ErrDownsampleWaits) {
+		log.Error("expired shard group has waited for a downsample for as long as it may, and goes without", "waited", s.opt.Wait, "err", err)
+		cmd.Uncomputed = true
+		err = s.opt.Store.Apply(ctx, cmd)
+	}
 	if errors.Is(err, meta.ErrIndexChanged) || errors.Is(err, meta.ErrShardGroupNotFound) ||
 		errors.Is(err, meta.ErrRetentionPolicyNotFound) || errors.Is(err, meta.ErrDatabaseNotFound) || errors.Is(err, meta.ErrDownsampleWaits) {
 		return err // a statement was faster, or a downsample needs it; the next check decides again

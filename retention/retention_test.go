@@ -48,7 +48,7 @@ func (c *memStore) Apply(_ context.Context, cmd meta.Command) error {
 	if c.fail != nil {
 		return c.fail
 	}
-	if d, ok := cmd.(meta.DropShardGroup); ok && d.ID == c.keep {
+	if d, ok := cmd.(meta.DropShardGroup); ok && d.ID == c.keep && !d.Uncomputed {
 		return fmt.Errorf("%w: from raw into hours", meta.ErrDownsampleWaits)
 	}
 	if c.before != nil {
@@ -295,6 +295,40 @@ func TestKept(t *testing.T) {
 		synctest.Wait()
 		if got := c.Catalog().Dropped.Shards; !slices.Equal(got, []uint64{2, 1}) {
 			t.Errorf("dropped %v, want [2 1]", got)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestKeptForATime: a group waits for a downsample for as long as it may. After a day that is
+// an error in the log.
+func TestKeptForATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now().UTC().Truncate(time.Hour)
+		c := newStore(t, meta.CreateDatabase{Name: "db", Policy: policy(2 * time.Hour)}, group(start.Add(-time.Hour)))
+		c.keep = 1
+		log := new(logText)
+		s := Start(Options{Store: c, Wait: 30 * time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		// The group ends now, expires after two hours, and goes thirty hours later.
+		for _, step := range []struct {
+			at             time.Duration
+			dropped        int
+			warning, alarm bool
+		}{{2 * time.Hour, 0, false, false}, {25 * time.Hour, 0, true, false}, {31 * time.Hour, 0, true, true}, {33 * time.Hour, 1, true, true}} {
+			time.Sleep(time.Until(start.Add(step.at)))
+			synctest.Wait()
+			if got := c.Catalog().Dropped.Shards; len(got) != step.dropped {
+				t.Errorf("after %v: dropped %v", step.at, got)
+			}
+			const text = "msg=\"expired shard groups are kept"
+			if got := log.String(); strings.Contains(got, "level=WARN "+text) != step.warning || strings.Contains(got, "level=ERROR "+text) != step.alarm {
+				t.Errorf("after %v: log: %s", step.at, got)
+			}
+		}
+		if got := log.String(); !strings.Contains(got, "has waited for a downsample for as long as it may") || !strings.Contains(got, "from raw into hours") {
+			t.Errorf("log: %s", got)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ func (e engine) writeInto(ctx context.Context, in *result.IntoBatch) error {
 }
 
 // writeBatches writes the rows of a SELECT INTO as a client's points would be. The batches
-// are of one retention policy. A *point.PartialWriteError says how many rows were
+// are of one retention policy, and all or none of them free. A *point.PartialWriteError says how many rows were
 // refused; all others are stored then.
 func (e engine) writeBatches(ctx context.Context, batches []*result.IntoBatch) error {
 	database, policy := batches[0].Database, batches[0].RetentionPolicy
@@ -40,6 +40,7 @@ func (e engine) writeBatches(ctx context.Context, batches []*result.IntoBatch) e
 	var batch point.Batch
 	flush := func() error {
 		var refused *point.PartialWriteError
+		batch.Frees = batches[0].Frees
 		err := e.Write(ctx, database, policy, &batch)
 		batch.Reset()
 		if errors.As(err, &refused) {

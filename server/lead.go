@@ -34,7 +34,7 @@ func (s *Server) lead(ctx context.Context) {
 	}
 	if s.node != nil && c.Retention.Enabled {
 		r := retention.Start(retention.Options{
-			Store: s.store, CheckInterval: time.Duration(c.Retention.CheckInterval), Logger: s.log,
+			Store: s.store, CheckInterval: time.Duration(c.Retention.CheckInterval), Wait: time.Duration(c.Retention.WaitForDownsamples), Logger: s.log,
 		})
 		defer r.Close()
 	}

@@ -163,6 +163,7 @@ func (s *Server) storeOptions() store.Options {
 		Limits:            storeLimits(c),
 		SeriesTableBytes:  int64(c.Data.SeriesMemory),
 		RetentionInterval: interval,
+		RetentionWait:     time.Duration(c.Retention.WaitForDownsamples),
 	}
 }
 

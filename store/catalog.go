@@ -32,7 +32,7 @@ func (s *Store) Apply(ctx context.Context, cmd meta.Command) error {
 		return s.refusal(err)
 	}
 	err := s.bringInStep(cmd, before, s.catalog.Data())
-	if meta.Frees(cmd) {
+	if meta.Drops(cmd) {
 		s.removeLater()
 	}
 	return err
@@ -53,7 +53,7 @@ func (s *Store) submit(cmd meta.Command) error {
 	if err != nil || next == data {
 		return err
 	}
-	if c, ok := cmd.(meta.DropShardGroup); ok && c.IfDuration != 0 {
+	if c, ok := cmd.(meta.DropShardGroup); ok && c.IfDuration != 0 && !c.Uncomputed {
 		if err := s.touched.Expirable(c, data); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (s *Store) bringInStep(cmd meta.Command, before, after *meta.Data) error {
 			errs = append(errs, err)
 		}
 	}
-	if !meta.Frees(cmd) {
+	if !meta.Drops(cmd) {
 		return errors.Join(errs...)
 	}
 	gone := before.ShardsWithout(after)

@@ -205,7 +205,7 @@ func (f *follower) command(e *entry.Entry) error {
 		return nil
 	}
 	clear(f.dropped) // no entry behind this one names a shard that was dropped before it
-	if meta.Frees(ch.Command) {
+	if meta.Drops(ch.Command) {
 		for id := range before.ShardsWithout(after) {
 			f.dropped[id] = true
 		}

@@ -629,3 +629,41 @@ func TestFollowCrash(t *testing.T) {
 	}
 	t.Logf("%d crashes", crashes)
 }
+
+// TestHeldOnAllMembers: whichever member leads refuses to let a shard group expire that a
+// downsample needs, and all drop it by the same entry.
+func TestHeldOnAllMembers(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	leader := c.members[0]
+	c.elect(leader, 0)
+	day, hour, keep := 24*time.Hour, time.Hour, 100*365*24*time.Hour
+	apply := func(cmd meta.Command) error { return leader.store.Apply(t.Context(), cmd) }
+	c.must(apply(meta.CreateDatabase{Name: "db", Policy: &meta.RetentionPolicySpec{Name: "raw", Duration: &keep, ShardGroupDuration: &hour}}))
+	c.must(apply(meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours", ShardGroupDuration: &day}}))
+	c.must(apply(meta.CreateDownsample{Database: "db", From: "raw", Into: "hours", Every: hour, Functions: []string{"max"}}))
+	c.must(leader.store.write("db", fmt.Sprintf("m,host=a f=1 %d", origin)))
+	group := leader.store.Catalog().Database("db").RetentionPolicy("raw").ShardGroups[0]
+	drop := meta.DropShardGroup{Database: "db", RetentionPolicy: "raw", ID: group.ID, IfDuration: keep}
+	for _, m := range c.members {
+		c.elect(m, 0)
+		leader = m
+		if err := apply(drop); !errors.Is(err, meta.ErrDownsampleWaits) {
+			t.Fatalf("the group goes: %v", err)
+		}
+	}
+	id := leader.store.Catalog().Database("db").Downsamples[0].ID
+	c.must(apply(meta.CompleteWindows{ID: id, Sequence: leader.store.Applied(), Windows: []meta.ComputedWindows{{From: group.Start, To: group.End}}}))
+	next := c.members[0]
+	c.elect(next, 0)
+	leader = next
+	c.must(apply(drop))
+	for i, m := range c.members {
+		if m != leader {
+			m.must(m.follow(allEntries))
+		}
+		if n := len(m.store.Catalog().Database("db").RetentionPolicy("raw").ShardGroups); n != 0 {
+			t.Errorf("member %d has %d groups", i, n)
+		}
+		m.must(m.store.Close())
+	}
+}

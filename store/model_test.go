@@ -30,7 +30,7 @@ type testStore struct {
 
 // Apply applies a change and waits until the files of what it drops are removed.
 func (s *testStore) Apply(ctx context.Context, cmd meta.Command) error {
-	if err := s.Store.Apply(ctx, cmd); err != nil || !meta.Frees(cmd) {
+	if err := s.Store.Apply(ctx, cmd); err != nil || !meta.Drops(cmd) {
 		return err
 	}
 	return s.removeDropped()

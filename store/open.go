@@ -84,7 +84,7 @@ func Open(dir string, opt Options) (_ *Store, err error) {
 	s.loops.Go(func() { s.lockLoop(ctx) })
 	if opt.RetentionInterval >= 0 {
 		s.retention = retention.Start(retention.Options{
-			Store: s, CheckInterval: opt.RetentionInterval, Logger: s.logger, Now: s.opt.Now,
+			Store: s, CheckInterval: opt.RetentionInterval, Wait: opt.RetentionWait, Logger: s.logger, Now: s.opt.Now,
 		})
 	}
 	return s, nil

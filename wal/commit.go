@@ -239,11 +239,15 @@ func (l *Log) refuse(group []*request, err error) int {
 
 // build assigns sequences to requests from the front of group and puts their
 // records into the buffer, as many as fit into the active segment. An entry
-// larger than a segment goes into an empty one. With reserve set, only
-// entries that free space are taken, and may use what is kept for them.
+// larger than a segment goes into an empty one. With reserve set, only an
+// entry that frees space is taken, and may use what is kept for it.
 func (l *Log) build(group []*request, reserve bool) int {
 	a := l.files.active
-	limit := a.limit(reserve)
+	halves := int64(2)
+	if reserve {
+		halves = int64(min(1, len(group[0].entry.Writes)))
+	}
+	limit := a.limit(halves)
 	if cap(l.buffer) > keepBytes {
 		l.buffer = nil
 	}

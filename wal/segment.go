@@ -234,15 +234,12 @@ type openFile struct {
 }
 
 // limit is where an entry's records must end: behind it there is room for the
-// end record, and unless reserve is taken, for some deletes on a full disk.
-func (s *openFile) limit(takeReserve bool) int64 {
-	l := s.size - 2*recordHeaderSize
-	if !takeReserve {
-		l -= min(reserveBytes, s.size/8)
-	}
-	return l
+// end record, and for so many halves of the reserve.
+func (s *openFile) limit(halves int64) int64 {
+	return s.size - 2*recordHeaderSize - halves*(min(reserveBytes, s.size/8)/2)
 }
 
-// reserveBytes is what writes leave free at the end of a segment so that
-// deletes can be logged when there is no space for another segment.
+// reserveBytes is what writes leave free at the end of a segment for entries that make
+// room, when there is no space for another segment: one half for rows, which let others
+// expire, and all of it for deletes and drops.
 const reserveBytes = 64 << 10

@@ -29,12 +29,14 @@ type Batch struct {
 	// Untimed is above 0 if rows may have NoTime: they get a time in whole units of so many
 	// nanoseconds. It may be FromNow.
 	Untimed int64
+	// Frees says that the rows make room on a full disk: others can expire after them.
+	Frees bool
 }
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	clear(b.Rows)
-	b.Rows, b.Values, b.Strings, b.Untimed = b.Rows[:0], b.Values[:0], b.Strings[:0], 0
+	b.Rows, b.Values, b.Strings, b.Untimed, b.Frees = b.Rows[:0], b.Values[:0], b.Strings[:0], 0, false
 }
 
 // GiveTime gives the rows without a time one, now.

@@ -15,4 +15,6 @@ type IntoBatch struct {
 	// TagColumns are columns of Fields' kind whose values become tags (top and
 	// bottom give such), by name.
 	TagColumns map[string]column.Vector
+	// Frees says that the rows make room on a full disk: others can expire after them.
+	Frees bool
 }

@@ -50,6 +50,7 @@ type Options struct {
 
 	Shards            meta.ShardDurations // retention policy duration -> shard group duration
 	RetentionInterval time.Duration       // between checks for expired shard groups; 0: the default; < 0: never
+	RetentionWait     time.Duration       // for which an expired group waits for downsamples; 0: for ever
 	Now               func() time.Time    // wall clock; nil: time.Now
 }
 

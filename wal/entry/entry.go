@@ -21,7 +21,7 @@ type Entry struct {
 	// Command is a change of the catalog, opaque here. An entry with a command
 	// has nothing else.
 	Command []byte
-	// Frees says that the command makes room on a full disk, as deletes do: the
+	// Frees says that the command or the writes make room on a full disk, as deletes do: the
 	// log keeps some space for it. It is not part of the bytes.
 	Frees bool
 }
