@@ -3,6 +3,7 @@ package query
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"path"
@@ -175,6 +176,22 @@ func (s *session) createDownsample(st *syntax.CreateDownsample) (meta.Command, e
 
 func (*session) dropDownsample(st *syntax.DropDownsample) (meta.Command, error) {
 	return meta.DropDownsample{Database: st.Database, From: st.From, Into: st.Into}, nil
+}
+
+// skipWindows gives up the windows of a downsample that end before a time and are to be
+// computed. What holds expired shard groups then is gone.
+func (s *session) skipWindows(st *syntax.SkipWindows) (meta.Command, error) {
+	db := s.catalog().Database(st.Database)
+	if db == nil {
+		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, st.Database)
+	}
+	d := db.Downsample(st.Into)
+	if d == nil || d.From != st.From {
+		return nil, fmt.Errorf("%w: from %s into %s", meta.ErrDownsampleNotFound, st.From, st.Into)
+	}
+	return meta.CompleteWindows{ID: d.ID, Sequence: math.MaxUint64, Windows: []meta.ComputedWindows{
+		{From: model.MinTime, To: d.Start(st.Before), Target: math.MaxUint64},
+	}}, nil
 }
 
 // acceptLoss accepts for good what damage has taken from a shard so far. The statement

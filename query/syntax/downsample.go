@@ -119,6 +119,33 @@ func (st *DropDownsample) String() string {
 	return "DROP DOWNSAMPLE" + policiesText(st.Database, st.From, st.Into)
 }
 
+// SkipWindows is ALTER DOWNSAMPLE ... SKIP BEFORE: windows that are given up.
+type SkipWindows struct {
+	extended
+	Database, From, Into string
+	Before               int64 // ns since the epoch
+}
+
+// parseSkipWindows reads ON database FROM policy INTO policy SKIP BEFORE 'time'.
+func parseSkipWindows(p *influxql.Parser) (influxql.Statement, error) {
+	st := &SkipWindows{}
+	err := parsePolicies(p, &st.Database, &st.From, &st.Into)
+	for _, word := range []string{"SKIP", "BEFORE"} {
+		if err == nil {
+			err = expectWord(p, word)
+		}
+	}
+	if err == nil {
+		st.Before, err = parseTime(p)
+	}
+	return st, err
+}
+
+// String returns the statement's text.
+func (st *SkipWindows) String() string {
+	return "ALTER DOWNSAMPLE" + policiesText(st.Database, st.From, st.Into) + " SKIP BEFORE " + quoteTime(st.Before)
+}
+
 // ShowDownsamples is SHOW DOWNSAMPLES: the downsamples and how far they are.
 type ShowDownsamples struct{ extended }
 

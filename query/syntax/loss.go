@@ -57,6 +57,10 @@ func parseTime(p *influxql.Parser) (int64, error) {
 
 // String returns the statement's text.
 func (st *AcceptLoss) String() string {
-	at := func(t int64) string { return influxql.QuoteString(time.Unix(0, t).UTC().Format(time.RFC3339Nano)) }
-	return fmt.Sprintf("ALTER SHARD %d ACCEPT LOSS FROM %s TO %s", st.Shard, at(st.Range.Min), at(st.Range.Max))
+	return fmt.Sprintf("ALTER SHARD %d ACCEPT LOSS FROM %s TO %s", st.Shard, quoteTime(st.Range.Min), quoteTime(st.Range.Max))
+}
+
+// quoteTime returns the text of a time that parseTime reads.
+func quoteTime(t int64) string {
+	return influxql.QuoteString(time.Unix(0, t).UTC().Format(time.RFC3339Nano))
 }
