@@ -91,6 +91,7 @@ type storeHealth struct {
 	*store.Store
 	limit   time.Duration
 	overdue *atomic.Int64
+	held    func() string // what has expired and is kept, if not nil
 }
 
 // Health implements httpapi.Health.
@@ -98,6 +99,11 @@ func (h storeHealth) Health() (ok bool, message string) {
 	ok, message = h.Store.Health()
 	if n := h.overdue.Load(); ok && n > 0 {
 		return false, fmt.Sprintf("%d writes have not ended within %s: the disk hangs, or the server is overloaded; queries are answered", n, h.limit)
+	}
+	if ok && h.held != nil {
+		if text := h.held(); text != "" {
+			message += "; " + text
+		}
 	}
 	return ok, message
 }

@@ -45,7 +45,7 @@ func openSlow(t *testing.T, fs vfs.FS, limit time.Duration, release func()) slow
 	w := writer{engine: e, guard: guard, limit: limit, overdue: &overdue, log: discard}
 	h := httpapi.New(httpapi.Options{
 		Writer: w, Query: query.New(query.Options{Storage: e, Admin: w.admin()}), Catalog: st,
-		Health: storeHealth{st, limit, &overdue},
+		Health: storeHealth{st, limit, &overdue, nil},
 	})
 	web := httptest.NewServer(h)
 	t.Cleanup(func() {

@@ -15,6 +15,7 @@ type Progress struct {
 	Waiting       int64   // windows that have ended and are to be computed
 	Backfilled    float64 // share of what was there at the creation
 	Failing       int64   // of the windows that wait, those that could not be computed
+	Held          int64   // shard groups of the source that have expired and are kept for it
 	Err           string  // why, and which; "" if all is well
 }
 
@@ -26,7 +27,7 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 	}
 	var tables []*result.Series
 	for _, db := range s.readable() {
-		t := result.NewTable(db.Name, "from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error")
+		t := result.NewTable(db.Name, "from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error", "held")
 		for i := range db.Downsamples {
 			d := &db.Downsamples[i]
 			p := progress[d.ID]
@@ -35,7 +36,7 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 				until = result.FormatTime(p.CompleteUntil)
 			}
 			t.AddRow(d.From, d.Into, influxql.FormatDuration(d.Every), strings.Join(d.Functions, ", "), d.Where,
-				until, p.Waiting, p.Backfilled, int64(d.Computed), p.Failing, p.Err)
+				until, p.Waiting, p.Backfilled, int64(d.Computed), p.Failing, p.Err, p.Held)
 		}
 		if t.Rows > 0 {
 			tables = append(tables, t)

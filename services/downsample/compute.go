@@ -231,6 +231,7 @@ func (b *batch) write(c *cells, lo, hi int) error {
 	}
 	into := &result.IntoBatch{
 		Database: b.db.Name, RetentionPolicy: b.d.Into, Measurement: b.measurement, Tags: c.tags, Times: c.times[lo:hi],
+		Frees: b.from < b.expired,
 	}
 	for i := range c.columns {
 		into.Fields = append(into.Fields, c.columns[i].name)

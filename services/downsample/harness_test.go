@@ -190,6 +190,7 @@ func (h *harness) write(ctx context.Context, batches []*result.IntoBatch) error 
 			}
 		}
 	}
+	b.Frees = batches[0].Frees
 	return h.store.Write(ctx, "d", batches[0].RetentionPolicy, &b)
 }
 

@@ -169,7 +169,7 @@ func (s *Service) due(d *meta.Downsample) int64 {
 // Progress returns how far each downsample is, by id.
 func (s *Service) Progress() map[uint64]show.Progress {
 	all := map[uint64]show.Progress{}
-	for _, d := range s.opt.Catalog().Downsamples() {
+	for db, d := range s.opt.Catalog().Downsamples() {
 		state := s.opt.Marks.State(d.ID, s.due(d))
 		share := 1.0
 		if d.Backfill > 0 {
@@ -181,7 +181,7 @@ func (s *Service) Progress() map[uint64]show.Progress {
 		} else {
 			err += text
 		}
-		all[d.ID] = show.Progress{CompleteUntil: state.Earliest, Waiting: state.Windows, Backfilled: share, Failing: failing.windows(d), Err: err}
+		all[d.ID] = show.Progress{CompleteUntil: state.Earliest, Waiting: state.Windows, Backfilled: share, Failing: failing.windows(d), Held: s.held(db, d).groups, Err: err}
 	}
 	return all
 }
@@ -192,12 +192,14 @@ var (
 	computedDesc = prometheus.NewDesc("tsdbd_downsample_computed_windows_total", "Windows of measurements that were computed.", nil, nil)
 	rowsDesc     = prometheus.NewDesc("tsdbd_downsample_rows_total", "Rows of downsamples that were written and deleted.", []string{"change"}, nil)
 	failingDesc  = prometheus.NewDesc("tsdbd_downsample_failing_windows", "Windows that could not be computed when it was tried last, of those that wait.", nil, nil)
+	heldDesc     = prometheus.NewDesc("tsdbd_downsample_held_shard_groups", "Shard groups of the policy that has most of them, which have expired and are kept until a downsample has their windows.", nil, nil)
+	heldAgeDesc  = prometheus.NewDesc("tsdbd_downsample_held_seconds", "Time since the first of the shard groups that are kept for downsamples has expired.", nil, nil)
 	failuresDesc = prometheus.NewDesc("tsdbd_downsample_failures_total", "Windows and visits of downsamples that failed.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (*Service) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{waitingDesc, behindDesc, computedDesc, rowsDesc, failingDesc, failuresDesc} {
+	for _, d := range []*prometheus.Desc{waitingDesc, behindDesc, computedDesc, rowsDesc, failingDesc, heldDesc, heldAgeDesc, failuresDesc} {
 		ch <- d
 	}
 }
@@ -205,7 +207,10 @@ func (*Service) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (s *Service) Collect(ch chan<- prometheus.Metric) {
 	var waiting, behind, failing int64
-	for _, d := range s.opt.Catalog().Downsamples() {
+	var most held // two downsamples of one source hold the same groups
+	for db, d := range s.opt.Catalog().Downsamples() {
+		h := s.held(db, d)
+		most.groups, most.age = max(most.groups, h.groups), max(most.age, h.age)
 		due := s.due(d)
 		state := s.opt.Marks.State(d.ID, due)
 		waiting += state.Windows
@@ -213,6 +218,8 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 		_, list := s.troubles(d.ID)
 		failing += list.windows(d)
 	}
+	ch <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(most.groups))
+	ch <- prometheus.MustNewConstMetric(heldAgeDesc, prometheus.GaugeValue, most.age.Seconds())
 	ch <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, float64(failing))
 	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(waiting))
 	ch <- prometheus.MustNewConstMetric(behindDesc, prometheus.GaugeValue, time.Duration(behind).Seconds())

@@ -30,7 +30,7 @@ var errMore = errors.New("more windows are waiting")
 // visit computes windows of a downsample that have ended.
 func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsample, t *task) error {
 	spans := s.opt.Marks.Waiting(d.ID, s.due(d))
-	v := &visitor{Service: s, ctx: ctx, db: db, d: d, task: t, begun: s.opt.Now()}
+	v := &visitor{Service: s, ctx: ctx, db: db, d: d, task: t, begun: s.opt.Now(), expired: s.expired(db, d)}
 	v.done = meta.CompleteWindows{ID: d.ID, Sequence: s.opt.Applied()} // of entries that touched the spans, or later
 	var whole *touched.Span
 	if n := len(spans); n > 0 && spans[n-1].Measurement == "" {
@@ -39,11 +39,19 @@ func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsamp
 	if t.stopped != (touched.Span{}) {
 		spans, t.stopped = turn(spans, t.stopped), touched.Span{}
 	}
+	var err error
 	s.mu.Lock()
 	list, failing := t.failing.order(spans, v.begun)
 	t.failing = failing
 	s.mu.Unlock()
-	err := v.pieces(list)
+	if whole != nil && whole.From < v.expired {
+		err = v.slice(whole.From, whole.To)
+		v.more, whole, v.begun = true, nil, s.opt.Now()
+	}
+	if err == nil {
+		slices.SortStableFunc(list, func(a, b piece) int { return cmp.Compare(min(a.from, v.expired), min(b.from, v.expired)) })
+		err = v.pieces(list)
+	}
 	if err == nil && whole != nil { // at least some of it, whatever else there is
 		err = v.slice(whole.From, whole.To)
 		v.more = true
@@ -94,6 +102,8 @@ type visitor struct {
 	task  *task
 	begun time.Time
 	done  meta.CompleteWindows
+	// Rows of the source before expired are kept for this downsample alone.
+	expired int64
 
 	more        bool  // windows are left
 	failures    int   // windows that failed
