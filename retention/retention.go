@@ -29,7 +29,7 @@ const (
 type Options struct {
 	Store         Store
 	CheckInterval time.Duration    // between looks for expired groups; 0: the default
-	Wait          time.Duration    // for which an expired group waits for downsamples; 0: for ever
+	Wait          time.Duration    // for which an expired group waits for downsamples, since it was found; 0: for ever
 	Logger        *slog.Logger     // nil discards
 	Now           func() time.Time // the wall clock; nil is time.Now
 }
@@ -37,17 +37,11 @@ type Options struct {
 // Expired reports whether all data of g is older than its policy keeps: the
 // group's end plus the policy's duration lies before now.
 func Expired(rp *meta.RetentionPolicy, g *meta.ShardGroup, now time.Time) bool {
-	return rp.Duration > 0 && Overdue(rp, g, now) > 0
+	return rp.Duration > 0 && g.End < now.UnixNano()-int64(rp.Duration)
 }
 
-// Overdue returns for how long g has been expired, 0 or less if it is not. Its policy
-// does not keep data for ever.
-func Overdue(rp *meta.RetentionPolicy, g *meta.ShardGroup, now time.Time) time.Duration {
-	return now.Add(-rp.Duration).Sub(time.Unix(0, g.End))
-}
-
-// Alarm is how long an expired group may wait for a downsample before that counts as an error.
-const Alarm = 24 * time.Hour
+// alarm is how long an expired group may wait for a downsample before that counts as an error.
+const alarm = 24 * time.Hour
 
 // Service runs the loops.
 type Service struct {
@@ -124,19 +118,19 @@ func (s *Service) expire(ctx context.Context) {
 					stillExpired[g.ID] = first
 					continue
 				}
-				late := Overdue(rp, g, wall)
-				err := s.drop(ctx, db, rp, g, s.opt.Wait > 0 && late > s.opt.Wait)
+				waited := seen.Sub(first)
+				err := s.drop(ctx, db, rp, g, s.opt.Wait > 0 && waited > s.opt.Wait)
 				if err != nil {
 					stillExpired[g.ID] = first
 				}
 				if errors.Is(err, meta.ErrDownsampleWaits) {
 					kept++
-					longest, why = max(longest, late), cmp.Or(why, err)
+					longest, why = max(longest, waited), cmp.Or(why, err)
 				}
 			}
 			if kept > 0 {
 				level := slog.LevelWarn
-				if longest > Alarm {
+				if longest > alarm {
 					level = slog.LevelError
 				}
 				s.opt.Logger.Log(ctx, level, "expired shard groups are kept until a downsample has computed their windows",

@@ -9,28 +9,42 @@ import (
 	"tsdbd/retention"
 )
 
-// held are the shard groups of a source that have expired and are kept, because windows of
-// a downsample that begin before their end are to be computed.
-type held struct {
-	groups int64
-	age    time.Duration // since the first of them expired
-}
-
-// held returns what a downsample holds.
-func (s *Service) held(db *meta.Database, d *meta.Downsample) (h held) {
+// held returns how many shard groups have expired and are kept, because windows of a
+// downsample that begin before their end are to be computed.
+func (s *Service) held(db *meta.Database, d *meta.Downsample) (groups int64) {
 	end := s.expired(db, d)
 	if end == model.MinTime {
-		return h
+		return 0
 	}
 	first := s.opt.Marks.State(d.ID, end).Earliest
-	policy := db.RetentionPolicy(d.From)
-	for _, g := range policy.ShardGroups {
+	for _, g := range db.RetentionPolicy(d.From).ShardGroups {
 		if first < g.End && g.End <= end {
-			h.groups++
-			h.age = max(h.age, retention.Overdue(policy, g, s.opt.Now()))
+			groups++
 		}
 	}
-	return h
+	return groups
+}
+
+// heldFor returns for how long this node has computed a downsample that holds groups.
+func (s *Service) heldFor(id uint64) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tasks[id]; t != nil && !t.heldSince.IsZero() {
+		return s.opt.Now().Sub(t.heldSince)
+	}
+	return 0
+}
+
+// noteHeld notes whether a downsample holds groups.
+func (s *Service) noteHeld(t *task, holds bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !holds:
+		t.heldSince = time.Time{}
+	case t.heldSince.IsZero():
+		t.heldSince = s.opt.Now()
+	}
 }
 
 // expired returns the end of the latest shard group of the source that has expired,
@@ -46,15 +60,20 @@ func (s *Service) expired(db *meta.Database, d *meta.Downsample) int64 {
 	return end
 }
 
-// Health says of what has expired and is kept, what has been kept longest. It is "" if
+// Health says what has expired and is kept for the downsample that has held it longest, "" if
 // there is nothing.
 func (s *Service) Health() (text string) {
-	var longest time.Duration
+	longest := time.Duration(-1)
 	for db, d := range s.opt.Catalog().Downsamples() {
-		if h := s.held(db, d); h.groups > 0 && h.age > longest {
-			longest = h.age
-			text = fmt.Sprintf("%d shard groups of %s.%s expired up to %s ago and are kept until the downsample into %s has their windows, see SHOW DOWNSAMPLES",
-				h.groups, db.Name, d.From, h.age.Round(time.Second), d.Into)
+		groups, age := s.held(db, d), s.heldFor(d.ID)
+		if groups == 0 || age <= longest {
+			continue
+		}
+		longest = age
+		text = fmt.Sprintf("%d shard groups of %s.%s have expired and are kept until the downsample into %s has their windows, see SHOW DOWNSAMPLES",
+			groups, db.Name, d.From, d.Into)
+		if age > 0 {
+			text += ", for " + age.Round(time.Second).String()
 		}
 	}
 	return text

@@ -63,7 +63,14 @@ func TestHeld(t *testing.T) {
 			t.Errorf("health %q, want %q", got, health)
 		}
 	}
-	figures(2, 25*3600, "2 shard groups of d.raw expired up to 25h0m0s ago and are kept until the downsample into hours has their windows, see SHOW DOWNSAMPLES")
+	const text = "2 shard groups of d.raw have expired and are kept until the downsample into hours has their windows, see SHOW DOWNSAMPLES"
+	figures(2, 0, text)
+	h.fail = func(string, int) error { return errors.New("no") }
+	h.service.round(context.Background())
+	h.now = h.now.Add(3 * time.Hour)
+	h.service.round(context.Background())
+	figures(2, 3*3600, text+", for 3h0m0s")
+	h.fail = nil
 	var order []int64
 	h.failAt = func(_ string, at int64) error {
 		order = append(order, at/1e9)
@@ -100,7 +107,7 @@ func TestHeldOnFullDisk(t *testing.T) {
 			t.Fatalf("the group goes: %v", err)
 		}
 		h.fs.SetLimit(1)
-		at := 2*86400 + 7200 // in a shard that is there
+		at := 2*86400 + 7200                   // in a shard that is there
 		for size := 128; size > 0; size /= 2 { // until the smallest row has no room
 			var full error
 			for ; full == nil && at < 3*86400; at++ {

@@ -63,8 +63,10 @@ type task struct {
 	next    time.Time    // of the loop: the next visit
 	stopped touched.Span // of the loop: what the latest visit did not come to, or nothing
 
-	err     string   // why the latest visit failed
-	failing failures // guarded by Service.mu, as err
+	// Guarded by Service.mu:
+	err       string // why the latest visit failed
+	failing   failures
+	heldSince time.Time // since then it holds expired shard groups of its source
 }
 
 // New returns a service.
@@ -120,6 +122,7 @@ func (s *Service) round(ctx context.Context) {
 			s.tasks[d.ID] = t
 		}
 		s.mu.Unlock()
+		s.noteHeld(t, s.held(db, d) > 0)
 		now := s.opt.Now()
 		if now.Before(t.next) && t.next.Sub(now) <= time.Minute { // else the clock was ahead
 			continue
@@ -181,7 +184,7 @@ func (s *Service) Progress() map[uint64]show.Progress {
 		} else {
 			err += text
 		}
-		all[d.ID] = show.Progress{CompleteUntil: state.Earliest, Waiting: state.Windows, Backfilled: share, Failing: failing.windows(d), Held: s.held(db, d).groups, Err: err}
+		all[d.ID] = show.Progress{CompleteUntil: state.Earliest, Waiting: state.Windows, Backfilled: share, Failing: failing.windows(d), Held: s.held(db, d), Err: err}
 	}
 	return all
 }
@@ -193,7 +196,7 @@ var (
 	rowsDesc     = prometheus.NewDesc("tsdbd_downsample_rows_total", "Rows of downsamples that were written and deleted.", []string{"change"}, nil)
 	failingDesc  = prometheus.NewDesc("tsdbd_downsample_failing_windows", "Windows that could not be computed when it was tried last, of those that wait.", nil, nil)
 	heldDesc     = prometheus.NewDesc("tsdbd_downsample_held_shard_groups", "Shard groups of the policy that has most of them, which have expired and are kept until a downsample has their windows.", nil, nil)
-	heldAgeDesc  = prometheus.NewDesc("tsdbd_downsample_held_seconds", "Time since the first of the shard groups that are kept for downsamples has expired.", nil, nil)
+	heldAgeDesc  = prometheus.NewDesc("tsdbd_downsample_held_seconds", "For how long this node has computed a downsample that holds expired shard groups.", nil, nil)
 	failuresDesc = prometheus.NewDesc("tsdbd_downsample_failures_total", "Windows and visits of downsamples that failed.", nil, nil)
 )
 
@@ -207,10 +210,10 @@ func (*Service) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (s *Service) Collect(ch chan<- prometheus.Metric) {
 	var waiting, behind, failing int64
-	var most held // two downsamples of one source hold the same groups
+	var held int64 // two downsamples of one source hold the same groups
+	var heldFor time.Duration
 	for db, d := range s.opt.Catalog().Downsamples() {
-		h := s.held(db, d)
-		most.groups, most.age = max(most.groups, h.groups), max(most.age, h.age)
+		held, heldFor = max(held, s.held(db, d)), max(heldFor, s.heldFor(d.ID))
 		due := s.due(d)
 		state := s.opt.Marks.State(d.ID, due)
 		waiting += state.Windows
@@ -218,8 +221,8 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 		_, list := s.troubles(d.ID)
 		failing += list.windows(d)
 	}
-	ch <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(most.groups))
-	ch <- prometheus.MustNewConstMetric(heldAgeDesc, prometheus.GaugeValue, most.age.Seconds())
+	ch <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(held))
+	ch <- prometheus.MustNewConstMetric(heldAgeDesc, prometheus.GaugeValue, heldFor.Seconds())
 	ch <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, float64(failing))
 	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(waiting))
 	ch <- prometheus.MustNewConstMetric(behindDesc, prometheus.GaugeValue, time.Duration(behind).Seconds())

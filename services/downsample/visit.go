@@ -102,7 +102,7 @@ type visitor struct {
 	task  *task
 	begun time.Time
 	done  meta.CompleteWindows
-	// Rows of the source before expired are kept for this downsample alone.
+	// Rows of the source before expired are kept for downsamples alone.
 	expired int64
 
 	more        bool  // windows are left
