@@ -1,7 +1,6 @@
 package meta
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,15 +101,12 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 			return nil, problems[i]
 		}
 	}
-	best, torn := (*Data)(nil), (*Data)(nil)
-	for i, d := range copies {
-		if problems[i] != nil {
-			torn = cmp.Or(torn, d)
-		} else if best == nil || d.Index > best.Index {
+	best := (*Data)(nil)
+	for _, d := range copies { // also that of a torn one: what was not saved the log has
+		if d != nil && (best == nil || d.Index > best.Index) {
 			best = d
 		}
 	}
-	best = cmp.Or(best, torn) // what was not saved the log has
 	if best == nil {
 		if missing < len(copyNames) {
 			return nil, fmt.Errorf("open catalog %s: no readable copy, restore one from a backup or from the other copy: %w",
@@ -128,10 +124,13 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 	c.data.Store(best)
 	sound := true
 	for i, d := range copies {
-		sound = sound && problems[i] == nil && d.Index == best.Index
+		name := path.Join(dir, copyNames[i])
 		if problems[i] != nil {
-			c.logger.Warn("catalog copy replaced from the other one", "path", path.Join(dir, copyNames[i]), "err", problems[i])
+			c.logger.Warn("catalog copy replaced from the other one", "path", name, "err", problems[i])
 		}
+		// A process that was killed may not have synced what it appended. The next Save
+		// must not tear the only durable copy.
+		sound = sound && problems[i] == nil && d.Index == best.Index && writeInPlace(fsys, name, 0, nil) == nil
 	}
 	if sound {
 		c.saved.Store(best.Index + 1)

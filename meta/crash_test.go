@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"tsdbd/internal/testkit/testseed"
@@ -108,5 +109,59 @@ func TestCrashControl(t *testing.T) {
 	c, err = Open(disk.Crash(rand.New(rand.NewPCG(1, 1)), 0), "/data/meta", Options{})
 	if err == nil && len(c.Data().Databases) > 0 {
 		t.Error("nothing was lost")
+	}
+}
+
+// A server is killed before each operation of a Save, another one starts, and the power fails
+// while that saves its next change. What the start found stays: the log may have given it up.
+func TestKillThenPowerCut(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testseed.Of(t), 9))
+	killed, cuts := 0, 0
+	for done := false; !done; killed++ {
+		disk := vfstest.New()
+		c, err := Open(disk, "/meta", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 { // the second is a record
+			if _, err := change(c, CreateDatabase{Name: fmt.Sprint("db", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left := killed
+		disk.SetHook(func(vfstest.Op) error {
+			if left--; left < 0 {
+				panic("killed")
+			}
+			return nil
+		})
+		func() {
+			defer func() { done = recover() == nil }()
+			_, _ = change(c, CreateDatabase{Name: "db2"})
+		}()
+		disk.SetHook(nil)
+		if c, err = Open(disk, "/meta", Options{}); err != nil || c.Unsaved() {
+			t.Fatal(err)
+		}
+		found := len(c.Data().Databases)
+		disk.SetHook(func(op vfstest.Op) error {
+			for range 150 {
+				cuts++
+				again, err := Open(disk.Crash(rnd, 0.5), "/meta", Options{})
+				if err != nil {
+					t.Fatalf("killed at %d, power cut at %s of %s: %v", killed, op.Kind, op.Path, err)
+				}
+				if n := len(again.Data().Databases); n < found {
+					t.Fatalf("killed at %d, power cut at %s of %s: %d databases of %d", killed, op.Kind, op.Path, n, found)
+				}
+			}
+			return nil
+		})
+		if _, err := change(c, CreateUser{Name: "next", Hash: strings.Repeat("x", 3000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if killed < 5 || cuts < 3000 {
+		t.Errorf("killed %d times, %d power cuts", killed, cuts)
 	}
 }
