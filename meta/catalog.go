@@ -322,26 +322,32 @@ func (c *Catalog) writeCopies(d *Data) error {
 	return nil
 }
 
-// Check reads both copies. It returns the damage of those that are damaged or gone, and
-// writes both again then.
+// Check reads both copies. It returns the damage of those that are damaged, gone, or older
+// than the last Save, and writes both again then.
 func (c *Catalog) Check() (damage []error, err error) {
 	if c.saved.Load() == 0 {
 		return nil, nil // there are none
 	}
 	c.saving.Lock()
 	for i, name := range copyNames {
-		_, cerr := ReadFile(c.fs, path.Join(c.dir, name))
-		if d := binio.DamageOf(path.Join(c.dir, name), cerr); d != nil {
+		name = path.Join(c.dir, name)
+		have, cerr := ReadFile(c.fs, name)
+		if cerr == nil && have.Index+1 < c.saved.Load() {
+			cerr = binio.Corruptf(name, c.saving.copies[i].size, "the copy ends with index %d, %d was saved", have.Index, c.saved.Load()-1)
+		}
+		if d := binio.DamageOf(name, cerr); d != nil {
 			damage = append(damage, d)
 			c.saving.copies[i].sound = false
 		} else {
 			err = errors.Join(err, cerr)
 		}
 	}
-	c.saving.Unlock()
-	if len(damage) > 0 {
+	if len(damage) > 0 { // before another Save appends to it
 		c.rewrite()
 		c.saved.Store(0)
+	}
+	c.saving.Unlock()
+	if len(damage) > 0 {
 		err = errors.Join(err, c.Save())
 	}
 	return damage, err

@@ -309,6 +309,38 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
+// A copy that has lost its last record whole, or that somebody has replaced by an older one,
+// is found by Check. The next Save would append behind its end.
+func TestOlderCopy(t *testing.T) {
+	for _, name := range copyNames {
+		disk := vfstest.New()
+		c, err := Open(disk, "/meta", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var older []byte
+		for i := range 4 {
+			older = disk.Content("/meta/catalog.0")
+			if _, err := change(c, CreateDatabase{Name: fmt.Sprint("db", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := disk.Put(path.Join("/meta", name), older); err != nil {
+			t.Fatal(err)
+		}
+		damage, err := c.Check()
+		if err != nil || len(damage) != 1 || !errors.Is(damage[0], binio.ErrCorrupt) || !strings.Contains(damage[0].Error(), name) {
+			t.Fatalf("%s: %v, %v", name, damage, err)
+		}
+		if damage, err := c.Check(); err != nil || len(damage) > 0 {
+			t.Fatalf("%s after the repair: %v, %v", name, damage, err)
+		}
+		if d, err := ReadFile(disk, path.Join("/meta", name)); err != nil || len(d.Databases) != 4 {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+}
+
 // growing is a disk where a file gets its last bytes once it was read.
 type growing struct {
 	*vfstest.FS
