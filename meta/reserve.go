@@ -34,7 +34,8 @@ func Frees(cmd Command) bool {
 	return Drops(cmd)
 }
 
-// shardBytes is more than a new shard adds to the payload of a file.
+// shardBytes is more than a new shard adds to the payload of a file. What else a change adds
+// is less than twice its record: a new database has names and durations that it does not say.
 const shardBytes = 128
 
 // keepReserve makes the files of the reserve that are not there or not large enough for
@@ -42,7 +43,7 @@ const shardBytes = 128
 func (c *Catalog) keepReserve() {
 	least := int64(reserveBytes)
 	for _, s := range c.saving.copies {
-		least = max(least, s.size-s.spaces+int64(c.Data().LastShardID-s.shards)*shardBytes)
+		least = max(least, s.size-s.spaces+s.size-s.base+int64(c.Data().LastShardID-s.shards)*shardBytes)
 	}
 	for _, name := range reserveNames {
 		name = path.Join(c.dir, name)
