@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path"
@@ -12,40 +13,95 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
+	"tsdbd/model"
 )
 
-// randomChange returns a command that is mostly accepted, on two databases.
+// randomChange returns a command of any kind that is mostly accepted, on two databases.
 func randomChange(rnd *rand.Rand, d *Data) Command {
-	db := fmt.Sprint("db", rnd.IntN(2))
-	switch rnd.IntN(12) {
+	db, rp, user := fmt.Sprint("db", rnd.IntN(2)), fmt.Sprint("rp", rnd.IntN(3)), fmt.Sprint("u\xe9", rnd.IntN(3))
+	query, shard := fmt.Sprint("q", rnd.IntN(3)), 1+rnd.Uint64N(d.LastShardID+1)
+	for id := range d.Shards() {
+		if rnd.IntN(4) == 0 {
+			shard = id
+			break
+		}
+	}
+	kept := time.Duration(2+rnd.IntN(9)) * day
+	switch rnd.IntN(40) {
 	case 0:
 		return DropDatabase{Name: db}
 	case 1:
-		return CreateRetentionPolicy{Database: db, Policy: RetentionPolicySpec{Name: fmt.Sprint("rp", rnd.IntN(3))}}
+		return CreateRetentionPolicy{Database: db, Policy: RetentionPolicySpec{Name: rp, Duration: &kept}, Default: rnd.IntN(2) == 0}
 	case 2:
-		return DropRetentionPolicy{Database: db, Name: fmt.Sprint("rp", rnd.IntN(3))}
+		return DropRetentionPolicy{Database: db, Name: rp}
 	case 3:
-		return DropShard{ID: 1 + rnd.Uint64N(d.LastShardID+1)}
+		return DropShard{ID: shard}
 	case 4:
-		return CreateContinuousQuery{db, fmt.Sprint("q", rnd.IntN(3)), strings.Repeat("x", rnd.IntN(40000))}
+		return CreateContinuousQuery{db, query, strings.Repeat("<", rnd.IntN(8000))}
 	case 5:
-		return DropContinuousQuery{db, fmt.Sprint("q", rnd.IntN(3))}
+		return DropContinuousQuery{db, query}
 	case 6:
-		return CreateUser{Name: fmt.Sprint("u", rnd.IntN(3)), Hash: "$2a$10$hash"}
+		return CreateUser{Name: user, Hash: "$2a$10$hash", Admin: rnd.IntN(2) == 0}
 	case 7, 8:
 		return CreateShardGroups{Database: db, Times: []int64{rnd.Int64N(1e18), rnd.Int64N(1e18)}}
 	case 9:
-		return CreateShardGroup{Database: db, Time: rnd.Int64N(1e18)}
+		return CreateShardGroup{Database: db, RetentionPolicy: rp, Time: -rnd.Int64N(1e18)}
+	case 10:
+		return AlterRetentionPolicy{Database: db, Policy: RetentionPolicySpec{Name: rp, Duration: &kept, PastWriteLimit: &kept}, Shards: FineShardDurations}
+	case 11:
+		at, _ := d.Shard(shard)
+		if at.Group == nil {
+			return DropShardGroup{Database: db, ID: shard}
+		}
+		return DropShardGroup{at.Database.Name, at.Policy.Name, at.Group.ID, at.Policy.Duration * time.Duration(rnd.IntN(2)), rnd.IntN(2) == 0}
+	case 12:
+		return SetPassword{user, fmt.Sprint("$2a$10$", rnd.Int())}
+	case 13:
+		return SetAdmin{user, rnd.IntN(2) == 0}
+	case 14, 15:
+		return SetPrivilege{user, db, Privilege(rnd.IntN(4))}
+	case 16:
+		return DropUser{user}
+	case 17, 18:
+		var runs []QueryRun
+		if have := d.Database(db); have != nil {
+			for _, q := range have.ContinuousQueries {
+				runs = append(runs, QueryRun{db, q.Name, q.Query, ContinuousRun{At: rnd.Int64(), LeapTo: rnd.Int64N(2)}})
+			}
+		}
+		return SetContinuousRuns{append(runs, QueryRun{"none", "q", "", ContinuousRun{}})}
+	case 19, 20:
+		return CreateDownsample{db, "autogen", rp, time.Duration(1+rnd.IntN(3)) * time.Hour, []string{"mean", "max"}, "host = 'a'", rnd.Int64N(2e18)}
+	case 21:
+		for have, t := range d.Downsamples() {
+			return DropDownsample{have.Name, t.From, t.Into}
+		}
+		return DropDownsample{db, "autogen", rp}
+	case 22:
+		for _, t := range d.Downsamples() {
+			return CompleteWindows{t.ID, d.Applied, []ComputedWindows{{From: 1, To: 2, Except: []string{"m"}}}}
+		}
+		return CompleteWindows{}
+	case 23:
+		return CreateSubscription{db, "", Subscription{query, "ANY", []string{"udp://h:1", "\xff"}}}
+	case 24:
+		return DropSubscription{db, "", query}
+	case 25:
+		return AcceptLoss{[]AcceptedLoss{{0, model.TimeRange{Min: rnd.Int64(), Max: model.MaxTime}, "a.wal", query}, {shard * rnd.Uint64N(2), model.TimeRange{}, "b.tsm", user}}}
+	case 26:
+		return SetLogFormat{uint8(rnd.IntN(4))}
 	}
-	return CreateDatabase{Name: db}
+	return CreateDatabase{Name: db, WithoutPolicy: rnd.IntN(9) == 0}
 }
 
 // Random changes are saved by records and by whole copies. What a start reads is what the
-// catalog was at the last Save.
+// catalog was at the last Save, also if one of the copies is damaged, cut, or gone. Some
+// changes are refused, and some come after others that the log has lost.
 func TestRecordsAreTheChanges(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(testseed.Of(t), 38))
 	disk := vfstest.New()
@@ -54,10 +110,26 @@ func TestRecordsAreTheChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	var records, whole, opened int
-	for range 400 {
+	changed := map[string]bool{} // by the kind of change
+	for range 700 {
 		for range 1 + rnd.IntN(3) {
 			d := c.Data()
-			_ = c.Apply(d.Applied+1, &Change{randomChange(rnd, d), d.counters()}) // some are refused
+			after := d.counters()
+			if rnd.IntN(20) == 0 {
+				after.Index, after.Shard = after.Index+2, after.Shard+rnd.Uint64N(3)
+			}
+			cmd := randomChange(rnd, d)
+			b, err := (&Change{cmd, after}).encode() // as the log has it
+			if err != nil {
+				t.Fatal(err)
+			}
+			ch, err := DecodeCommand(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Apply(d.Applied+1, ch) == nil && c.Data().Index > d.Index {
+				changed[fmt.Sprintf("%T", cmd)] = true
+			}
 		}
 		if gone := c.Data().Dropped; rnd.IntN(3) == 0 {
 			c.Removed(Dropped{gone.Databases, gone.Shards[:rnd.IntN(len(gone.Shards)+1)]})
@@ -96,7 +168,18 @@ func TestRecordsAreTheChanges(t *testing.T) {
 				t.Fatalf("%s is read as\n%s\nwant\n%s", name, got, want)
 			}
 		}
-		if rnd.IntN(20) == 0 { // goes on behind the records that are there
+		if rnd.IntN(10) == 0 { // goes on behind the records that are there
+			if name := path.Join("/meta", copyNames[rnd.IntN(2)]); rnd.IntN(2) == 0 {
+				at := rnd.Int64N(int64(len(after)))
+				harm := []func() error{
+					func() error { return disk.Flip(name, at, 1<<rnd.IntN(8)) },
+					func() error { return disk.Truncate(name, at) },
+					func() error { return disk.Remove(name) },
+				}[rnd.IntN(3)]
+				if err := harm(); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if c, err = Open(disk, "/meta", Options{}); err != nil {
 				t.Fatal(err)
 			}
@@ -106,8 +189,8 @@ func TestRecordsAreTheChanges(t *testing.T) {
 			opened++
 		}
 	}
-	if records < 150 || whole < 3 || opened < 5 {
-		t.Errorf("%d records, %d whole copies, %d starts", records, whole, opened)
+	if records < 300 || whole < 3 || opened < 20 || len(changed) < 24 {
+		t.Errorf("%d records, %d whole copies, %d starts, changes of %v", records, whole, opened, slices.Sorted(maps.Keys(changed)))
 	}
 }
 
