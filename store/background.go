@@ -316,19 +316,18 @@ func (s *Store) flushFor(d time.Duration) (left int) {
 // one of small merges repairs as well, which must not wait for a large one either.
 func (s *Store) compactLoop(ctx context.Context, large bool) {
 	checked := time.Now()
-	woken := s.wakeLarge // each second, too, by the other loop
-	var seconds <-chan time.Time
-	if !large {
-		tick := pulse.NewTicker(time.Second)
-		defer tick.Stop()
-		woken, seconds = s.wakeCompact, tick.C
+	tick := pulse.NewTicker(time.Second) // the other loop may be busy for hours
+	defer tick.Stop()
+	woken := s.wakeCompact
+	if large {
+		woken = s.wakeLarge
 	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-woken:
-		case <-seconds:
+		case <-tick.C:
 		}
 		if !large {
 			wake(s.wakeLarge)
