@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"tsdbd/internal/binio"
 	"tsdbd/model"
 	"tsdbd/tsi/dictionary"
 	"tsdbd/tsi/match"
@@ -202,6 +203,9 @@ func (e *everywhere) any(file *File, numbers []uint32, key, value string) (bool,
 		if !e.v.dead {
 			return true, nil
 		}
+		if e.work.Done(findSteps) {
+			return false, e.work.Err()
+		}
 		t, err := file.tag(m, key)
 		if err != nil {
 			return false, err
@@ -220,9 +224,9 @@ func (e *everywhere) any(file *File, numbers []uint32, key, value string) (bool,
 			ids, err = p.IDs(ids[:0])
 		}
 		if err != nil {
-			return false, err
+			return false, binio.InFile(err, file.Path())
 		}
-		if e.work.Done(findSteps + len(ids)) {
+		if e.work.Done(len(ids)) {
 			return false, e.work.Err()
 		}
 		if ok && slices.ContainsFunc(ids, e.v.alive.Contains) {
@@ -351,7 +355,7 @@ func (s *selection) having(key string, values []string, m *match.Values) (c cand
 func (s *selection) numbers(into *dictionary.Collector, f *File, t *dictionary.Tag, values []string, m *match.Values) error {
 	switch {
 	case m != nil:
-		return s.collect(m, f, t, into)
+		return binio.InFile(s.collect(m, f, t, into), f.Path())
 	case values == nil:
 		for it := t.Present.Iterator(); it.HasNext(); {
 			into.Add(it.Next())

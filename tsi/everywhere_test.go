@@ -1,11 +1,16 @@
 package tsi
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/model"
 )
@@ -70,5 +75,45 @@ func checkEverywhere(t *testing.T, r *rand.Rand, v *View, m *modelIndex) {
 		if exact && len(names) != len(have) {
 			t.Fatalf("MeasurementsWhere(%s): exactly %q, want %q", exprString(e), names, slices.Sorted(maps.Keys(have)))
 		}
+	}
+}
+
+// TestEverywhereCancelled looks for a tag key that only deleted series of very many
+// measurements have.
+func TestEverywhereCancelled(t *testing.T) {
+	fs := newFS()
+	x, err := NewIndex(IndexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := roaring.New()
+	for i := range uint32(2000) {
+		x.AddSeries(model.SeriesID(i+1), fmt.Sprintf("m%d,k=v", i))
+		gone.Add(i + 1)
+	}
+	s := x.Freeze()
+	info, err := s.WriteFile(fs, "db/1.tsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFile(fs, info.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Publish(s, f)
+	defer x.Close()
+	if _, err := x.RemoveSeries(gone); err != nil {
+		t.Fatal(err)
+	}
+	v := x.View()
+	defer v.Release()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	none := func(text string) error { return fmt.Errorf("found %s", text) }
+	if err := v.EachTagKey(ctx, nil, none); !errors.Is(err, context.Canceled) {
+		t.Errorf("EachTagKey: %v", err)
+	}
+	if err := v.EachTagValue(ctx, "k", nil, none); !errors.Is(err, context.Canceled) {
+		t.Errorf("EachTagValue: %v", err)
 	}
 }
