@@ -1,7 +1,9 @@
 package meta
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 
 	"tsdbd/internal/vfs"
@@ -96,10 +98,11 @@ func (c *Catalog) writeReserve(d *Data, full error) error {
 		c.saving.copies[i].sound = false
 		name, reserve := path.Join(c.dir, copyNames[i]), path.Join(c.dir, reserveNames[i])
 		err := c.fs.Rename(name, name+".tmp")
-		if err == nil {
+		gone := errors.Is(err, fs.ErrNotExist) // a server was killed here
+		if err == nil || gone {
 			err = c.fs.Rename(reserve, name)
 		}
-		if err == nil {
+		if err == nil && !gone {
 			err = c.fs.Rename(name+".tmp", reserve)
 		}
 		if err == nil {
