@@ -12,6 +12,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/internal/binio"
 	"tsdbd/model"
 )
 
@@ -115,5 +116,54 @@ func TestEverywhereCancelled(t *testing.T) {
 	}
 	if err := v.EachTagValue(ctx, "k", nil, none); !errors.Is(err, context.Canceled) {
 		t.Errorf("EachTagValue: %v", err)
+	}
+}
+
+// TestVerifyList has a list of tags that lacks a measurement, one that lacks a key, and one
+// with a value too many: with right checksums, as a writer that is wrong would leave them.
+func TestVerifyList(t *testing.T) {
+	m := newMemtable()
+	for i, key := range []string{"cpu,host=a,rack=r", "cpu,host=b", "disk,host=a", "mem,host=c,zone=z"} {
+		m.add(uint32(i+1), key)
+	}
+	alive := roaring.BitmapOf(1, 2, 3, 4)
+	for name, c := range map[string]struct {
+		harm func(places map[string][]tagPlace)
+		want string
+	}{
+		"sound":          {func(map[string][]tagPlace) {}, ""},
+		"no measurement": {func(p map[string][]tagPlace) { p["host"] = p["host"][:2] }, `tag "host" of all measurements has 2 and 3 values, they have 3 and 4`},
+		"only one":       {func(p map[string][]tagPlace) { p["host"] = p["host"][:1] }, "or others have it"},
+		"no key":         {func(p map[string][]tagPlace) { delete(p, "rack") }, "2 tag keys, the measurements have 3"},
+		"another key":    {func(p map[string][]tagPlace) { p["rock"] = p["rack"]; delete(p, "rack") }, `has no tag "rock"`},
+		"other values": {func(p map[string][]tagPlace) {
+			p["host"][0].offset, p["host"][0].size = p["host"][1].offset, p["host"][1].size
+		}, "has 3 and 3 values"},
+	} {
+		fs := newFS()
+		_, err := writeFile(fs, "db/1.tsi", MergeOptions{}, func(w *fileWriter) error {
+			for _, name := range []string{"cpu", "disk", "mem"} {
+				p, _ := m.table(name, true)
+				if err := w.table(name, []measurementPicture{p}, alive, nil); err != nil {
+					return err
+				}
+			}
+			c.harm(w.places)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFile(fs, "db/1.tsi")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = f.Verify()
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := f.Release(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -308,6 +308,7 @@ func (f *File) Verify() error {
 		return err
 	}
 	var ids []uint32
+	found := map[string]keyCounts{}
 	for _, m := range f.measured {
 		b, err := f.bodyOf(m)
 		if err != nil {
@@ -318,6 +319,8 @@ func (f *File) Verify() error {
 			if err != nil {
 				return err
 			}
+			k := found[r.key]
+			found[r.key] = keyCounts{k.measurements + 1, k.values + t.Values}
 			c := t.Cursor(f)
 			var last []byte
 			for n := 0; c.Next(); n++ {
@@ -334,5 +337,5 @@ func (f *File) Verify() error {
 			}
 		}
 	}
-	return f.verifyKeys()
+	return f.verifyKeys(found)
 }

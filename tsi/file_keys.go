@@ -86,11 +86,19 @@ func (f *File) numbered(n uint32) (*fileMeasurement, error) {
 	return f.measured[n-1], nil
 }
 
-// verifyKeys reads what the file says of its tag keys over all measurements.
-func (f *File) verifyKeys() error {
+// keyCounts are how many measurements have a tag key, and how many values these have,
+// added up.
+type keyCounts struct{ measurements, values int }
+
+// verifyKeys reads what the file says of its tag keys over all measurements. found is what
+// the measurements have.
+func (f *File) verifyKeys(found map[string]keyCounts) error {
 	keys, err := f.keys()
 	if err != nil {
 		return err
+	}
+	if len(keys) != len(found) {
+		return binio.Corruptf(f.Path(), f.everyKey.offset, "%d tag keys, the measurements have %d", len(keys), len(found))
 	}
 	var numbers []uint32
 	for _, k := range keys {
@@ -99,8 +107,8 @@ func (f *File) verifyKeys() error {
 			if err != nil {
 				return err
 			}
-			if t == nil {
-				return binio.Corruptf(f.Path(), f.everyKey.offset, "measurement %d has no tag %q", k.only, k.key)
+			if t == nil || found[k.key].measurements != 1 {
+				return binio.Corruptf(f.Path(), f.everyKey.offset, "measurement %d has no tag %q, or others have it", k.only, k.key)
 			}
 			continue
 		}
@@ -108,11 +116,13 @@ func (f *File) verifyKeys() error {
 		if err != nil {
 			return err
 		}
+		listed := keyCounts{measurements: int(t.Present.GetCardinality())}
 		c := t.Cursor(f)
 		for c.Next() {
 			if numbers, err = c.Posting.IDs(numbers[:0]); err != nil {
 				return c.At(err)
 			}
+			listed.values += len(numbers)
 			for _, n := range numbers {
 				if _, err := f.numbered(n); err != nil {
 					return err
@@ -121,6 +131,10 @@ func (f *File) verifyKeys() error {
 		}
 		if c.Err() != nil {
 			return c.Err()
+		}
+		if listed != found[k.key] {
+			return binio.Corruptf(f.Path(), k.tag.offset, "tag %q of all measurements has %d and %d values, they have %d and %d",
+				k.key, listed.measurements, listed.values, found[k.key].measurements, found[k.key].values)
 		}
 	}
 	return nil
