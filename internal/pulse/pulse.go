@@ -5,7 +5,8 @@ package pulse
 import "time"
 
 // NewTicker returns a ticker. Its first tick comes after d, the others at whole multiples
-// of d by the clock as it is now.
+// of d by the clock as it is now, the second up to 2d after the first. Who stops it must not
+// receive from it any more: before 2d have passed it starts again.
 func NewTicker(d time.Duration) *time.Ticker {
 	t := time.NewTicker(d)
 	if past := time.Duration(time.Now().UnixNano()) % d; past != 0 {
