@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/histogram"
+
 	"tsdbd/internal/testkit/testseed"
+	"tsdbd/prom"
 )
 
 // problem returns an error without the series that it names: those that the engine meets
@@ -20,11 +23,20 @@ func problem(err error) string {
 // TestOperatorsEqualEngine compares random operators with what Prometheus' engine gives:
 // statistics have it evaluate everything. Most of them must have a tree.
 func TestOperatorsEqualEngine(t *testing.T) {
-	e := testEngine(t, testPoints()+"two,g=x,i=1,z=1 value=3 30\ntwo,g=x,i=1,z=2 value=4 400\ntyped,__type__=gauge,i=1 value=5 100\ntyped,__type__=counter,i=1 value=6 300\ntyped,i=2 value=7 300\n", 0)
+	var mixed strings.Builder // floats, and histograms from 300 s on
+	for at := 15; at < 600; at += 15 {
+		if at < 300 {
+			fmt.Fprintf(&mixed, "h,g=x,i=1 value=%d %d\n", at, at)
+			continue
+		}
+		h := &histogram.Histogram{Sum: 3, Count: 3, PositiveSpans: []histogram.Span{{Length: 1}}, PositiveBuckets: []int64{3}}
+		fmt.Fprintf(&mixed, "h,g=x,i=1 %s=\"%s\" %d\n", prom.HistogramField, prom.AppendHistogram(nil, &prom.Histogram{Int: h}), at)
+	}
+	e := testEngine(t, testPoints()+mixed.String()+"two,g=x,i=1,z=1 value=3 30\ntwo,g=x,i=1,z=2 value=4 400\ntyped,__type__=gauge,i=1 value=5 100\ntyped,__type__=counter,i=1 value=6 300\ntyped,i=2 value=7 300\n", 0)
 	r := rand.New(rand.NewPCG(testseed.Of(t), 0))
 	leaves := []string{
 		"a", "b", "two", "rate(a[1m])", `{__name__=~"a|b"}`, `a{i="1"}`, "sum by (g) (a)", "sum(b)", "a offset 1m", "count by (g) (two)",
-		"max_over_time(a[2m])", "a @ 100", "topk(1, a)", "nothing", `rate({__name__=~"a|b",i=""}[3m])`, "le_bucket", "-(a)", "typed",
+		"max_over_time(a[2m])", "a @ 100", "topk(1, a)", "nothing", `rate({__name__=~"a|b",i=""}[3m])`, "le_bucket", "-(a)", "typed", "h", "sum by (g) (h)", "a / 0",
 	}
 	ops := []string{"+", "-", "*", "/", "%", "^", "atan2", "==", "!=", ">", "<", ">=", "<=", "> bool", "== bool", "<= bool"}
 	pairs := []string{"", "", "", "on (g) ", "on () ", "ignoring (i) ", "ignoring (z) ", "on (g, i) ", "ignoring (i, z) "}
