@@ -75,6 +75,7 @@ func TestDirectEqualsEngine(t *testing.T) {
 		`sum(rate({__name__=~"a|b"}[1m])) + count(a)`, "absent(a)", "max_over_time(rate(a[1m])[3m:30s])", "sum(rate(a[3m:])) by (g)", "deriv(sum by (g) (a)[2m:20s] offset 10s)", "rate((a)[3m:7s])",
 		"sort(max_over_time((a + 1)[3m:30s]))", "max_over_time(max_over_time(rate(a[1m])[3m:30s])[2m:1m])", "sort(max_over_time(abs(rate(a[1m]))[3m:30s]))", "abs(rate(a[3m:30s] @ 200))", `absent_over_time(a{g="x",i="9"}[1m])`, `absent_over_time((a{g="x",i="9"}[1m]))`, "absent_over_time(a[1m])", `absent_over_time({__name__=~"a|b",g="x"}[30s]) + 1`, "absent_over_time(rate(b[1m])[1m:10s])", "absent_over_time(a[1m] @ 800)",
 		`rate({__name__=~"a|b"}[3m:10s])`, "a[3m:10s]", "rate(a[1m])[3m:10s] offset 1m", "nothing or a", "sort(sum by (g) (a))",
+		"histogram_quantile(0.5, ((a)))", "sort(((a)))", "histogram_quantile(0.5, label_replace((a), \"x\", \"\", \"\", \"\"))",
 	} {
 		for _, req := range []Request{
 			{Start: time.Unix(30, 0), End: time.Unix(700, 0), Step: 20 * time.Second},

@@ -91,8 +91,8 @@ func (r *replacer) absent(e *parser.Call) {
 		return
 	}
 	// The result has the labels that the matchers ask for.
-	if m, ok := inner(e.Args[0]).(*parser.MatrixSelector); ok {
-		s.LabelMatchers = append(s.LabelMatchers, inner(m.VectorSelector).(*parser.VectorSelector).LabelMatchers...)
+	if m, ok := Inner(e.Args[0]).(*parser.MatrixSelector); ok {
+		s.LabelMatchers = append(s.LabelMatchers, Inner(m.VectorSelector).(*parser.VectorSelector).LabelMatchers...)
 	}
 	e.Func, e.Args = parser.Functions["absent"], parser.Expressions{s}
 }
@@ -117,7 +117,7 @@ func (r *replacer) part(expr *parser.Expr) bool {
 	}
 	s := &parser.VectorSelector{
 		LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, "")},
-		PosRange:      (*expr).PositionRange(),
+		PosRange:      Inner(*expr).PositionRange(), // the engine drops parentheses
 	}
 	r.parts = append(r.parts, Part{p, s})
 	*expr = s

@@ -68,12 +68,12 @@ func NewPlan(expr parser.Expr, q *Query) *Plan {
 		return nil
 	}
 	p := &Plan{spec: spec{Grid: g, Lookback: q.Lookback.Milliseconds()}, steps: g.Steps(), instant: q.Step == 0}
-	expr = inner(expr)
+	expr = Inner(expr)
 	if agg, ok := expr.(*parser.AggregateExpr); ok {
 		if !p.aggregate(agg) {
 			return nil
 		}
-		expr = inner(agg.Expr)
+		expr = Inner(agg.Expr)
 	}
 	switch e := expr.(type) {
 	case *parser.VectorSelector:
@@ -92,8 +92,8 @@ func NewPlan(expr parser.Expr, q *Query) *Plan {
 	return p
 }
 
-// inner returns what parentheses enclose.
-func inner(e parser.Expr) parser.Expr {
+// Inner returns what parentheses enclose.
+func Inner(e parser.Expr) parser.Expr {
 	for {
 		p, ok := e.(*parser.ParenExpr)
 		if !ok {
@@ -105,7 +105,7 @@ func inner(e parser.Expr) parser.Expr {
 
 // number returns the value of a literal.
 func number(e parser.Expr) (float64, bool) {
-	n, ok := inner(e).(*parser.NumberLiteral)
+	n, ok := Inner(e).(*parser.NumberLiteral)
 	if !ok {
 		return 0, false
 	}
@@ -160,14 +160,14 @@ func (p *Plan) call(e *parser.Call, q *Query) bool {
 	default:
 		return false
 	}
-	if sub, ok := inner(arg).(*parser.SubqueryExpr); ok {
+	if sub, ok := Inner(arg).(*parser.SubqueryExpr); ok {
 		return p.subquery(sub, q)
 	}
-	m, ok := inner(arg).(*parser.MatrixSelector)
+	m, ok := Inner(arg).(*parser.MatrixSelector)
 	if !ok || m.RangeExpr != nil {
 		return false
 	}
-	vs, ok := inner(m.VectorSelector).(*parser.VectorSelector)
+	vs, ok := Inner(m.VectorSelector).(*parser.VectorSelector)
 	if !ok {
 		return false
 	}
