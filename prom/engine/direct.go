@@ -57,7 +57,7 @@ func (r *run) direct(req *Request, expr parser.Expr, sink Sink) (out *Outcome, d
 	if !ok {
 		return nil, false, nil
 	}
-	h := handing{run: r, sink: sink, req: req}
+	h := handing{run: r, sink: sink, req: req, start: req.Start.UnixMilli()}
 	var notes annotations.Annotations
 	if plan := window.NewPlan(expr, q); plan != nil {
 		notes, ok, err = r.plan(plan, &h)
@@ -83,8 +83,7 @@ func (r *run) plan(plan *window.Plan, h *handing) (notes annotations.Annotations
 		return nil, false, err
 	}
 	defer found.Close()
-	h.start = plan.Start()
-	if err := r.keep(pointBytes * int64(plan.Steps())); err != nil {
+	if err := h.room(); err != nil {
 		return nil, true, err
 	}
 	notes, err = plan.Run(found, r.env(), h.series)
@@ -104,10 +103,9 @@ func (r *run) operator(tree *operator.Tree, h *handing) (notes annotations.Annot
 		defer found.Close()
 		in = append(in, found)
 		warnings.Merge(found.Warnings())
-		h.start = plan.Start()
-		if err := r.keep(pointBytes * int64(plan.Steps())); err != nil {
-			return nil, true, err
-		}
+	}
+	if err := h.room(); err != nil {
+		return nil, true, err
 	}
 	notes, ok, err = tree.Run(in, r.env(), h.series)
 	notes.Merge(warnings)
@@ -208,6 +206,9 @@ type handing struct {
 	sample promql.Sample // the latest one
 	values promql.Series // the latest one of a matrix
 }
+
+// room makes room for the points of a series.
+func (h *handing) room() error { return h.run.keep(pointBytes * int64(h.req.steps())) }
 
 func (h *handing) begin() error {
 	if h.begun {

@@ -124,8 +124,13 @@ func (r *run) evaluate(req *Request, expr parser.Expr, sink Sink) (*Outcome, err
 	return r.sliced(req, expr, sink, max(1, int(float64(steps)*sliceReads/long.reads)))
 }
 
-// steps returns the number of steps of a range query.
-func (req *Request) steps() int { return int(req.End.Sub(req.Start)/req.step()) + 1 }
+// steps returns the number of steps.
+func (req *Request) steps() int {
+	if req.Step == 0 {
+		return 1
+	}
+	return int(req.End.Sub(req.Start)/req.step()) + 1
+}
 
 // step returns the step in whole milliseconds, as the engine counts it.
 func (req *Request) step() time.Duration {

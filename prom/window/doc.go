@@ -29,6 +29,11 @@
 // inner plan is a stage: a Reader whose samples are at the steps of the subquery. All
 // windows are read by kernels then, which look now and then whether the query has ended.
 //
+// # Plans over other series
+//
+// NewOver returns the plan of an aggregation, or of a function over a subquery, whose series
+// somebody else computes: prom/operator.
+//
 // # Steps
 //
 // The value of a series at the steps is a slice with an element for each step. Steps

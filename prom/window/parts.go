@@ -102,14 +102,13 @@ func (r *replacer) part(expr *parser.Expr) bool {
 	if (*expr).Type() != parser.ValueTypeVector {
 		return false
 	}
-	p := NewPlan(*expr, r.query)
+	p := NewPart(*expr, r.query)
 	if p == nil {
 		return false
 	}
 	if p.fixed {
 		return true // the engine evaluates it once, and what is around it too
 	}
-	p.part = true
 	ok, err := r.accept(p)
 	if err != nil || !ok {
 		r.err = err

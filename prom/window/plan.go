@@ -20,9 +20,9 @@ type Query struct {
 	Substep time.Duration
 }
 
-// grid returns the evaluation times, and false if they are not whole
+// Grid returns the evaluation times, and false if they are not whole
 // milliseconds.
-func (q *Query) grid() (Grid, bool) {
+func (q *Query) Grid() (Grid, bool) {
 	g := Grid{Start: q.Start.UnixMilli(), End: q.End.UnixMilli(), Step: q.Step.Milliseconds()}
 	if q.Step == 0 {
 		g.End, g.Step = g.Start, 1
@@ -63,11 +63,10 @@ type Plan struct {
 // NewPlan returns the plan of an expression as it was parsed, or nil if Prometheus'
 // engine must evaluate it.
 func NewPlan(expr parser.Expr, q *Query) *Plan {
-	g, ok := q.grid()
-	if !ok {
+	p := newPlan(q, q.Lookback.Milliseconds())
+	if p == nil {
 		return nil
 	}
-	p := &Plan{spec: spec{Grid: g, Lookback: q.Lookback.Milliseconds()}, steps: g.Steps(), instant: q.Step == 0}
 	expr = Inner(expr)
 	if agg, ok := expr.(*parser.AggregateExpr); ok {
 		if !p.aggregate(agg) {
@@ -77,19 +76,60 @@ func NewPlan(expr parser.Expr, q *Query) *Plan {
 	}
 	switch e := expr.(type) {
 	case *parser.VectorSelector:
-		ok = p.selector(e)
+		if p.selector(e) {
+			return p
+		}
 	case *parser.Call:
-		ok = p.call(e, q)
-	default:
-		ok = false
+		if p.call(e, q) {
+			return p
+		}
 	}
-	if !ok || p.steps == 0 {
+	return nil
+}
+
+func newPlan(q *Query, lookback int64) *Plan {
+	g, ok := q.Grid()
+	if !ok || g.Steps() == 0 {
 		return nil
 	}
-	if _, ok := functions[p.spec.Func]; !ok {
-		return nil
+	return &Plan{spec: spec{Grid: g, Lookback: lookback}, steps: g.Steps(), instant: q.Step == 0}
+}
+
+// NewPart is NewPlan for an expression in another one. Its series come in the order of
+// Prometheus' engine.
+func NewPart(expr parser.Expr, q *Query) *Plan {
+	p := NewPlan(expr, q)
+	if p != nil {
+		p.part = true
 	}
 	return p
+}
+
+// NewOver returns a plan over the series of another expression, and when that is
+// evaluated: the plan is an aggregation of it, or a function over a subquery of it. The
+// plan has no matchers. A series of its Reader has a sample at each evaluation time of the
+// other expression, which is the marker if there is no value. The plan is nil if it is none
+// of both.
+func NewOver(expr parser.Expr, q *Query) (p *Plan, of parser.Expr, at *Query) {
+	if p = newPlan(q, 1); p == nil {
+		return nil, nil, nil
+	}
+	p.part = true
+	switch e := expr.(type) {
+	case *parser.AggregateExpr:
+		if p.aggregate(e) {
+			return p, e.Expr, q
+		}
+	case *parser.Call:
+		arg, ok := p.function(e)
+		if sub, isSub := Inner(arg).(*parser.SubqueryExpr); ok && isSub {
+			if at, ok = q.query(sub); ok {
+				p.over(sub)
+				return p, sub.Expr, at
+			}
+		}
+	}
+	return nil, nil, nil
 }
 
 // Inner returns what parentheses enclose.
@@ -103,8 +143,8 @@ func Inner(e parser.Expr) parser.Expr {
 	}
 }
 
-// number returns the value of a literal.
-func number(e parser.Expr) (float64, bool) {
+// Number returns the value of a literal.
+func Number(e parser.Expr) (float64, bool) {
 	n, ok := Inner(e).(*parser.NumberLiteral)
 	if !ok {
 		return 0, false
@@ -116,14 +156,14 @@ func (p *Plan) aggregate(e *parser.AggregateExpr) bool {
 	p.op = e.Op.String()
 	switch p.op {
 	case "topk", "bottomk":
-		k, ok := number(e.Param)
+		k, ok := Number(e.Param)
 		if !ok || !(k >= 1) || k > math.MaxInt32 {
 			return false
 		}
 		p.k = int(k)
 	case "quantile":
 		var ok bool
-		if p.param, ok = number(e.Param); !ok || !(p.param >= 0 && p.param <= 1) {
+		if p.param, ok = Number(e.Param); !ok || !(p.param >= 0 && p.param <= 1) {
 			return false // the engine warns
 		}
 	default:
@@ -139,25 +179,25 @@ func (p *Plan) aggregate(e *parser.AggregateExpr) bool {
 	return true
 }
 
-func (p *Plan) call(e *parser.Call, q *Query) bool {
+// function sets the function of a call, and returns its argument that is no number.
+func (p *Plan) function(e *parser.Call) (arg parser.Expr, ok bool) {
 	p.spec.Func = e.Func.Name
-	var arg parser.Expr
+	if _, ok = functions[p.spec.Func]; !ok {
+		return nil, false
+	}
 	switch {
 	case p.spec.Func == "quantile_over_time":
-		q, ok := number(e.Args[0])
-		if !ok || !(q >= 0 && q <= 1) {
-			return false // the engine warns
-		}
-		p.spec.Param, arg = q, e.Args[1]
+		p.spec.Param, ok = Number(e.Args[0])
+		return e.Args[1], ok && p.spec.Param >= 0 && p.spec.Param <= 1 // or else the engine warns
 	case p.spec.Func == "predict_linear":
-		d, ok := number(e.Args[1])
-		if !ok {
-			return false
-		}
-		p.spec.Param, arg = d, e.Args[0]
-	case len(e.Args) == 1:
-		arg = e.Args[0]
-	default:
+		p.spec.Param, ok = Number(e.Args[1])
+	}
+	return e.Args[0], ok
+}
+
+func (p *Plan) call(e *parser.Call, q *Query) bool {
+	arg, ok := p.function(e)
+	if !ok {
 		return false
 	}
 	if sub, ok := Inner(arg).(*parser.SubqueryExpr); ok {
@@ -216,9 +256,6 @@ func (p *Plan) Reads() (mint, maxt int64) {
 	mint, maxt = p.spec.Reads()
 	return mint + 1, maxt
 }
-
-// Start returns the time of the first step.
-func (p *Plan) Start() int64 { return p.spec.Start }
 
 // Steps returns the number of steps of the result.
 func (p *Plan) Steps() int { return p.steps }

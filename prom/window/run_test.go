@@ -151,7 +151,7 @@ func runAnswer(t *testing.T, m memory, query string, q *Query, live int64) (answ
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
-	g, _ := q.grid()
+	g, _ := q.Grid()
 	return answerOf(g, names, steps), notesOf(found, query), true
 }
 
@@ -282,7 +282,7 @@ func times(r *rand.Rand) (*Query, Grid) {
 		q.Step = time.Duration(1+r.IntN(3000)) * time.Millisecond
 		q.End = q.Start.Add(time.Duration(r.IntN(20))*q.Step + time.Duration(r.Int64N(q.Step.Milliseconds()))*time.Millisecond)
 	}
-	g, _ := q.grid()
+	g, _ := q.Grid()
 	return q, g
 }
 

@@ -13,7 +13,7 @@ const maxSubsteps = 1 << 24
 // query returns when a subquery in an expression is evaluated, and false if only the
 // engine can tell, or if there are too many steps.
 func (q *Query) query(e *parser.SubqueryExpr) (*Query, bool) {
-	g, ok := q.grid()
+	g, ok := q.Grid()
 	if !ok || g.Steps() == 0 || q.Substep <= 0 || e.Timestamp != nil || e.StartOrEnd != 0 ||
 		e.RangeExpr != nil || e.StepExpr != nil || e.OriginalOffsetExpr != nil {
 		return nil, false
@@ -48,13 +48,17 @@ func (p *Plan) subquery(e *parser.SubqueryExpr, q *Query) bool {
 	if !ok {
 		return false
 	}
-	p.sub = NewPlan(e.Expr, at)
+	p.sub = NewPart(e.Expr, at)
 	if p.sub == nil || p.sub.fixed || p.sub.top() || slices.ContainsFunc(p.sub.grouping, IsReserved) && !p.sub.without {
 		return false // the engine has the order of the best series, and finds equal labels
 	}
-	p.sub.part = true
-	p.spec.Range, p.spec.Offset = e.Range.Milliseconds(), e.OriginalOffset.Milliseconds()
+	p.over(e)
 	return true
+}
+
+// over sets the range of a function over a subquery.
+func (p *Plan) over(e *parser.SubqueryExpr) {
+	p.spec.Range, p.spec.Offset = e.Range.Milliseconds(), e.OriginalOffset.Milliseconds()
 }
 
 // stage is the result of a plan in a subquery: series with samples at its steps, which
