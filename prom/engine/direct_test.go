@@ -33,7 +33,7 @@ func (s *text) run(e *Engine, req Request) error {
 }
 
 // testEngine returns an engine over points of line protocol, with times in seconds.
-func testEngine(t *testing.T, points string, memory int64) *Engine {
+func testEngine(t testing.TB, points string, memory int64) *Engine {
 	t.Helper()
 	s := scantest.New()
 	s.Create("p", "rp")

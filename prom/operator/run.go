@@ -3,14 +3,13 @@ package operator
 import (
 	"slices"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"tsdbd/prom/window"
 )
 
-// series is a series of a result.
+// series is a series of a value.
 type series struct {
 	labels labels.Labels
 	steps  []float64
@@ -23,6 +22,7 @@ const seriesBytes = 160
 // run is a run of a tree.
 type run struct {
 	env   window.Env
+	in    []window.Reader // of the plans
 	notes annotations.Annotations
 	chunk []float64 // unused steps
 	unfit bool      // the engine must evaluate the expression
@@ -40,62 +40,94 @@ func (t *Tree) Run(in []window.Reader, env window.Env, yield window.Yield) (note
 		return charge(bytes)
 	}
 	defer func() { _ = charge(-held) }() // giving back cannot fail
-	r := &run{env: env}
-	plan := t.Plans()[0]
-	list, _, err := r.compute(t, in)
-	if err == nil && !r.unfit && !plan.InOrder() {
-		slices.SortFunc(list, func(a, b series) int { return labels.Compare(a.labels, b.labels) })
+	r := &run{env: env, in: in}
+	v, err := r.compute(t.root)
+	if err != nil || r.unfit {
+		return r.notes, !r.unfit, err
 	}
-	for i := 0; i < len(list) && err == nil && !r.unfit; i++ {
-		if err = yield(list[i].labels, list[i].steps); err == nil {
-			err = env.Check()
+	if !t.instant {
+		slices.SortFunc(v.list, func(a, b series) int { return labels.Compare(a.labels, b.labels) })
+	}
+	for _, s := range v.list {
+		if err = yield(s.labels, s.steps); err != nil {
+			break
+		}
+		if err = env.Check(); err != nil {
+			break
 		}
 	}
-	return r.notes, !r.unfit, err
+	return r.notes, true, err
 }
 
-// compute returns the series of a tree, and the readers behind those of its plans.
-func (r *run) compute(t *Tree, in []window.Reader) (list []series, rest []window.Reader, err error) {
-	if t.plan != nil {
-		list, err = r.plan(t.plan, in[0])
-		return list, in[1:], err
+// compute returns the value of a node. It means nothing if the run is unfit.
+func (r *run) compute(n *node) (value, error) {
+	in := make([]value, len(n.operands))
+	for i, operand := range n.operands {
+		var err error
+		if in[i], err = r.compute(operand); err != nil || r.unfit {
+			return value{}, err
+		}
 	}
-	if t.op == nil {
-		return nil, in, nil
-	}
-	left, in, err := r.compute(t.left, in)
-	if err != nil || r.unfit {
-		return nil, in, err
-	}
-	right, in, err := r.compute(t.right, in)
-	if err != nil || r.unfit {
-		return nil, in, err
-	}
-	switch {
-	case !t.right.vector():
-		list, err = r.each(t, left, t.right.number, false)
-	case !t.left.vector():
-		list, err = r.each(t, right, t.left.number, true)
-	default:
-		list, err = r.both(t, left, right)
-	}
-	return list, in, err
+	return n.compute(r, in)
 }
 
-// plan returns the series of a plan.
-func (r *run) plan(plan *window.Plan, in window.Reader) (list []series, err error) {
+// collect returns the series of a plan.
+func (r *run) collect(plan *window.Plan, in window.Reader) (v value, err error) {
 	notes, err := plan.Run(in, r.env, func(ls labels.Labels, steps []float64) error {
 		if err := r.env.Charge(seriesBytes + int64(ls.ByteSize())); err != nil {
 			return err
 		}
 		kept, err := r.steps(len(steps))
 		copy(kept, steps)
-		list = append(list, series{ls, kept})
+		v.list = append(v.list, series{ls, kept})
 		return err
 	})
 	r.notes.Merge(notes)
-	return list, err
+	return v, err
 }
+
+// over returns the series of a plan over a list of series, which have the steps of a grid.
+func (r *run) over(plan *window.Plan, list []series, g window.Grid) (value, error) {
+	in := &samples{list: list}
+	if err := r.env.Charge(8 * int64(g.Steps())); err != nil {
+		return value{}, err
+	}
+	in.times = make([]int64, g.Steps())
+	for i := range in.times {
+		in.times[i] = g.At(i)
+	}
+	fits, err := plan.Fits(in, r.env.Charge)
+	if r.unfit = !fits; err != nil || r.unfit {
+		return value{}, err
+	}
+	return r.collect(plan, in)
+}
+
+// samples are a list of series as the Reader of a plan: a step is a sample. One without a
+// value is the marker.
+type samples struct {
+	list  []series
+	times []int64
+}
+
+// Len implements window.Reader.
+func (s *samples) Len() int { return len(s.list) }
+
+// Labels implements window.Reader.
+func (s *samples) Labels(i int) labels.Labels { return s.list[i].labels }
+
+// Order implements window.Reader.
+func (s *samples) Order(order []int32) error {
+	ordered := make([]series, len(order))
+	for i, from := range order {
+		ordered[i] = s.list[from]
+	}
+	s.list = ordered
+	return nil
+}
+
+// Samples implements window.Reader.
+func (s *samples) Samples(i int) ([]int64, []float64, error) { return s.times, s.list[i].steps, nil }
 
 // chunkSteps is how many steps are made at once.
 const chunkSteps = 4096
@@ -114,103 +146,29 @@ func (r *run) steps(n int) ([]float64, error) {
 	return steps, nil
 }
 
-// each computes an operator between series and a number.
-func (r *run) each(t *Tree, list []series, number float64, swapped bool) ([]series, error) {
-	if len(list) == 0 {
-		return nil, nil
-	}
-	numbers, err := r.steps(len(list[0].steps))
-	if err != nil {
-		return nil, err
-	}
-	for i := range numbers {
-		numbers[i] = number
-	}
+// change changes series by f, which returns whether a step has a value: or else the series
+// is left out.
+func (r *run) change(list []series, f func(*series) bool) ([]series, error) {
 	out := list[:0]
-	for _, s := range list {
+	for i := range list {
 		if err := r.env.Check(); err != nil {
 			return nil, err
 		}
-		a, b := s.steps, numbers
-		if swapped {
-			a, b = b, a
-		}
-		if !t.compares || t.bool {
-			s.labels = s.labels.DropReserved(window.IsReserved)
-		}
-		if t.apply(s.steps, a, b, s.steps) {
-			out = append(out, s)
-		}
-	}
-	if !t.compares || t.bool {
-		r.unfit = !distinct(out)
-	}
-	return out, nil
-}
-
-// both computes an operator between the series of both sides that belong together.
-func (r *run) both(t *Tree, left, right []series) ([]series, error) {
-	places := make(map[string]int, len(right))
-	var buf []byte
-	for i := range right {
-		if buf = t.pair(buf, right[i].labels); !r.fits(right[i].labels) {
-			return nil, nil
-		}
-		if err := r.env.Charge(int64(len(buf))); err != nil {
-			return nil, err
-		}
-		places[string(buf)] = i
-	}
-	r.unfit = len(places) < len(right)
-	out := left[:0]
-	paired := make([]bool, len(right))
-	for _, s := range left {
-		if err := r.env.Check(); err != nil || r.unfit {
-			return nil, err
-		}
-		if !r.fits(s.labels) {
-			return nil, nil
-		}
-		buf = t.pair(buf, s.labels)
-		i, ok := places[string(buf)]
-		if !ok {
-			continue
-		}
-		r.unfit = paired[i]
-		paired[i] = true
-		if s.labels = t.labels(s.labels); t.apply(s.steps, s.steps, right[i].steps, s.steps) {
+		if s := list[i]; f(&s) {
 			out = append(out, s)
 		}
 	}
 	return out, nil
 }
 
-// fits reports whether series can be paired by labels like these.
-func (r *run) fits(ls labels.Labels) bool {
-	r.unfit = r.unfit || ls.Has("__type__") || ls.Has("__unit__")
-	return !r.unfit
-}
-
-// pair returns what the labels of series that belong together have in common.
-func (t *Tree) pair(buf []byte, ls labels.Labels) []byte {
-	if t.on {
-		return ls.BytesWithLabels(buf, t.names...)
-	}
-	return ls.BytesWithoutLabels(buf, t.without...)
-}
-
-// labels returns the labels of a pair by those of its left side.
-func (t *Tree) labels(ls labels.Labels) labels.Labels {
-	b := labels.NewBuilder(ls)
-	if !t.compares || t.bool {
-		b.Del(model.MetricNameLabel)
-	}
-	if t.on {
-		b.Keep(t.names...)
-	} else {
-		b.Del(t.names...)
-	}
-	return b.Labels()
+// unnamed changes series by f, and drops their names.
+func (r *run) unnamed(list []series, f func(*series) bool) (value, error) {
+	list, err := r.change(list, func(s *series) bool {
+		s.labels = s.labels.DropReserved(window.IsReserved)
+		return f(s)
+	})
+	r.unfit = r.unfit || !distinct(list)
+	return value{list: list}, err
 }
 
 // distinct reports whether no two series have the same labels.

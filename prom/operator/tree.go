@@ -3,82 +3,92 @@ package operator
 import (
 	"slices"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"tsdbd/prom/window"
 )
 
-// Tree is an operator with its two sides, a plan, or a number.
+// Tree is an expression whose selectors are those of plans.
 type Tree struct {
-	op          func(a, b float64) (value float64, keep bool)
-	left, right *Tree
-	compares    bool // the operator is a comparison
-	bool        bool // ... that gives 0 or 1
-	on          bool // series are paired by names, not by all labels but names
-	names       []string
-	without     []string // names with that of the metric, sorted
+	root    *node
+	plans   []*window.Plan
+	instant bool
+}
 
-	plan   *window.Plan
-	number float64
+// node is an expression of a tree.
+type node struct {
+	operands []*node
+	compute  func(r *run, in []value) (value, error) // in is the values of the operands
+}
+
+// value is the value of a node at all steps.
+type value struct {
+	list []series  // no two have the same labels, and each has a value at some step
+	each []float64 // of a scalar, which has no series
 }
 
 // New returns the tree of an expression as it was parsed, or nil if it has none.
 func New(expr parser.Expr, q *window.Query) *Tree {
-	t := node(expr, q)
-	if t == nil || t.op == nil || len(t.Plans()) == 0 {
+	g, ok := q.Grid()
+	if !ok || g.Steps() == 0 || expr.Type() != parser.ValueTypeVector {
+		return nil
+	}
+	t := &Tree{instant: q.Step == 0}
+	if t.root = t.node(expr, q, g); t.root == nil || len(t.plans) == 0 || len(t.root.operands) == 0 {
 		return nil
 	}
 	return t
 }
 
-func node(expr parser.Expr, q *window.Query) *Tree {
-	switch e := expr.(type) {
-	case *parser.ParenExpr:
-		return node(e.Expr, q)
-	case *parser.NumberLiteral:
-		return &Tree{number: e.Val}
-	case *parser.BinaryExpr:
-		op := operators[e.Op]
-		t := &Tree{op: op, compares: e.Op.IsComparisonOperator(), bool: e.ReturnBool}
-		if op == nil || !t.pairs(e.VectorMatching) {
-			return nil
-		}
-		if t.left = node(e.LHS, q); t.left == nil {
-			return nil
-		}
-		if t.right = node(e.RHS, q); t.right == nil || !t.left.vector() && !t.right.vector() {
-			return nil
-		}
-		return t
+// node returns the node of an expression, or nil.
+func (t *Tree) node(expr parser.Expr, q *window.Query, g window.Grid) *node {
+	if plan := window.NewPart(expr, q); plan != nil {
+		place := len(t.plans)
+		t.plans = append(t.plans, plan)
+		return &node{compute: func(r *run, _ []value) (value, error) {
+			return r.collect(plan, r.in[place])
+		}}
 	}
-	if plan := window.NewPlan(expr, q); plan != nil {
-		return &Tree{plan: plan}
+	if plan, of, at := window.NewOver(window.Inner(expr), q); plan != nil {
+		g, _ := at.Grid()
+		return t.over([]parser.Expr{of}, at, g, func(r *run, in []value) (value, error) {
+			return r.over(plan, in[0].list, g)
+		})
+	}
+	switch e := window.Inner(expr).(type) {
+	case *parser.NumberLiteral:
+		return scalar(g, func(int) float64 { return e.Val })
+	case *parser.BinaryExpr:
+		if compute := binary(e); compute != nil {
+			return t.over([]parser.Expr{e.LHS, e.RHS}, q, g, compute)
+		}
 	}
 	return nil
 }
 
-// pairs notes how the series of both sides are paired; false: one of them with many.
-func (t *Tree) pairs(m *parser.VectorMatching) bool {
-	if m == nil {
-		return true
+// over returns a node over operands, or nil if one has none.
+func (t *Tree) over(of []parser.Expr, q *window.Query, g window.Grid, compute func(*run, []value) (value, error)) *node {
+	n := &node{compute: compute}
+	for _, expr := range of {
+		operand := t.node(expr, q, g)
+		if operand == nil {
+			return nil
+		}
+		n.operands = append(n.operands, operand)
 	}
-	t.on, t.names = m.On, slices.Sorted(slices.Values(m.MatchingLabels))
-	t.without = slices.Sorted(slices.Values(append([]string{model.MetricNameLabel}, t.names...)))
-	return m.Card == parser.CardOneToOne && len(m.Include) == 0 && m.FillValues.LHS == nil && m.FillValues.RHS == nil &&
-		!slices.Contains(m.MatchingLabels, model.MetricNameLabel)
+	return n
 }
 
-// vector reports whether the tree gives series.
-func (t *Tree) vector() bool { return t.op != nil || t.plan != nil }
+// scalar returns the node of a number at each step.
+func scalar(g window.Grid, number func(step int) float64) *node {
+	return &node{compute: func(r *run, _ []value) (value, error) {
+		steps, err := r.steps(g.Steps())
+		for i := range steps {
+			steps[i] = number(i)
+		}
+		return value{each: steps}, err
+	}}
+}
 
 // Plans returns the plans of the tree, from left to right.
-func (t *Tree) Plans() []*window.Plan {
-	switch {
-	case t.plan != nil:
-		return []*window.Plan{t.plan}
-	case t.op != nil:
-		return append(t.left.Plans(), t.right.Plans()...)
-	}
-	return nil
-}
+func (t *Tree) Plans() []*window.Plan { return slices.Clip(t.plans) }

@@ -19,22 +19,25 @@ func TestNew(t *testing.T) {
 		"2 ^ rate(a[1m])":            1,
 		"a":                          0, // a plan, without an operator
 		"1 + 2":                      0,
-		"(1 + 2) * a":                0, // the engine computes it once
-		"-a":                         0,
-		"a and b":                    0,
-		"a or b":                     0,
-		"a * on (x) group_left () b": 0,
-		"a * on (__name__) b":        0,
-		"abs(a / b)":                 0,
-		"sum(a / b)":                 0,
-		"a / abs(b)":                 0,
+		"(1 + 2) * a":                1,
+		"a and b":                    2,
+		"a or on (x) b":              2,
+		"a * on (x) group_left () b": 2,
+		"sum by (x) (a / b)":         2,
+		"topk(3, a / b)":             2,
+		"rate((a - b)[5m:1m])":       2,
+		"a * on (__name__) b":      0,
+		"a + fill (0) b":           0,
+		"quantile(NaN, a + b)":     0,
+		"abs(label_replace(a, \"x\", \"\", \"\", \"\"))": 0,
+		"count_values(\"x\", a + b)":                     0,
 	} {
-		e, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+		e, err := parser.NewParser(parser.Options{EnableBinopFillModifiers: true}).ParseExpr(expr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := 0
-		if tree := New(e, &window.Query{Start: time.Unix(0, 0), End: time.Unix(600, 0), Step: time.Minute, Lookback: time.Minute}); tree != nil {
+		if tree := New(e, &window.Query{Start: time.Unix(0, 0), End: time.Unix(600, 0), Step: time.Minute, Lookback: time.Minute, Substep: time.Minute}); tree != nil {
 			got = len(tree.Plans())
 		}
 		if got != plans {
