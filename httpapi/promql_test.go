@@ -166,7 +166,7 @@ func TestPrometheusLimits(t *testing.T) {
 			t.Errorf("%s: Retry-After %q", params, w.Header().Get("Retry-After"))
 		}
 	}
-	f("m%2Btime()", 422, `{"status":"error","errorType":"execution","error":"expanding series: query memory limit exceeded: needs more than 200000 bytes"}`)
+	f("m%2Btime()", 422, `{"status":"error","errorType":"execution","error":"query memory limit exceeded: needs more than 200000 bytes"}`)
 	f("m&timeout=0", 503, `{"status":"error","errorType":"timeout","error":"query timed out in `)
 	f("vector(1)", 200, `{"status":"success"`)
 	if n := memory.Used(); n != 0 {

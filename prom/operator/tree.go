@@ -58,10 +58,17 @@ func (t *Tree) node(expr parser.Expr, q *window.Query, g window.Grid) *node {
 	switch e := window.Inner(expr).(type) {
 	case *parser.NumberLiteral:
 		return scalar(g, func(int) float64 { return e.Val })
+	case *parser.UnaryExpr:
+		if e.Op == parser.ADD {
+			return t.node(e.Expr, q, g)
+		}
+		return t.over([]parser.Expr{e.Expr}, q, g, negate)
 	case *parser.BinaryExpr:
 		if compute := binary(e); compute != nil {
 			return t.over([]parser.Expr{e.LHS, e.RHS}, q, g, compute)
 		}
+	case *parser.Call:
+		return t.call(e, q, g)
 	}
 	return nil
 }

@@ -20,14 +20,23 @@ func TestNew(t *testing.T) {
 		"a":                          0, // a plan, without an operator
 		"1 + 2":                      0,
 		"(1 + 2) * a":                1,
+		"-a":                         1,
 		"a and b":                    2,
 		"a or on (x) b":              2,
 		"a * on (x) group_left () b": 2,
+		"abs(a / b)":                 2,
 		"sum by (x) (a / b)":         2,
 		"topk(3, a / b)":             2,
+		"a / abs(b) or vector(0)":    2,
+		"a > scalar(sum(b))":         2,
+		"time() - a":                 1,
 		"rate((a - b)[5m:1m])":       2,
+		"histogram_quantile(0.9, sum by (le) (rate(a[5m])))": 1,
+		"time() - 1":               0, // no series
+		"scalar(a)":                0,
 		"a * on (__name__) b":      0,
 		"a + fill (0) b":           0,
+		"histogram_quantile(2, a)": 0, // the engine warns
 		"quantile(NaN, a + b)":     0,
 		"abs(label_replace(a, \"x\", \"\", \"\", \"\"))": 0,
 		"count_values(\"x\", a + b)":                     0,
