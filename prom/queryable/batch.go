@@ -16,8 +16,9 @@ import (
 
 const (
 	// batchBytes is what the samples of a batch should take. A batch that begins
-	// with short series and ends with long ones may take more.
-	batchBytes = 4 << 20
+	// with short series and ends with long ones may take more. 4 MiB cost 10 to 25 % more:
+	// they do not stay in the cache of a core.
+	batchBytes = 1 << 20
 	// batchSeries bounds the series of a batch.
 	batchSeries = 1024
 	// chunkSpan is the longest time that a chunk of Prometheus has.
@@ -37,12 +38,12 @@ type batch struct {
 	texts  int64     // of them for the letters of histograms
 }
 
-// keptBytes bounds the samples of a batch that is kept for later queries. Those of a
-// panel of some series fit.
-const keptBytes = 256 << 10
+// keptBytes bounds the samples of a batch that is kept for later queries: a usual batch
+// fits.
+const keptBytes = batchBytes + batchBytes/4
 
-// batches keeps the memory of small batches: most queries read a few series, and new
-// memory for their samples would take longer than reading them.
+// batches keeps the memory of batches: new memory for the samples of a few series would take
+// longer than reading them.
 var batches sync.Pool
 
 // newBatch returns an empty batch, which the budget is charged for.
