@@ -33,6 +33,16 @@ func BenchmarkKernels(b *testing.B) {
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(dst)), "ns/step")
 			})
+			b.Run(f+"/"+data.name+"/instant", func(b *testing.B) {
+				k := newKernel(spec{Grid: Grid{Start: 5_400_000, End: 5_400_000, Step: 1}, Func: f, Range: 5_400_000, Param: 3600})
+				dst := make([]float64, 1)
+				for b.Loop() {
+					if _, err := k.Run(dst, t, v); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/sample")
+			})
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (k *kernel) fitLines() {
 	l := &k.lines
 	l.seconds, l.times, l.squares, l.products = l.seconds[:0], l.times[:0], l.squares[:0], l.products[:0]
 	k.sums.sums = k.sums.sums[:0]
-	if k.spec.Range/sharing < k.spec.Step {
+	if !k.shares() {
 		return
 	}
 	far := k.spec.Range // of a sample from the origin of its window

@@ -5,14 +5,17 @@ import "math"
 // sumWindows prepares the sums of windows, if windows share enough samples to pay for it.
 func (k *kernel) sumWindows() {
 	k.sums.sums, k.ahead.to = k.sums.sums[:0], math.MinInt64
-	if k.spec.Range/sharing >= k.spec.Step {
+	if k.shares() {
 		k.sums.sum(k.v)
 	}
 }
 
-// sharing is in how many windows a sample must be for exact sums to be faster than
-// compensated ones.
-const sharing = 2
+// shares reports whether windows have enough samples in common for exact sums to be faster
+// than compensated ones: a sample is in two or more.
+func (k *kernel) shares() bool {
+	const windows = 2
+	return k.spec.Steps() >= windows && k.spec.Range/windows >= k.spec.Step
+}
 
 // sum is sum_over_time.
 func (k *kernel) sum(lo, hi int, _ int64) float64 {
@@ -153,7 +156,7 @@ func (k *kernel) emptyQueue() { k.queue, k.seen = k.queue[:0], 0 }
 // stays, as in a walk over the window.
 func (k *kernel) extreme(lo, hi int, _ int64) float64 {
 	minimum := k.spec.Func == "min_over_time"
-	if k.spec.Step >= k.spec.Range {
+	if k.spec.Step >= k.spec.Range || k.spec.End == k.spec.Start {
 		return extremeOf(k.v[lo:hi], minimum)
 	}
 	q := k.queue
