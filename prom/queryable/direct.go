@@ -37,11 +37,11 @@ func (s *Source) Find(ctx context.Context, mint, maxt int64, matchers []*labels.
 }
 
 // firstSeries returns how many series the first batch has: as many as it has room for
-// if there are several samples a second.
+// if there is a sample each second.
 func firstSeries(times model.TimeRange) int {
-	const perSecond, most = 4, 64
+	const most = 64
 	seconds := uint64(times.Max-times.Min)/uint64(time.Second) + 1
-	return int(max(1, min(batchBytes/sampleBytes/perSecond/seconds, most)))
+	return int(max(1, min(batchBytes/sampleBytes/seconds, most)))
 }
 
 // Len returns the number of series.

@@ -70,7 +70,7 @@ func TestFirstSeries(t *testing.T) {
 		want  int
 	}{
 		{model.TimeRange{Min: 0, Max: 0}, 64},
-		{model.TimeRange{Min: -1800e9, Max: 1800e9}, 4},
+		{model.TimeRange{Min: -1800e9, Max: 1800e9}, 18},
 		{model.TimeRange{Min: 0, Max: 30 * 86400e9}, 1},
 		{model.AllTime, 1},
 	} {
