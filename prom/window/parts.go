@@ -99,8 +99,8 @@ func (r *replacer) absent(e *parser.Call) {
 
 // part replaces an expression if it has a plan.
 func (r *replacer) part(expr *parser.Expr) bool {
-	if (*expr).Type() != parser.ValueTypeVector {
-		return false
+	if _, ok := (*expr).(*parser.ParenExpr); ok || (*expr).Type() != parser.ValueTypeVector {
+		return false // notes of the engine name the place of parentheses, or of what is in them
 	}
 	p := NewPart(*expr, r.query)
 	if p == nil {
@@ -116,7 +116,7 @@ func (r *replacer) part(expr *parser.Expr) bool {
 	}
 	s := &parser.VectorSelector{
 		LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, "")},
-		PosRange:      Inner(*expr).PositionRange(), // the engine drops parentheses
+		PosRange:      (*expr).PositionRange(),
 	}
 	r.parts = append(r.parts, Part{p, s})
 	*expr = s

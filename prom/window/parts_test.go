@@ -168,6 +168,35 @@ func TestFixedParts(t *testing.T) {
 	}
 }
 
+// TestPartsKeepPlaces holds that what is around parts stays where it was: notes name places.
+func TestPartsKeepPlaces(t *testing.T) {
+	for _, query := range []string{"(a) / ((b))", "histogram_quantile(0.9, ((a)))", "-((a)) + on () (abs((rate(a[1m]))))"} {
+		expr, err := engineParser().ParseExpr(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		places := func() (all []string) {
+			parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+				switch n.(type) {
+				case *parser.BinaryExpr, *parser.ParenExpr, *parser.UnaryExpr:
+					all = append(all, fmt.Sprint(n.PositionRange()))
+				}
+				return nil
+			})
+			return all
+		}
+		before := places()
+		q := &Query{Start: time.UnixMilli(1000), End: time.UnixMilli(5000), Step: time.Second, Lookback: time.Minute}
+		parts, err := Parts(expr, q, func(*Plan) (bool, error) { return true, nil })
+		if err != nil || len(parts) == 0 {
+			t.Errorf("%s: %d parts, %v", query, len(parts), err)
+		}
+		if after := places(); !slices.Equal(before, after) {
+			t.Errorf("%s: places %v, were %v", query, after, before)
+		}
+	}
+}
+
 func sortedLines(text string) string {
 	lines := strings.Split(text, "\n")
 	slices.Sort(lines)
