@@ -155,6 +155,10 @@ type buckets struct {
 	counts []series
 }
 
+// checkedSteps is how many steps of a histogram are computed between two calls of Check: less
+// than a millisecond.
+const checkedSteps = 1024
+
 // quantiles computes histogram_quantile.
 func (r *run) quantiles(q float64, list []series) (value, error) {
 	places := map[string]int{}
@@ -180,11 +184,13 @@ func (r *run) quantiles(q float64, list []series) (value, error) {
 	result := list[:0:0]
 	var at promql.Buckets
 	for _, h := range all {
-		if err := r.env.Check(); err != nil {
-			return value{}, err
-		}
 		steps := h.counts[0].steps // are replaced when they were read
 		for i := range steps {
+			if i%checkedSteps == 0 {
+				if err := r.env.Check(); err != nil {
+					return value{}, err
+				}
+			}
 			at = at[:0]
 			for k := range h.counts {
 				if v := h.counts[k].steps[i]; !window.IsAbsent(v) {

@@ -1,8 +1,6 @@
 package operator
 
 import (
-	"slices"
-
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"tsdbd/prom/window"
@@ -98,4 +96,4 @@ func scalar(g window.Grid, number func(step int) float64) *node {
 }
 
 // Plans returns the plans of the tree, from left to right.
-func (t *Tree) Plans() []*window.Plan { return slices.Clip(t.plans) }
+func (t *Tree) Plans() []*window.Plan { return t.plans }
