@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
 
 	"tsdbd/model/scan/scantest"
 	"tsdbd/query/admission"
@@ -158,6 +159,20 @@ func TestParts(t *testing.T) {
 			return nil
 		}); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestWindowsOf counts the windows of a query in which a function reads a sample.
+func TestWindowsOf(t *testing.T) {
+	for want, hints := range map[float64]storage.SelectHints{
+		1:  {Start: 0, End: 660_000, Range: 60_000, Func: "rate"}, // smoothed, at one time
+		6:  {Start: 0, End: 660_000, Range: 60_000, Step: 12_000, Func: "rate"},
+		50: {Start: 0, End: 60_000, Range: 60_000, Func: "quantile_over_time"},
+		0:  {Start: 0, End: 60_000, Step: 12_000},
+	} {
+		if got := windowsOf(&hints); got != want {
+			t.Errorf("%+v: %v windows, want %v", hints, got, want)
 		}
 	}
 }

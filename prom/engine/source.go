@@ -83,7 +83,10 @@ func windowsOf(hints *storage.SelectHints) float64 {
 	if hints == nil || hints.Range == 0 {
 		return 0
 	}
-	step := float64(max(hints.Step, 1))
+	if hints.Step == 0 { // of an instant query there is one, although smoothed reads around it
+		return readsOf(hints.Func)
+	}
+	step := float64(hints.Step)
 	steps := max(float64(hints.End-hints.Start-hints.Range), 0)/step + 1
 	return min(steps, float64(hints.Range)/step+1) * readsOf(hints.Func)
 }
