@@ -77,10 +77,9 @@ func TestExplainAnalyze(t *testing.T) {
 			[]string{
 				"    ├── series: 1", "    ├── rows: 1",
 				"    │   └── SELECT max(x::float) FROM (SELECT v::float * 2 AS x FROM d.autogen.m WHERE v::float > 1400): 1 series, 1 rows",
-				"    │       ├── fold max(x::float):",
-				"    │       └── SELECT v::float * 2 AS x FROM d.autogen.m WHERE v::float > 1400: 1 series, 39 rows",
-				"    │           ├── read v::float: 1 series, 24 chunks (1 decoded, 23 by statistics), 1440 rows, 60 values decoded, 24 blocks of 11520 bytes in 1 files, 1 cached values, in storage",
-				"    │           └── project:",
+				"    │       ├── fold max(x::float): 1 series, 24 chunks (1 decoded, 23 by statistics), 1440 rows, 60 values decoded, 24 blocks of 11520 bytes in 1 files, 1 cached values, in storage",
+				"    │       │   └── chunks inside one window: decoded, computed columns have no statistics",
+				"    │       └── SELECT v::float * 2 AS x FROM d.autogen.m WHERE v::float > 1400: its rows are read above",
 				"        └── 1 shards: 1 series, 24 chunks (1 decoded, 23 by statistics), 1440 rows, 60 values decoded, 24 blocks of 11520 bytes in 1 files, 1 cached values, in storage",
 			},
 		},

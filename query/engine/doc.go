@@ -9,7 +9,9 @@
 //     evaluates the select list over the joined columns and gives frames: runs of
 //     rows of one series, ordered by measurement and group values.
 //  4. Frames of the outermost level become Results (emitter), or rows to write for
-//     INTO. Frames of a subquery are the input of the level around it.
+//     INTO. Frames of a subquery are the input of the level around it. A subquery that
+//     only passes rows on does not run: the folders around it read its measurements and
+//     compute its columns chunk by chunk (levelRun.passes).
 //
 // A reader reads the rows of one output series in slices: one slice is read while
 // the one before is emitted (stream). If only the first rows are wanted, it walks the

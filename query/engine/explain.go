@@ -86,8 +86,8 @@ func (r *levelRun) costs(parts [][]string) ([][]string, error) {
 		var shards, series uint64
 		var cost scan.Cost
 		for _, u := range r.units {
-			if !u.Shard.TimeRange().Overlaps(l.Range) {
-				continue // only a transformation looks back to it
+			if !u.Shard.TimeRange().Overlaps(l.Range) || u.Columns != nil {
+				continue // only a transformation looks back to it, or the subquery has it
 			}
 			one, err := u.Shard.Cost(scan.Request{Measurement: u.Source.Name, Series: u.Series, Fields: fields, Range: l.Range})
 			if err != nil {
@@ -189,8 +189,12 @@ func (r *levelRun) describe(to *planNode) {
 			n.add("%s: %s", step.name, read.ShortTime(step.took))
 		}
 	}
-	for _, sub := range r.subs {
-		if sub != nil {
+	for i, sub := range r.subs {
+		switch {
+		case sub == nil:
+		case r.passed[i] != nil:
+			n.add("%s: its rows are read above", sub.l.Statement)
+		default:
 			sub.describe(n)
 		}
 	}
@@ -208,7 +212,7 @@ func (r *levelRun) describeSources(n *planNode) {
 			n.add("filter %s: row by row where statistics do not decide", rest)
 		}
 	}
-	if r.l.HasSubs() {
+	if r.takesRows() {
 		n.add("rows of subqueries")
 	}
 }
@@ -224,7 +228,7 @@ func (f *folder) describe(to *planNode) *planNode {
 		n.add("newest shard first, until every group has its value")
 	case f.heads != nil:
 		n.add("first windows: stops after %d or %d windows if LIMIT is satisfied", f.heads[0], f.heads[1])
-	case !f.Windows.None() && !f.r.l.HasSubs():
+	case !f.Windows.None() && !f.r.takesRows():
 		n.add("%s", counted(int(f.last-f.first+1), "window"))
 	}
 	if groups := len(f.r.groups.Names); f.batched && groups > batchSize(groups) {
@@ -250,7 +254,12 @@ func (f *folder) statistics() string {
 		}
 	}
 	for _, u := range f.r.units {
-		if cs, ok := u.Bind(f.Refs); ok && slices.ContainsFunc(f.Slots, func(s partial.Slot) bool { return cs.Out[s.Col].Cast }) {
+		cs, ok := u.Bind(f.Refs)
+		switch {
+		case !ok:
+		case slices.ContainsFunc(f.Slots, func(s partial.Slot) bool { return cs.Out[s.Col].Computed != nil }):
+			return "decoded, computed columns have no statistics"
+		case slices.ContainsFunc(f.Slots, func(s partial.Slot) bool { return cs.Out[s.Col].Cast }):
 			return "by statistics, decoded in shards where a field has another type"
 		}
 	}

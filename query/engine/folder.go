@@ -47,7 +47,7 @@ func (f *folder) open(r *levelRun) error {
 			bounds = bounds.Union(u.Shard.TimeRange())
 		}
 	}
-	if r.l.HasSubs() {
+	if r.takesRows() {
 		bounds = model.AllTime
 	}
 	bounds = bounds.Intersect(f.Range)
@@ -58,7 +58,7 @@ func (f *folder) open(r *levelRun) error {
 		// Zones have no meaning there, and their tables no end.
 		bounds = bounds.Intersect(model.TimeRange{Min: -1 << 62, Max: 1 << 62})
 	}
-	if f.batched = f.Large() && !r.l.HasSubs(); !f.Large() {
+	if f.batched = f.Large() && !r.takesRows(); !f.Large() {
 		f.heads = f.firstWindows(bounds)
 	}
 	var err error
@@ -191,7 +191,7 @@ func (f *folder) tasks(us []*read.Unit, keep func(g int32) bool) [][]task {
 	spread, used := 0, 1 // the workers that get something are the first ones
 	for _, u := range us {
 		cs, ok := u.Bind(f.Refs)
-		if !ok || !u.Shard.TimeRange().Overlaps(f.Range) || !f.Bound(cs) {
+		if !ok || !u.Range.Overlaps(f.Range) || !f.Bound(cs) {
 			continue
 		}
 		set := u.Series
@@ -227,7 +227,7 @@ func (f *folder) scan(work [][]task, rng model.TimeRange, dir int) error {
 		}
 		w := partial.NewWorker(x.Budget, f.Plan, rng, tables[i])
 		for _, t := range work[i] {
-			if !t.u.Shard.TimeRange().Overlaps(rng) {
+			if !t.u.Range.Overlaps(rng) {
 				continue // not of the first windows
 			}
 			if err := w.ScanPart(t.u, t.cs, t.set, dir); err != nil {
@@ -257,7 +257,7 @@ func (f *folder) firstWindows(bounds model.TimeRange) []int64 {
 	case n == 0 || n > 1<<16 || !l.Asc || p.Windows.None() || p.Windows.Loc != nil,
 		l.Fill.NeedsNext(),
 		len(f.r.operators) != 1,
-		l.HasSubs(),
+		f.r.takesRows(),
 		slices.ContainsFunc(f.r.calls, func(c *call) bool { return c.scan == nil && c.Type != model.Unknown }),
 		bounds.Min < -1<<61 || bounds.Max > 1<<61,
 		(bounds.Max-bounds.Min)/p.Windows.Every < 4*n:

@@ -38,6 +38,7 @@ type levelRun struct {
 	x         *exec
 	l         *plan.Level
 	subs      []*levelRun                 // as level.sources; nil for measurements
+	passed    []map[string]influxql.Expr  // as subs; columns of those that folders read in their place, else nil
 	calls     []*call                     // as level.calls
 	operators []operator                  // none if the level has nothing to read
 	folders   map[model.TimeRange]*folder // of operators, by what calls ask for
@@ -74,7 +75,26 @@ func newLevelRun(x *exec, l *plan.Level) (*levelRun, error) {
 		}
 		r.bare = append(r.bare, at)
 	}
-	return r, r.layout()
+	if err := r.layout(); err != nil {
+		return nil, err
+	}
+	r.passed = make([]map[string]influxql.Expr, len(r.subs))
+	for i, sub := range r.subs {
+		if sub != nil {
+			r.passed[i] = r.passes(sub)
+		}
+	}
+	return r, nil
+}
+
+// takesRows reports whether operators take rows of a subquery.
+func (r *levelRun) takesRows() bool {
+	for i, sub := range r.subs {
+		if sub != nil && r.passed[i] == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // run executes the level and passes its rows to emit, series by series and each in
@@ -171,8 +191,38 @@ func between(names, part []string) []string {
 // open selects the series that a level has in the named measurements and opens its
 // operators.
 func (r *levelRun) open(names []string) (err error) {
-	l := r.l
 	r.groups = &read.GroupTable{}
+	sel := r.selection(names)
+	r.sources = len(sel.Sources)
+	if r.units, err = r.x.Units(r.groups, sel); err != nil {
+		return err
+	}
+	for i, columns := range r.passed {
+		if columns == nil {
+			continue
+		}
+		sel := r.subs[i].selection(r.subs[i].l.Names)
+		sel.Keys = r.l.Dims
+		units, err := r.x.Units(r.groups, sel)
+		if err != nil {
+			return err
+		}
+		for _, u := range units {
+			u.Columns = columns
+		}
+		r.units = append(r.units, units...)
+	}
+	for _, o := range r.operators {
+		if err := o.open(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selection says which series the level has in the named measurements.
+func (r *levelRun) selection(names []string) read.Selection {
+	l := r.l
 	sel := read.Selection{Where: l.Where, Keys: l.Dims, Range: l.Read}
 	if !l.HasSubs() { // else order cuts the groups
 		sel.Limit, sel.Offset = l.SLimit, l.SOffset
@@ -186,16 +236,7 @@ func (r *levelRun) open(names []string) (err error) {
 			sel.Sources = append(sel.Sources, src.Measurement(name))
 		}
 	}
-	r.sources = len(sel.Sources)
-	if r.units, err = r.x.Units(r.groups, sel); err != nil {
-		return err
-	}
-	for _, o := range r.operators {
-		if err := o.open(r); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sel
 }
 
 // order returns the groups in the order of output. The groups of each name that rows of

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"math"
 	"slices"
 
 	"github.com/influxdata/influxql"
@@ -75,8 +74,8 @@ func subTies(l *plan.Level) rowset.Ties {
 // rows come in the order of the sources and of the inner series.
 func (r *levelRun) eachSub(refs []influxql.VarRef, f func(g int32, rs *rowset.Set) error) error {
 	x, l, t := r.x, r.l, r.groups
-	for _, run := range r.subs {
-		if run == nil {
+	for i, run := range r.subs {
+		if run == nil || r.passed[i] != nil {
 			continue
 		}
 		sub := run.l
@@ -143,6 +142,60 @@ func (r *levelRun) eachSub(refs []influxql.VarRef, f func(g int32, rs *rowset.Se
 	return nil
 }
 
+// passes returns what the columns of a subquery stand for, by name, if it only passes rows
+// on to folders of the level, which then read its measurements in its place. Rows of equal
+// time of several series come to a folder in another order then, so that it must not keep
+// more of a row than its value and time. passes returns nil if the subquery has to run.
+func (r *levelRun) passes(sub *levelRun) map[string]influxql.Expr {
+	l, s := r.l, sub.l
+	if max(l.SLimit, l.SOffset, s.SLimit, s.SOffset, s.Wanted(), s.Statement.Offset) > 0 || l.Where != nil ||
+		len(s.Calls) > 0 || s.Fill.FillsRows() || s.HasSubs() || len(s.Names) > r.x.opt.partNames || len(sub.operators) == 0 {
+		return nil
+	}
+	columns := map[string]influxql.Expr{}
+	for _, o := range r.operators {
+		f, ok := o.(*folder)
+		if !ok || f.Range != l.Read || !f.AnyOrder() {
+			return nil
+		}
+		for i, c := range mapSub(s, f.Refs, false) {
+			switch {
+			case c.tag >= 0 || c.field >= 0 && !nullOfNull(s.Fields[c.field]):
+				return nil
+			case c.field >= 0:
+				columns[f.Refs[i].Val] = s.Fields[c.field]
+			}
+		}
+	}
+	return columns
+}
+
+// nullOfNull reports whether an expression has no value in a row that lacks one of its
+// fields. Rows without any of these fields are then nothing to those who read the values.
+func nullOfNull(e influxql.Expr) bool {
+	if ref, ok := e.(*influxql.VarRef); ok {
+		return expr.IsFieldRef(ref)
+	}
+	strict := true
+	influxql.WalkFunc(e, func(n influxql.Node) {
+		switch n := n.(type) {
+		case *influxql.VarRef:
+			strict = strict && expr.IsFieldRef(n) && expr.FieldType(n.Type).Numeric()
+		case *influxql.BinaryExpr:
+			switch n.Op {
+			case influxql.ADD, influxql.SUB, influxql.MUL, influxql.DIV, influxql.MOD,
+				influxql.BITWISE_AND, influxql.BITWISE_OR, influxql.BITWISE_XOR:
+			default:
+				strict = false
+			}
+		case *influxql.ParenExpr, *influxql.Call, *influxql.NumberLiteral, *influxql.IntegerLiteral, *influxql.UnsignedLiteral:
+		default:
+			strict = false
+		}
+	})
+	return strict
+}
+
 // within returns the rows of a subquery that a call over rng sees; others were
 // read for calls that look further back. A row of a window has its start.
 func within(l *plan.Level, rs *rowset.Set, rng model.TimeRange) *rowset.Set {
@@ -174,14 +227,5 @@ func (c *subColumn) vector(f *frame, n int) column.Vector {
 	if c.as && v.Type == model.Unknown {
 		v = f.cols[c.field]
 	}
-	if v.Type == model.Float && slices.ContainsFunc(v.Floats, math.IsNaN) {
-		valid := column.NewBitmap(n)
-		for i, x := range v.Floats {
-			if v.IsValid(i) && !math.IsNaN(x) {
-				valid.Set(i)
-			}
-		}
-		v.Valid = valid
-	}
-	return v
+	return expr.WithoutNaN(v)
 }

@@ -365,25 +365,55 @@ func (ev *Evaluator) numeric(op influxql.Token, a, b Operand, n int) (column.Vec
 	return out, integerOp(op, a.uints(), b.uints(), a.mask(), b.mask(), out.Uints)
 }
 
-// arithmetic computes what all numbers have: a division by 0 is 0.
+// constantRows is for how many rows a constant operand is repeated.
+const constantRows = 256
+
+// arithmetic computes what all numbers have: a division by 0 is 0. A constant is
+// repeated for some rows at a time, so that there is one loop for each operator.
 func arithmetic[T int64 | uint64 | float64](op influxql.Token, x, y []T, am, bm int, out []T) bool {
+	if am == bm {
+		return arithmeticRows(op, x, y, out) // of two constants there is one row
+	}
+	var same [constantRows]T
+	for i := range min(len(out), len(same)) {
+		if same[i] = y[0]; am == 0 {
+			same[i] = x[0]
+		}
+	}
+	for lo := 0; lo < len(out); lo += len(same) {
+		hi := min(lo+len(same), len(out))
+		a, b := same[:hi-lo], same[:hi-lo]
+		if am == 0 {
+			b = y[lo:hi]
+		} else {
+			a = x[lo:hi]
+		}
+		if !arithmeticRows(op, a, b, out[lo:hi]) {
+			return false
+		}
+	}
+	return true
+}
+
+func arithmeticRows[T int64 | uint64 | float64](op influxql.Token, x, y, out []T) bool {
+	x, y = x[:len(out)], y[:len(out)]
 	switch op {
 	case influxql.ADD:
 		for i := range out {
-			out[i] = x[i&am] + y[i&bm]
+			out[i] = x[i] + y[i]
 		}
 	case influxql.SUB:
 		for i := range out {
-			out[i] = x[i&am] - y[i&bm]
+			out[i] = x[i] - y[i]
 		}
 	case influxql.MUL:
 		for i := range out {
-			out[i] = x[i&am] * y[i&bm]
+			out[i] = x[i] * y[i]
 		}
 	case influxql.DIV:
-		for i := range out {
-			if d := y[i&bm]; d != 0 {
-				out[i] = x[i&am] / d
+		for i, d := range y {
+			if d != 0 {
+				out[i] = x[i] / d
 			}
 		}
 	default:

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"tsdbd/internal/vector"
 	"tsdbd/model"
 	"tsdbd/model/column"
 )
@@ -38,13 +39,27 @@ func CastVector(v *column.Vector, t model.FieldType) column.Vector {
 
 // Finite returns v with null for NaN and infinities.
 func Finite(v column.Vector) column.Vector {
-	if v.Type != model.Float || !slices.ContainsFunc(v.Floats, func(x float64) bool { return x-x != 0 }) {
+	no := func(x float64) bool { return x-x != 0 }
+	if v.Type != model.Float || !slices.ContainsFunc(v.Floats, no) {
 		return v
 	}
+	return nullIf(v, no)
+}
+
+// WithoutNaN returns v with null for NaN.
+func WithoutNaN(v column.Vector) column.Vector {
+	if v.Type != model.Float || !vector.HasNaN(v.Floats) {
+		return v
+	}
+	return nullIf(v, func(x float64) bool { return x != x })
+}
+
+// nullIf returns a column of floats with null for some of them.
+func nullIf(v column.Vector, no func(x float64) bool) column.Vector {
 	valid, floats := column.NewBitmap(len(v.Floats)), slices.Clone(v.Floats)
 	for i, x := range v.Floats {
 		switch {
-		case x-x != 0:
+		case no(x):
 			floats[i] = 0 // as in every null
 		case v.IsValid(i):
 			valid.Set(i)

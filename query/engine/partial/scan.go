@@ -59,6 +59,12 @@ func (p *Plan) Large() bool {
 	return slices.ContainsFunc(p.Slots, func(s Slot) bool { return Kinds[s.Kind].large })
 }
 
+// AnyOrder reports whether states do not depend on the order in which rows of equal time
+// come, whatever series they are of.
+func (p *Plan) AnyOrder() bool {
+	return p.Aux == 0 && !slices.ContainsFunc(p.Slots, func(s Slot) bool { return Kinds[s.Kind].ordered })
+}
+
 // number returns the number of the window that starts at start. In a zone the windows of
 // Prepare count from 0, and those before and after them, which rows of subqueries may be
 // in, have the distance of their ordinals.
@@ -140,7 +146,7 @@ func (p *Plan) Direction() int {
 // Bound reports whether a shard has a column for one of the plan's slots.
 func (p *Plan) Bound(cs *read.Columns) bool {
 	for _, s := range p.Slots {
-		if cs.Out[s.Col].Index >= 0 {
+		if cs.Out[s.Col].HasValues() {
 			return true
 		}
 	}
@@ -188,7 +194,7 @@ func NewWorker(x *read.Budget, p *Plan, rng model.TimeRange, t *Table) *Worker {
 // ScanPart folds a set of series of a unit. newest stops each series at its
 // newest chunk that has a value for every slot.
 func (w *Worker) ScanPart(u *read.Unit, cs *read.Columns, set *roaring.Bitmap, dir int) error {
-	r := w.rng.Intersect(u.Shard.TimeRange())
+	r := w.rng.Intersect(u.Range)
 	w.rd = read.NewChunkReader(cs)
 	cur, err := w.rd.Scan(w.x, u, set, r, dir >= 0, w.p.Did)
 	if err != nil {
@@ -312,11 +318,13 @@ func (w *Worker) whole(c scan.Chunk, st []State) (bool, error) {
 	for i := range w.p.Slots {
 		sl := &w.p.Slots[i]
 		b := &rd.Columns.Out[sl.Col]
-		if b.Index < 0 {
+		if !b.HasValues() {
 			met = false
 			continue
 		}
-		if sl.Kind == Count {
+		if b.Computed != nil {
+			// There are no statistics.
+		} else if sl.Kind == Count {
 			if n, ok := rd.Count(b); ok {
 				st[i].N += int64(n)
 				met = met && n > 0

@@ -37,6 +37,8 @@ var Kinds = [...]struct {
 	What  string   // its values, if they have no statistics
 	Timed bool     // keeps the time of a value whether asked for or not
 	large bool     // grows with the values or rows of a window
+	// ordered says that the order of rows of equal time shows.
+	ordered bool
 }{
 	Count:  {Stats: countOfStats},
 	Sum:    {Stats: sumOfStats},
@@ -47,9 +49,9 @@ var Kinds = [...]struct {
 	Last:   {Stats: AllOfStats, Timed: true},
 	Tally:  {What: "distinct values", large: true},
 	Sketch: {What: "sketches", large: true},
-	Top:    {What: "chosen rows", Timed: true, large: true},
-	Bottom: {What: "chosen rows", Timed: true, large: true},
-	Sample: {What: "chosen rows", Timed: true, large: true},
+	Top:    {What: "chosen rows", Timed: true, large: true, ordered: true},
+	Bottom: {What: "chosen rows", Timed: true, large: true, ordered: true},
+	Sample: {What: "chosen rows", Timed: true, large: true, ordered: true},
 }
 
 // statsUse says what of a chunk's statistics a slot reads.

@@ -21,7 +21,7 @@ import (
 type Columns struct {
 	Fields []string // Request.Fields
 	Out    []BoundColumn
-	cond   map[*influxql.VarRef]BoundColumn // of the predicate's references
+	refs   map[*influxql.VarRef]BoundColumn // of the predicate and of computed columns
 	Filter influxql.Expr
 	exact  bool   // every field read counts for the existence of a row
 	first  bool   // the first of out alone does
@@ -37,12 +37,17 @@ type BoundColumn struct {
 	Tag   bool
 	Cast  bool
 	Lossy bool // a cast after which infinities are no values
+	// Computed is what the column is computed from, in place of Index; nil: of nothing.
+	Computed influxql.Expr
 }
+
+// HasValues reports whether rows of the shard may have values of the column.
+func (b *BoundColumn) HasValues() bool { return b.Index >= 0 || b.Computed != nil }
 
 // Bind resolves refs and the predicate's fields against a shard. It reports
 // false if none of refs can have a value there.
 func (u *Unit) Bind(refs []influxql.VarRef) (*Columns, bool) {
-	cs := &Columns{Filter: u.Filter, exact: true}
+	cs := &Columns{Filter: u.Filter, exact: true, refs: map[*influxql.VarRef]BoundColumn{}}
 	stored := u.Shard.Fields(u.Source.Name)
 	place := map[string]int{}
 	one := func(ref influxql.VarRef) BoundColumn {
@@ -67,8 +72,8 @@ func (u *Unit) Bind(refs []influxql.VarRef) (*Columns, bool) {
 	}
 	any := false
 	for _, ref := range refs {
-		b := one(ref)
-		any = any || b.Index >= 0
+		b := u.bind(cs, ref, one)
+		any = any || b.HasValues()
 		cs.Out = append(cs.Out, b)
 	}
 	if !any {
@@ -76,17 +81,38 @@ func (u *Unit) Bind(refs []influxql.VarRef) (*Columns, bool) {
 	}
 	n := len(cs.Fields)
 	if cs.Filter != nil {
-		cs.cond = map[*influxql.VarRef]BoundColumn{}
 		influxql.WalkFunc(cs.Filter, func(node influxql.Node) {
 			if ref, ok := node.(*influxql.VarRef); ok {
 				b := one(*ref)
 				b.Tag = !expr.IsFieldRef(ref)
-				cs.cond[ref] = b
+				cs.refs[ref] = b
 			}
 		})
 	}
 	cs.exact = len(cs.Fields) == n && !slices.ContainsFunc(cs.Out, func(b BoundColumn) bool { return b.Lossy })
 	return cs, true
+}
+
+// bind resolves a column of a subquery that the unit is read for. one resolves what
+// the shard has. A column of which a part is missing has no values.
+func (u *Unit) bind(cs *Columns, ref influxql.VarRef, one func(influxql.VarRef) BoundColumn) BoundColumn {
+	if u.Columns == nil {
+		return one(ref)
+	}
+	e := u.Columns[ref.Val]
+	if field, ok := e.(*influxql.VarRef); ok && field.Type == ref.Type {
+		return one(*field)
+	}
+	out := BoundColumn{Ref: ref, Type: expr.FieldType(ref.Type), Index: -1, Computed: e}
+	influxql.WalkFunc(e, func(node influxql.Node) {
+		if field, ok := node.(*influxql.VarRef); ok {
+			b := one(*field)
+			if cs.refs[field] = b; b.Index < 0 {
+				out.Computed = nil
+			}
+		}
+	})
+	return out
 }
 
 // needFirst has only the rows with a value of the first column exist.
@@ -124,8 +150,7 @@ type ChunkReader struct {
 	c       scan.Chunk
 	cols    []*column.Vector // decoded, by place in the request
 	nan     []nanState       // by place in the request
-	clean   []column.Vector  // columns without their NaN, by place in the request
-	cast    []column.Vector  // converted, by place in cs.out
+	cast    []column.Vector  // converted or computed, by place in cs.out
 	done    []bool
 	rows    []int32
 	stats   scan.Stats // memory of rowScan.edge
@@ -167,7 +192,7 @@ func (cs *Columns) NeedsTags() bool {
 
 // filtersTags reports whether the predicate names tags.
 func (cs *Columns) filtersTags() bool {
-	for _, b := range cs.cond {
+	for _, b := range cs.refs {
 		if b.Tag {
 			return true
 		}
@@ -189,8 +214,9 @@ func (r *ChunkReader) column(i int) *column.Vector {
 		if err != nil {
 			r.Err = err
 			v = &column.Vector{}
-		} else if r.mayHaveNaN(i) {
-			v = r.withoutNaN(i, v)
+		} else if r.mayHaveNaN(i) && vector.HasNaN(v.Floats) {
+			clean := expr.WithoutNaN(*v)
+			v = &clean
 		}
 		r.cols[i] = v
 	}
@@ -218,28 +244,6 @@ func (r *ChunkReader) mayHaveNaN(i int) bool {
 		}
 	}
 	return r.nan[i] == nanSome
-}
-
-// withoutNaN returns v, which is column i, with null for NaN.
-func (r *ChunkReader) withoutNaN(i int, v *column.Vector) *column.Vector {
-	if !vector.HasNaN(v.Floats) {
-		return v
-	}
-	if r.clean == nil {
-		r.clean = make([]column.Vector, len(r.Columns.Fields))
-	}
-	clean := &r.clean[i]
-	clean.Type, clean.Valid = v.Type, column.NewBitmap(len(v.Floats))
-	clean.Floats = append(clean.Floats[:0], v.Floats...)
-	for row, x := range v.Floats {
-		switch {
-		case x != x:
-			clean.Floats[row] = 0 // as in every null
-		case v.IsValid(row):
-			clean.Valid.Set(row)
-		}
-	}
-	return clean
 }
 
 // Stats is Stats of the chunk. A column that may have a NaN has none.
@@ -305,7 +309,13 @@ func (r *ChunkReader) OwnTexts(buf *rowset.Set, lo int) int64 {
 // Output returns output column i of the chunk in its final type.
 func (r *ChunkReader) Output(i int) *column.Vector {
 	b := &r.Columns.Out[i]
-	if b.Index < 0 {
+	switch {
+	case b.Computed != nil:
+		if !r.done[i] {
+			r.cast[i], r.done[i] = r.compute(b), true
+		}
+		return &r.cast[i]
+	case b.Index < 0:
 		return &column.Vector{}
 	}
 	v := r.column(b.Index)
@@ -318,8 +328,16 @@ func (r *ChunkReader) Output(i int) *column.Vector {
 	return &r.cast[i]
 }
 
+// compute returns a column that is computed of others, as a SELECT gives it to another.
+func (r *ChunkReader) compute(b *BoundColumn) column.Vector {
+	ev := expr.Evaluator{Rows: r.c.Len(), Lookup: r.lookup, FloatDivision: true}
+	o := ev.Eval(b.Computed)
+	v := o.Expand(ev.Rows)
+	return expr.WithoutNaN(expr.CastVector(&v, b.Type))
+}
+
 func (r *ChunkReader) lookup(ref *influxql.VarRef) expr.Operand {
-	b, ok := r.Columns.cond[ref]
+	b, ok := r.Columns.refs[ref]
 	switch {
 	case !ok:
 		return expr.Null()
@@ -347,7 +365,7 @@ func (r *ChunkReader) Pick() (rows []int32, all bool) {
 		if i > 0 && r.Columns.first {
 			break
 		}
-		if r.Columns.Out[i].Index < 0 {
+		if !r.Columns.Out[i].HasValues() {
 			continue
 		}
 		v := r.Output(i)

@@ -45,7 +45,7 @@ func (d *decider) column(e *influxql.BinaryExpr) (*BoundColumn, bool) {
 	if !ok {
 		return nil, false
 	}
-	b := d.cs.cond[ref]
+	b := d.cs.refs[ref]
 	if b.Tag || b.Index < 0 || b.Cast || !b.Type.Numeric() {
 		return nil, false
 	}

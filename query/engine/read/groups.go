@@ -105,8 +105,12 @@ type Unit struct {
 	Shard   scan.Shard
 	Series  *roaring.Bitmap
 	byShard *scan.Groups
-	Groups  []int32       // the level's group of each group of the shard; -1: cut by SLIMIT
-	Filter  influxql.Expr // predicate left for the rows
+	Groups  []int32         // the level's group of each group of the shard; -1: cut by SLIMIT
+	Filter  influxql.Expr   // predicate left for the rows
+	Range   model.TimeRange // of the selection and the shard
+	// Columns is what the columns of a subquery stand for, by name, if the unit is read
+	// in its place.
+	Columns map[string]influxql.Expr
 }
 
 // Group returns the level's group of a series.
@@ -138,7 +142,7 @@ func (b *Budget) Units(t *GroupTable, sel Selection) ([]*Unit, error) {
 		}
 		found := make([]*Unit, len(shards))
 		err := b.Parallel(len(shards), func(j int) error {
-			u := &Unit{Source: src, Order: i, Shard: shards[j], Filter: rest}
+			u := &Unit{Source: src, Order: i, Shard: shards[j], Filter: rest, Range: sel.Range.Intersect(shards[j].TimeRange())}
 			err := b.Check()
 			if err != nil {
 				return err
