@@ -134,37 +134,26 @@ func (r *levelRun) slotCells(c *call, g int32) (out *function.Cells, err error) 
 	}
 	out.Times = make([]int64, 0, r.windows)
 	expr.Reserve(&out.Values, r.windows)
-	t.Group(g, func(w int64, st []partial.State) {
-		a, b := &st[c.slots[0]], &st[c.slots[len(c.slots)-1]]
-		if a.N == 0 || err != nil {
-			return
-		}
-		if c.Partial.List != nil {
-			sl := &c.scan.Slots[c.slots[0]]
-			if err = c.Grow(t.ListBytes(a, sl)); err != nil {
-				return
+	w := partial.Windows{Slots: len(c.scan.Slots), Of: c.slots[0], With: c.slots[len(c.slots)-1]}
+	var starts []int64
+	t.Pages(g, func(first int64, page []partial.State) {
+		w.Page = page
+		starts = c.scan.AppendStarts(starts[:0], first, w)
+		if l.Windows.None() && len(starts) > 0 {
+			if starts[0] = c.At(starts[0]); c.Alone && c.Partial.List == nil {
+				starts[0] = page[w.Of].T // of the chosen row
 			}
-			c.Partial.List(c.Context, t, sl, a, c.At(c.scan.StartOf(w)), out)
-			return
 		}
-		if c.Alone && l.Windows.None() {
-			out.Times = append(out.Times, a.T)
-		} else {
-			out.Times = append(out.Times, c.At(c.scan.StartOf(w)))
-		}
-		if c.Partial.Value != nil {
-			c.Partial.Value(&out.Values, c.Type, a, b)
-			return
-		}
-		if c.Type == model.String {
-			out.Values.Strings = append(out.Values.Strings, t.Texts[a.A])
-		} else {
-			out.Values.AppendWord(a.A, nil)
-		}
-		for i := range out.Aux {
-			if out.Aux[i].Type != model.Unknown {
-				expr.AppendScalar(&out.Aux[i], t.Aux[a.B-1][i])
-			}
+		switch {
+		case err != nil:
+		case c.Partial.List != nil:
+			err = c.listCells(out, w, starts)
+		case c.Partial.Value != nil:
+			out.Times = append(out.Times, starts...)
+			c.Partial.Value(&out.Values, c.Type, w)
+		default:
+			out.Times = append(out.Times, starts...)
+			c.chosenCells(out, w)
 		}
 	})
 	r.windows = len(out.Times)
@@ -178,4 +167,38 @@ func (r *levelRun) slotCells(c *call, g int32) (out *function.Cells, err error) 
 		}
 	}
 	return out, err
+}
+
+// listCells appends the cells of windows that may have several each.
+func (c *call) listCells(out *function.Cells, w partial.Windows, starts []int64) error {
+	t, sl := c.scan.Table, &c.scan.Slots[w.Of]
+	for a := range w.Present() {
+		if err := c.Grow(t.ListBytes(a, sl)); err != nil {
+			return err
+		}
+		c.Partial.List(c.Context, t, sl, a, starts[0], out)
+		starts = starts[1:]
+	}
+	return nil
+}
+
+// chosenCells appends the values that a selector has chosen, and the other columns of their
+// rows.
+func (c *call) chosenCells(out *function.Cells, w partial.Windows) {
+	t, v := c.scan.Table, &out.Values
+	for a := range w.Present() {
+		switch {
+		case c.Type == model.Float:
+			v.Floats = append(v.Floats, partial.FloatOf(a.A))
+		case c.Type == model.String:
+			v.Strings = append(v.Strings, t.Texts[a.A])
+		default:
+			v.AppendWord(a.A, nil)
+		}
+		for i := range out.Aux {
+			if out.Aux[i].Type != model.Unknown {
+				expr.AppendScalar(&out.Aux[i], t.Aux[a.B-1][i])
+			}
+		}
+	}
 }

@@ -54,43 +54,58 @@ func distinctOf(x *Context, t *partial.Table, _ *partial.Slot, st *partial.State
 	}
 }
 
-func countOf(out *column.Vector, _ model.FieldType, a, _ *partial.State) {
-	out.Ints = append(out.Ints, a.N)
-}
-
-func sumOf(out *column.Vector, typ model.FieldType, a, _ *partial.State) {
-	if typ == model.Float {
-		out.Floats = append(out.Floats, a.Float())
-		return
+func countOf(out *column.Vector, _ model.FieldType, w partial.Windows) {
+	for a := range w.Present() {
+		out.Ints = append(out.Ints, a.N)
 	}
-	out.AppendWord(a.A, nil)
 }
 
-func meanOf(out *column.Vector, typ model.FieldType, a, _ *partial.State) {
-	sum := 0.0
-	if typ == model.Float {
-		sum = a.Float()
-	} else {
-		sum = a.WideFloat()
+func sumOf(out *column.Vector, typ model.FieldType, w partial.Windows) {
+	for a := range w.Present() {
+		if typ == model.Float {
+			out.Floats = append(out.Floats, a.Float())
+		} else {
+			out.AppendWord(a.A, nil)
+		}
 	}
-	out.Floats = append(out.Floats, sum/float64(a.N))
 }
 
-func spreadOf(out *column.Vector, typ model.FieldType, a, b *partial.State) {
-	if typ == model.Float {
-		out.Floats = append(out.Floats, partial.FloatOf(b.A)-partial.FloatOf(a.A))
-		return
+func meanOf(out *column.Vector, typ model.FieldType, w partial.Windows) {
+	for a := range w.Present() {
+		sum := 0.0
+		if typ == model.Float {
+			sum = a.Float()
+		} else {
+			sum = a.WideFloat()
+		}
+		out.Floats = append(out.Floats, sum/float64(a.N))
 	}
-	out.AppendWord(b.A-a.A, nil)
 }
 
-// stddevOf is the sample standard deviation from the sums of the values and of
+func spreadOf(out *column.Vector, typ model.FieldType, w partial.Windows) {
+	for a, b := range w.Present() {
+		if typ == model.Float {
+			out.Floats = append(out.Floats, partial.FloatOf(b.A)-partial.FloatOf(a.A))
+		} else {
+			out.AppendWord(b.A-a.A, nil)
+		}
+	}
+}
+
+// stddevOf gives the deviation of each window.
+func stddevOf(out *column.Vector, _ model.FieldType, w partial.Windows) {
+	for s, q := range w.Present() {
+		if s.N < 2 {
+			out.AppendNull()
+			continue
+		}
+		out.AppendWord(math.Float64bits(deviation(s, q)), nil)
+	}
+}
+
+// deviation is the sample standard deviation from the sums of the values and of
 // their squares, both of about 106 bits: sqrt((q - s*s/n) / (n-1)).
-func stddevOf(out *column.Vector, _ model.FieldType, s, q *partial.State) {
-	if s.N < 2 {
-		out.AppendNull()
-		return
-	}
+func deviation(s, q *partial.State) float64 {
 	n := float64(s.N)
 	sh, sl := partial.FloatOf(s.A), partial.FloatOf(s.B)
 	// s*s as hi+lo.
@@ -104,7 +119,7 @@ func stddevOf(out *column.Vector, _ model.FieldType, s, q *partial.State) {
 	if v < 0 {
 		v = 0
 	}
-	out.AppendWord(math.Float64bits(math.Sqrt(v)), nil)
+	return math.Sqrt(v)
 }
 
 // sketchText is sum_hll: the sketch as text.

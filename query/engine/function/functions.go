@@ -54,9 +54,9 @@ type folding struct {
 	Slots []partial.Kind
 	As    model.FieldType // the type in which the values are folded; Unknown: their own
 	Timed bool            // needs the times of values
-	// Value appends the result of one window. b is the state of the second slot.
-	// Nil: the value that the first slot has chosen.
-	Value func(out *column.Vector, typ model.FieldType, a, b *partial.State)
+	// Value appends the results of windows, those that have values of the first slot. The
+	// second one is with it. Nil: the values that the first slot has chosen.
+	Value func(out *column.Vector, typ model.FieldType, w partial.Windows)
 	// List appends the results of the window that starts at a time, newest first if
 	// the level is descending. sl is the first slot. List replaces Value.
 	List func(x *Context, t *partial.Table, sl *partial.Slot, st *partial.State, at int64, out *Cells)

@@ -196,7 +196,7 @@ func folded(t *testing.T, x *Context, rows *rowset.Set) *Cells {
 	partial.NewWorker(nil, p, x.Range, table).FoldTable(0, rows.Times, rows.Cols)
 	out := &Cells{Values: column.Vector{Type: x.Result(typ)}}
 	table.Group(0, func(number int64, st []partial.State) {
-		a, b := &st[0], &st[len(st)-1]
+		a := &st[0]
 		at := x.At(p.StartOf(number))
 		switch {
 		case a.N == 0:
@@ -210,7 +210,7 @@ func folded(t *testing.T, x *Context, rows *rowset.Set) *Cells {
 		out.Times = append(out.Times, at)
 		switch {
 		case x.Partial.Value != nil:
-			x.Partial.Value(&out.Values, x.Type, a, b)
+			x.Partial.Value(&out.Values, x.Type, partial.Windows{Page: st, Slots: len(st), With: len(st) - 1})
 		case x.Type == model.String:
 			out.Values.Strings = append(out.Values.Strings, table.Texts[a.A])
 		default:

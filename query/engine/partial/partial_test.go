@@ -268,7 +268,7 @@ func TestSumsOfIntegersHaveAllBits(t *testing.T) {
 				w.cutRegular(0, 0, 1, n)
 				w.foldCuts(0, &v, nil)
 				total := &State{}
-				w.t.each(func(_ int32, _ int64, st []State) { w.t.MergeState(total, &st[0], w.t, &p.Slots[0]) })
+				w.t.Group(0, func(_ int64, st []State) { w.t.MergeState(total, &st[0], w.t, &p.Slots[0]) })
 				if present == nil {
 					check("dense", total, sum)
 				} else {

@@ -103,6 +103,25 @@ func (p *Plan) StartOf(n int64) int64 {
 	return p.Windows.OfOrdinal(n + p.first)
 }
 
+// AppendStarts appends the starts of the windows of w that are present. first is the
+// number of the first window.
+func (p *Plan) AppendStarts(dst []int64, first int64, w Windows) []int64 {
+	even := !p.Windows.None() && p.Windows.Loc == nil && first > math.MinInt64/2
+	start := p.StartOf(first)
+	for i := 0; i < len(w.Page); i += w.Slots {
+		if w.Page[i+w.Of].N != 0 {
+			if !even {
+				start = p.StartOf(first + int64(i/w.Slots))
+			}
+			dst = append(dst, start)
+		}
+		if even {
+			start += p.Windows.Every
+		}
+	}
+	return dst
+}
+
 // maxZoneWindows bounds the windows of a query with tz().
 const maxZoneWindows = 4 << 20
 

@@ -1,6 +1,7 @@
 package partial
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -33,6 +34,9 @@ type Table struct {
 	auxKeys  []string           // series key of each, to break ties
 	Stop     *admission.Stopper // of who works with the table
 	Bytes    int64              // not yet accounted for
+
+	slab []State // for the next pages
+	made int     // pages of the last slab
 
 	lastG    int32 // page looked up last
 	lastPg   int64
@@ -86,7 +90,7 @@ func (t *Table) At(g int32, window int64) []State {
 func (t *Table) from(g int32, window int64) []State {
 	pg := window >> t.shift
 	if g != t.lastG || pg != t.lastPg {
-		t.lastG, t.lastPg, t.lastPage = g, pg, t.page(g, pg)
+		t.lastG, t.lastPg, t.lastPage = g, pg, t.page(g, pg, nil)
 	}
 	return t.lastPage[int(window&(1<<t.shift-1))*t.slots:]
 }
@@ -94,8 +98,9 @@ func (t *Table) from(g int32, window int64) []State {
 // follows reports whether the slots of a window lie behind those of the window before it.
 func (t *Table) follows(window int64) bool { return window&(1<<t.shift-1) != 0 }
 
-func (t *Table) page(g int32, pg int64) []State {
-	size := t.slots << t.shift
+// page returns a page of a group. If there is none, made becomes it, or a new one if made
+// is nil.
+func (t *Table) page(g int32, pg int64, made []State) []State {
 	if t.sparse != nil || pg < t.basePg || pg >= t.basePg+int64(t.pages) {
 		if t.sparse == nil {
 			t.sparse = map[pageKey][]State{}
@@ -103,9 +108,9 @@ func (t *Table) page(g int32, pg int64) []State {
 		k := pageKey{g, pg}
 		p := t.sparse[k]
 		if p == nil {
-			p = make([]State, size)
+			p = t.orNew(made)
 			t.sparse[k] = p
-			t.Bytes += int64(size)*32 + 48
+			t.Bytes += 48
 		}
 		return p
 	}
@@ -118,54 +123,53 @@ func (t *Table) page(g int32, pg int64) []State {
 		t.dirs[g] = d
 		t.Bytes += int64(t.pages) * 24
 	}
-	p := d[pg-t.basePg]
-	if p == nil {
-		p = make([]State, size)
-		d[pg-t.basePg] = p
-		t.Bytes += int64(size) * 32
+	p := &d[pg-t.basePg]
+	if *p == nil {
+		*p = t.orNew(made)
 	}
-	return p
+	return *p
 }
 
-// each calls f for every window of a table that has states, in no order of
-// groups but, unless the table is sparse, in order of windows.
-func (t *Table) each(f func(g int32, window int64, st []State)) {
-	emit := func(g int32, first int64, p []State) {
-		for i := 0; i < len(p); i += t.slots {
-			st := p[i : i+t.slots]
-			for j := range st {
-				if st[j].N != 0 {
-					f(g, first+int64(i/t.slots), st)
-					break
-				}
-			}
-		}
+// slabStates bounds the states of pages that are made together, 32 kB.
+const slabStates = 1 << 10
+
+// orNew returns a page, or one without values if it is nil. These are made several at a
+// time: a page alone is mostly the price of allocating.
+func (t *Table) orNew(page []State) []State {
+	if page != nil {
+		return page
 	}
-	if t.single {
-		for i := 0; i < len(t.flat); i += t.slots {
-			emit(int32(i/t.slots), 0, t.flat[i:i+t.slots])
-		}
-		return
+	size := t.slots << t.shift
+	if len(t.slab) == 0 {
+		t.made = max(1, min(2*t.made, slabStates/size))
+		t.slab = make([]State, t.made*size)
+		t.Bytes += int64(len(t.slab)) * 32
+	}
+	page, t.slab = t.slab[:size:size], t.slab[size:]
+	return page
+}
+
+// each calls f for every page of a table, in no order of groups but, unless the table is
+// sparse, in order of windows.
+func (t *Table) each(f func(g int32, pg int64, p []State)) {
+	for i := 0; i < len(t.flat); i += t.slots {
+		f(int32(i/t.slots), 0, t.flat[i:i+t.slots])
 	}
 	for g, d := range t.dirs {
 		for i, p := range d {
 			if p != nil {
-				emit(int32(g), (t.basePg+int64(i))<<t.shift, p)
+				f(int32(g), t.basePg+int64(i), p)
 			}
 		}
 	}
 	for k, p := range t.sparse {
-		emit(k.group, k.page<<t.shift, p)
+		f(k.group, k.page, p)
 	}
 }
 
-// Group calls f for the windows of one group that have states, oldest first.
-func (t *Table) Group(g int32, f func(window int64, st []State)) {
-	page := func(first int64, p []State) {
-		for i := 0; i < len(p); i += t.slots {
-			f(first+int64(i/t.slots), p[i:i+t.slots])
-		}
-	}
+// Pages calls f for the pages of one group, oldest first, with the number of their first
+// window. A page has the states of all slots for each window, which may have no values.
+func (t *Table) Pages(g int32, f func(first int64, p []State)) {
 	if t.single {
 		if lo := int(g) * t.slots; lo < len(t.flat) {
 			f(0, t.flat[lo:lo+t.slots])
@@ -184,33 +188,74 @@ func (t *Table) Group(g int32, f func(window int64, st []State)) {
 	rest := t.ByGroup[g]
 	if int(g) < len(t.dirs) {
 		for len(rest) > 0 && rest[0] < t.basePg {
-			page(rest[0]<<t.shift, t.sparse[pageKey{g, rest[0]}])
+			f(rest[0]<<t.shift, t.sparse[pageKey{g, rest[0]}])
 			rest = rest[1:]
 		}
 		for i, p := range t.dirs[g] {
 			if p != nil {
-				page((t.basePg+int64(i))<<t.shift, p)
+				f((t.basePg+int64(i))<<t.shift, p)
 			}
 		}
 	}
 	for _, pg := range rest {
-		page(pg<<t.shift, t.sparse[pageKey{g, pg}])
+		f(pg<<t.shift, t.sparse[pageKey{g, pg}])
+	}
+}
+
+// Group calls f for the windows of the pages of one group, oldest first.
+func (t *Table) Group(g int32, f func(window int64, st []State)) {
+	t.Pages(g, func(first int64, p []State) {
+		for i := 0; i < len(p); i += t.slots {
+			f(first+int64(i/t.slots), p[i:i+t.slots])
+		}
+	})
+}
+
+// Windows is the states of two slots in the windows of a page.
+type Windows struct {
+	Page     []State
+	Slots    int // states of a window
+	Of, With int // the slots
+}
+
+// Present yields the states of the windows that have a value of the first slot.
+func (w Windows) Present() iter.Seq2[*State, *State] {
+	return func(yield func(of, with *State) bool) {
+		for p := w.Page; len(p) >= w.Slots; p = p[w.Slots:] {
+			if p[w.Of].N != 0 && !yield(&p[w.Of], &p[w.With]) {
+				return
+			}
+		}
 	}
 }
 
 // Merge adds the states of o, which must not be used afterwards.
 func (t *Table) Merge(o *Table, slots []Slot) {
-	o.each(func(g int32, window int64, st []State) {
-		if t.Stop.After(1) {
+	// Pages whose states refer to nothing else of o go over as they are.
+	whole := len(o.Texts)+len(o.Aux)+len(o.Tallies)+len(o.Picks)+len(o.Sketches) == 0
+	o.each(func(g int32, pg int64, p []State) {
+		if t.Stop.After(len(p) / t.slots) {
 			return
 		}
-		dst := t.At(g, window)
-		for i := range slots {
-			if st[i].N != 0 {
-				t.MergeState(&dst[i], &st[i], o, &slots[i])
+		var dst []State
+		switch {
+		case t.single:
+			dst = t.At(g, 0)
+		case whole:
+			dst = t.page(g, pg, p)
+		default:
+			dst = t.page(g, pg, nil)
+		}
+		if &dst[0] == &p[0] {
+			return
+		}
+		for i := range p {
+			if p[i].N != 0 {
+				t.MergeState(&dst[i], &p[i], o, &slots[i%t.slots])
 			}
 		}
 	})
+	t.Bytes += o.Bytes
 }
 
 // MergeState adds state s of table o to state d of t. It is the one merge of all
