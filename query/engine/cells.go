@@ -125,21 +125,24 @@ func (r *levelRun) cutLookBack(c *call, cl *function.Cells) {
 func (r *levelRun) slotCells(c *call, g int32) (out *function.Cells, err error) {
 	l, t := r.l, c.scan.Table
 	out = &function.Cells{}
-	out.Values.Type = c.Result(c.Type)
+	if r.lent {
+		out.Times, out.Values = c.lent.Times, c.lent.Values
+	}
+	out.Values.Reset(c.Result(c.Type))
 	if c.Alone {
 		out.Aux = make([]column.Vector, len(l.Refs))
 		for i, ref := range l.Refs {
 			out.Aux[i].Type = expr.FieldType(ref.Type)
 		}
 	}
-	out.Times = make([]int64, 0, r.windows)
+	out.Times = slices.Grow(out.Times[:0], r.windows)
 	expr.Reserve(&out.Values, r.windows)
 	w := partial.Windows{Slots: len(c.scan.Slots), Of: c.slots[0], With: c.slots[len(c.slots)-1]}
-	var starts []int64
 	t.Pages(g, func(first int64, page []partial.State) {
 		w.Page = page
-		starts = c.scan.AppendStarts(starts[:0], first, w)
-		if l.Windows.None() && len(starts) > 0 {
+		n := len(out.Times)
+		out.Times = c.scan.AppendStarts(out.Times, first, w)
+		if starts := out.Times[n:]; l.Windows.None() && len(starts) > 0 {
 			if starts[0] = c.At(starts[0]); c.Alone && c.Partial.List == nil {
 				starts[0] = page[w.Of].T // of the chosen row
 			}
@@ -147,16 +150,19 @@ func (r *levelRun) slotCells(c *call, g int32) (out *function.Cells, err error) 
 		switch {
 		case err != nil:
 		case c.Partial.List != nil:
+			starts := slices.Clone(out.Times[n:])
+			out.Times = out.Times[:n]
 			err = c.listCells(out, w, starts)
 		case c.Partial.Value != nil:
-			out.Times = append(out.Times, starts...)
 			c.Partial.Value(&out.Values, c.Type, w)
 		default:
-			out.Times = append(out.Times, starts...)
 			c.chosenCells(out, w)
 		}
 	})
 	r.windows = len(out.Times)
+	if r.lent {
+		c.lent = *out
+	}
 	if !l.Asc && len(out.Times) > 1 {
 		slices.Reverse(out.Times)
 		expr.ReverseRows(&out.Values, len(out.Times))

@@ -52,6 +52,7 @@ type levelRun struct {
 	did     levelProfile // of EXPLAIN ANALYZE
 	out     seriesOut    // of the present group
 	windows int          // cells of the group and call before: the next one has about as many
+	lent    bool         // nobody needs a frame after it was emitted
 }
 
 // newLevelRun lays out the operators of a level and of its subqueries.
@@ -82,6 +83,7 @@ func newLevelRun(x *exec, l *plan.Level) (*levelRun, error) {
 	for i, sub := range r.subs {
 		if sub != nil {
 			r.passed[i] = r.passes(sub)
+			sub.lent = !slices.ContainsFunc(r.operators, func(o operator) bool { _, ok := o.(*reader); return ok })
 		}
 	}
 	return r, nil
