@@ -110,7 +110,7 @@ func TestPassedRows(t *testing.T) {
 	m.Write(t, "d", "", "s", lines)
 	fns := append([]string{"first(x)", "last(x)", "min(x), max(x)", "top(x, 2)", "percentile(x, 50)", "count(k)", "max(x), y", "derivative(mean(x), 1s)", "*"}, everyFold...)
 	passed := 0
-	for _, list := range []string{"v AS x, w AS y", "v * w AS x, w AS y", "s AS x, w AS y", "b AS x, v AS y", "b & b AS x, v AS y", "v + 1 AS x, v / w AS y", "none AS x, v AS y", "v AS x, w AS y, k", "-v AS x, h AS y", "v::integer AS x, w AS y"} {
+	for _, list := range []string{"v AS x, w AS y", "v * w AS x, w AS y", "s AS x, w AS y", "b AS x, v AS y", "b & b AS x, v AS y", "v + 1 AS x, v / w AS y", "v * 1.5 + w AS x, (v - w) / (v + 1.5) AS y", "none AS x, v AS y", "v AS x, w AS y, k", "-v AS x, h AS y", "v::integer AS x, w AS y"} {
 		for _, where := range []string{"", " WHERE v > 10", " WHERE h = 'a' OR w > 1", " WHERE time >= 150s AND time < 280s"} {
 			for _, group := range []string{"", ", h"} {
 				for _, fn := range fns {

@@ -40,12 +40,14 @@ func (o *Operand) IsNull(i int) bool {
 }
 
 // Floats returns the values as floats, converting if need be.
-func (o *Operand) Floats() []float64 {
+func (o *Operand) Floats() []float64 { return o.floats(nil) }
+
+func (o *Operand) floats(memory *Scratch) []float64 {
 	switch o.Vector.Type {
 	case model.Integer:
-		return convert[float64](o.Vector.Ints)
+		return convertTo(memory.floats(len(o.Vector.Ints)), o.Vector.Ints)
 	case model.Unsigned:
-		return convert[float64](o.Vector.Uints)
+		return convertTo(memory.floats(len(o.Vector.Uints)), o.Vector.Uints)
 	}
 	return o.Vector.Floats
 }
@@ -85,6 +87,32 @@ type Evaluator struct {
 	// FloatDivision makes integer / integer a float, as the select list does.
 	FloatDivision bool
 	Sets          map[*influxql.BinaryExpr]*ValueSet // of IN, made when first evaluated
+	Scratch       *Scratch                           // memory of floats; nil: new memory
+}
+
+// Scratch is memory that results of an Evaluator lie in until it is reset.
+type Scratch struct{ free, used [][]float64 }
+
+// Reset ends the use of all results.
+func (s *Scratch) Reset() {
+	s.free, s.used = append(s.free, s.used...), s.used[:0]
+}
+
+// floats returns n zeros.
+func (s *Scratch) floats(n int) (x []float64) {
+	if s == nil {
+		return make([]float64, n)
+	}
+	if last := len(s.free) - 1; last >= 0 {
+		x, s.free = s.free[last], s.free[:last]
+	}
+	if cap(x) < n {
+		x = make([]float64, n)
+	}
+	x = x[:n]
+	clear(x)
+	s.used = append(s.used, x)
+	return x
 }
 
 // Eval returns the values of e.
@@ -355,8 +383,8 @@ func (ev *Evaluator) numeric(op influxql.Token, a, b Operand, n int) (column.Vec
 	out := column.Vector{Valid: bothValid(a, b, n)}
 	switch {
 	case at == model.Float || bt == model.Float || (ev.FloatDivision && op == influxql.DIV && at == model.Integer && bt == model.Integer):
-		out.Type, out.Floats = model.Float, make([]float64, n)
-		return out, floatOp(op, a.Floats(), b.Floats(), a.mask(), b.mask(), out.Floats)
+		out.Type, out.Floats = model.Float, ev.Scratch.floats(n)
+		return out, floatOp(op, a.floats(ev.Scratch), b.floats(ev.Scratch), a.mask(), b.mask(), out.Floats)
 	case at == model.Integer && bt == model.Integer:
 		out.Type, out.Ints = model.Integer, make([]int64, n)
 		return out, integerOp(op, a.Vector.Ints, b.Vector.Ints, a.mask(), b.mask(), out.Ints)

@@ -70,8 +70,10 @@ func nullIf(v column.Vector, no func(x float64) bool) column.Vector {
 }
 
 // convert turns numbers into numbers of another type: floats are cut, signs wrap.
-func convert[U, T int64 | uint64 | float64](x []T) []U {
-	out := make([]U, len(x))
+func convert[U, T int64 | uint64 | float64](x []T) []U { return convertTo(make([]U, len(x)), x) }
+
+func convertTo[U, T int64 | uint64 | float64](out []U, x []T) []U {
+	out = out[:len(x)]
 	for i, n := range x {
 		out[i] = U(n)
 	}

@@ -146,7 +146,8 @@ func (r *ChunkReader) Scan(x *Budget, u *Unit, set *roaring.Bitmap, rng model.Ti
 type ChunkReader struct {
 	Columns *Columns
 	ev      expr.Evaluator
-	Tags    model.Tags // of the current series; set when the predicate or the output names tags
+	scratch expr.Scratch // of computed columns
+	Tags    model.Tags   // of the current series; set when the predicate or the output names tags
 	c       scan.Chunk
 	cols    []*column.Vector // decoded, by place in the request
 	nan     []nanState       // by place in the request
@@ -203,6 +204,7 @@ func (cs *Columns) filtersTags() bool {
 // Reset makes c the present chunk.
 func (r *ChunkReader) Reset(c scan.Chunk) {
 	r.c, r.Merged = c, r.Text > 0
+	r.scratch.Reset()
 	clear(r.cols)
 	clear(r.nan)
 	clear(r.done)
@@ -330,7 +332,7 @@ func (r *ChunkReader) Output(i int) *column.Vector {
 
 // compute returns a column that is computed of others, as a SELECT gives it to another.
 func (r *ChunkReader) compute(b *BoundColumn) column.Vector {
-	ev := expr.Evaluator{Rows: r.c.Len(), Lookup: r.lookup, FloatDivision: true}
+	ev := expr.Evaluator{Rows: r.c.Len(), Lookup: r.lookup, FloatDivision: true, Scratch: &r.scratch}
 	o := ev.Eval(b.Computed)
 	v := o.Expand(ev.Rows)
 	return expr.WithoutNaN(expr.CastVector(&v, b.Type))
