@@ -20,8 +20,8 @@ type call struct {
 	inner             *call
 	slots             []int // of scan
 	scan              *partial.Plan
-	columns           []int          // of the reader, for a call that wants rows
-	lent              function.Cells // of the group before, whose memory is used again
+	columns           []int           // of the reader, for a call that wants rows
+	lent              *function.Cells // of the group before, whose memory is used again
 	reader            *reader
 }
 

@@ -125,7 +125,7 @@ func (r *levelRun) cutLookBack(c *call, cl *function.Cells) {
 func (r *levelRun) slotCells(c *call, g int32) (out *function.Cells, err error) {
 	l, t := r.l, c.scan.Table
 	out = &function.Cells{}
-	if r.lent {
+	if c.lent != nil {
 		out.Times, out.Values = c.lent.Times, c.lent.Values
 	}
 	out.Values.Reset(c.Result(c.Type))
@@ -161,7 +161,7 @@ func (r *levelRun) slotCells(c *call, g int32) (out *function.Cells, err error) 
 	})
 	r.windows = len(out.Times)
 	if r.lent {
-		c.lent = *out
+		c.lent = &function.Cells{Times: out.Times, Values: out.Values}
 	}
 	if !l.Asc && len(out.Times) > 1 {
 		slices.Reverse(out.Times)
