@@ -96,21 +96,24 @@ func TestPassedRows(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	var lines string
 	for i := range 400 {
-		fields := fmt.Sprintf("v=%d", rnd.IntN(50)) // floats, then integers, then none
+		fields := fmt.Sprintf("v=%d", rnd.IntN(16)) // floats, then integers, then none
 		switch {
 		case i >= 300:
 			fields = "w=1"
 		case i >= 200:
 			fields += "i,s=\"t" + fmt.Sprint(rnd.IntN(9)) + "\",b=" + fmt.Sprint(i%3 == 0)
+			if i%5 > 0 {
+				fields += ",c=true"
+			}
 		case i >= 100:
 			fields += ".5,w=" + fmt.Sprint(rnd.IntN(5))
 		}
-		lines += fmt.Sprintf("m,h=%c,k=%d %s %d\n", 'a'+rune(rnd.IntN(3)), rnd.IntN(2), fields, i)
+		lines += fmt.Sprintf("m,h=%c,k=%d %s %d\n", 'a'+rune(rnd.IntN(3)), rnd.IntN(2), fields, i/4*4)
 	}
 	m.Write(t, "d", "", "s", lines)
-	fns := append([]string{"first(x)", "last(x)", "min(x), max(x)", "top(x, 2)", "percentile(x, 50)", "count(k)", "max(x), y", "derivative(mean(x), 1s)", "*"}, everyFold...)
+	fns := append([]string{"first(x)", "last(x)", "min(x), max(x)", "top(x, 2)", "percentile(x, 50)", "count(k)", "max(x), y", "last(x), y", "bottom(x, 3), y", "derivative(mean(x), 1s)", "*"}, everyFold...)
 	passed := 0
-	for _, list := range []string{"v AS x, w AS y", "v * w AS x, w AS y", "s AS x, w AS y", "b AS x, v AS y", "b & b AS x, v AS y", "v + 1 AS x, v / w AS y", "v * 1.5 + w AS x, (v - w) / (v + 1.5) AS y", "none AS x, v AS y", "v AS x, w AS y, k", "-v AS x, h AS y", "v::integer AS x, w AS y"} {
+	for _, list := range []string{"v AS x, w AS y", "v * w AS x, w AS y", "s AS x, w AS y", "b AS x, v AS y", "c & b AS x, v AS y", "v + 1 AS x, v / w AS y", "v * 1.5 + w AS x, (v - w) / (v + 1.5) AS y", "none AS x, v AS y", "v AS x, w AS y, k", "-v AS x, h AS y", "v::integer AS x, w AS y"} {
 		for _, where := range []string{"", " WHERE v > 10", " WHERE h = 'a' OR w > 1", " WHERE time >= 150s AND time < 280s"} {
 			for _, group := range []string{"", ", h"} {
 				for _, fn := range fns {
