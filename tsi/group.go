@@ -11,6 +11,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/tsi/dictionary"
+	"tsdbd/tsi/paged"
 )
 
 // GroupBy assigns every series of set, which must be series of the
@@ -115,14 +116,14 @@ func (v Charged) columnsFromKeys(ids []uint32, keys []string) ([]groupColumn, er
 		list[i] = model.SeriesID(id)
 	}
 	var tags model.Tags
-	texts := textArena{charge: v.charge}
+	texts := paged.Arena{Charge: v.charge}
 	add := func(row int, key string) error {
 		_, tags = model.ParseSeriesKey(key, tags[:0])
 		for i, k := range keys {
 			value := tags.Get(k)
 			n, ok := numbers[i][value]
 			if !ok {
-				if err := texts.take(mapEntryBytes + len(value)); err != nil {
+				if err := texts.Take(paged.MapEntryBytes + len(value)); err != nil {
 					return err
 				}
 				value = strings.Clone(value)
@@ -151,7 +152,7 @@ func (v Charged) columnsFromKeys(ids []uint32, keys []string) ([]groupColumn, er
 			return nil, err
 		}
 	}
-	if err := texts.settle(); err != nil {
+	if err := texts.Settle(); err != nil {
 		return nil, err
 	}
 	for i := range columns {
@@ -207,7 +208,7 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 	col.values = slices.Grow(col.values, min(most, len(ids)))
 	// A value gets its number with its first series of the set.
 	var buf []uint32
-	texts := textArena{charge: v.charge}
+	texts := paged.Arena{Charge: v.charge}
 	for w.next() {
 		number := uint32(len(col.values))
 		hit := false
@@ -239,14 +240,14 @@ func (v Charged) column(measurement, key string, set *roaring.Bitmap, ids []uint
 			hit = true
 		}
 		if hit {
-			text, err := texts.add(w.value)
+			text, err := texts.Add(w.value)
 			if err != nil {
 				return col, err
 			}
 			col.values = append(col.values, text)
 		}
 	}
-	return col, errors.Join(w.err, texts.settle())
+	return col, errors.Join(w.err, texts.Settle())
 }
 
 // TagValueCount returns the number of values of a tag key in the measurement.

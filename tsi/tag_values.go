@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/tsi/dictionary"
+	"tsdbd/tsi/paged"
 )
 
 // TagValues returns the sorted non-empty values of a tag key among the series
@@ -35,16 +36,16 @@ func (v Charged) FirstTagValues(measurement, key string, set *roaring.Bitmap, li
 // texts returns the values of a walk, up to limit of them.
 func (v Charged) texts(w *tagValueWalk, limit int) (out []string, err error) {
 	var refused error
-	texts := textArena{charge: v.charge}
+	texts := paged.Arena{Charge: v.charge}
 	err = w.each(func(value []byte) bool {
 		var text string
-		if text, refused = texts.add(value); refused != nil {
+		if text, refused = texts.Add(value); refused != nil {
 			return false
 		}
 		out = append(out, text)
 		return len(out) < limit
 	})
-	if err = errors.Join(err, refused, texts.settle()); err != nil {
+	if err = errors.Join(err, refused, texts.Settle()); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -11,6 +11,7 @@ import (
 
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
+	"tsdbd/tsi/paged"
 )
 
 // TestTagValuesAtBothEnds compares the first and the last values with those
@@ -138,10 +139,10 @@ func TestTextsAreCharged(t *testing.T) {
 		}
 		want := int64(0)
 		for _, text := range texts {
-			want += int64(textHeaderBytes + len(text))
+			want += int64(paged.TextHeaderBytes + len(text))
 		}
 		// The last values are looked for more than once.
-		if len(texts) < 1000 || charged < want || charged > want+arenaBytes && name != "last" {
+		if len(texts) < 1000 || charged < want || charged > want+paged.ArenaBytes && name != "last" {
 			t.Errorf("%s: %d bytes are charged for %d texts of %d", name, charged, len(texts), want)
 		}
 		left := charged / 2
@@ -150,7 +151,7 @@ func TestTextsAreCharged(t *testing.T) {
 				return refused
 			}
 			return nil
-		})); !errors.Is(err, refused) || left < -arenaBytes-textHeaderBytes {
+		})); !errors.Is(err, refused) || left < -paged.ArenaBytes-paged.TextHeaderBytes {
 			t.Errorf("%s: %v, with %d bytes too many", name, err, -left)
 		}
 	}

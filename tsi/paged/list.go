@@ -1,4 +1,5 @@
-// Package paged has lists that only grow, for one writer and readers without a lock.
+// Package paged has lists that only grow, for one writer and readers without a lock, and memory
+// for short texts in pieces.
 package paged
 
 // List is a list that only grows, in pages: growing copies next to nothing,
