@@ -10,6 +10,7 @@ type Set[T any] struct {
 	compare func(a, b T) int
 	bytes   func(T) int64
 	charge  func(bytes int64) error
+	room    int64 // charged, and not taken
 	list    []T
 	sorted  int // elements at the beginning of list that are in order, without equal ones
 }
@@ -17,9 +18,13 @@ type Set[T any] struct {
 // slack is how many elements a Set takes at least before it sorts them.
 const slack = 64
 
-// New returns an empty set of at most limit elements; 0 is no limit. Before an element
-// is kept, charge gets its bytes, and their negative when it is dropped. An error of
-// charge is returned by Add: the set ends with it, and gives nothing back.
+// ahead is how many bytes are charged at once: charge may take longer than Add.
+const ahead = 1024
+
+// New returns an empty set of at most limit elements; 0 is no limit. Before elements
+// are kept, charge gets their bytes, and maybe those of the next ones. Sorted gives back what
+// is not in the set. An error of charge is returned by Add: the set ends with it, and gives
+// nothing back.
 func New[T any](limit int, compare func(a, b T) int, bytes func(T) int64, charge func(bytes int64) error) *Set[T] {
 	return &Set[T]{limit: limit, compare: compare, bytes: bytes, charge: charge}
 }
@@ -27,23 +32,39 @@ func New[T any](limit int, compare func(a, b T) int, bytes func(T) int64, charge
 // Wants reports whether Add would keep an element. It may return true for an element
 // that the set already has.
 func (s *Set[T]) Wants(x T) bool {
-	if s.sorted > 0 && s.compare(x, s.list[s.sorted-1]) > 0 { // as of a sorted list
-		return s.limit == 0 || s.sorted < s.limit
+	wants, _ := s.wants(x)
+	return wants
+}
+
+// wants says as well whether the element is behind all that are in order.
+func (s *Set[T]) wants(x T) (wants, behind bool) {
+	if s.sorted == 0 || s.compare(x, s.list[s.sorted-1]) > 0 {
+		return s.limit == 0 || s.sorted < s.limit, true
 	}
 	_, found := slices.BinarySearchFunc(s.list[:s.sorted], x, s.compare)
-	return !found
+	return !found, false
 }
 
 // Add adds an element, unless Wants returns false.
 func (s *Set[T]) Add(x T) error {
-	if !s.Wants(x) {
+	wants, behind := s.wants(x)
+	if !wants {
 		return nil
 	}
-	if err := s.charge(s.bytes(x)); err != nil {
-		return err
+	bytes := s.bytes(x)
+	if more := bytes - s.room; more > 0 {
+		more = max(more, ahead)
+		if err := s.charge(more); err != nil {
+			return err
+		}
+		s.room += more
 	}
+	s.room -= bytes
 	s.list = append(s.list, x)
-	if len(s.list)-s.sorted >= max(s.sorted, slack) {
+	switch n := len(s.list); {
+	case behind && s.sorted == n-1: // elements that ascend need no sorting
+		s.sorted = n
+	case n-s.sorted >= max(s.sorted, slack):
 		s.sort()
 	}
 	return nil
@@ -51,12 +72,14 @@ func (s *Set[T]) Add(x T) error {
 
 // sort sorts the elements, and drops equal ones and those beyond the limit.
 func (s *Set[T]) sort() {
+	if s.sorted == len(s.list) {
+		return
+	}
 	slices.SortFunc(s.list, s.compare)
 	n := 0
-	dropped := int64(0)
 	for _, x := range s.list {
 		if n > 0 && s.compare(s.list[n-1], x) == 0 || s.limit > 0 && n == s.limit {
-			dropped += s.bytes(x)
+			s.room += s.bytes(x)
 			continue
 		}
 		s.list[n] = x
@@ -64,11 +87,14 @@ func (s *Set[T]) sort() {
 	}
 	clear(s.list[n:])
 	s.list, s.sorted = s.list[:n], n
-	_ = s.charge(-dropped) // giving back cannot fail
 }
 
 // Sorted returns the elements in their order. The slice belongs to the set.
 func (s *Set[T]) Sorted() []T {
 	s.sort()
+	if s.room > 0 {
+		_ = s.charge(-s.room) // giving back cannot fail
+		s.room = 0
+	}
 	return s.list
 }

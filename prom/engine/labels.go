@@ -162,13 +162,19 @@ func (e *Engine) list(ctx context.Context, l *Lookup, what string, f func(*run, 
 				return err
 			}
 			notes.Merge(more)
+			if len(sets) == 1 {
+				list = found
+				break
+			}
 			for _, text := range found {
 				if err := all.Add(text); err != nil {
 					return err
 				}
 			}
 		}
-		list = all.Sorted()
+		if len(sets) > 1 {
+			list = all.Sorted()
+		}
 		cut := l.Limit > 0 && len(list) > l.Limit
 		if cut {
 			list = list[:l.Limit]

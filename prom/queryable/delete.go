@@ -30,7 +30,7 @@ func (s *Source) Delete(start, end int64, matchers []*labels.Matcher) (scan.Dele
 	return scan.DeleteRequest{
 		Database: s.DB, RetentionPolicy: s.RP, Range: rangeOf(start, end),
 		Where: func(measurement string, fields []column.Field) (*model.TagExpr, error) {
-			chosen, partial := sel.fields(measurement, fields)
+			chosen, partial := sel.fields(nil, measurement, fields)
 			switch {
 			case len(chosen) == 0:
 				return &model.TagExpr{Op: model.TagNone}, nil

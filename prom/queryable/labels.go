@@ -55,13 +55,14 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 // allNames adds the names of all metrics of a shard.
 func allNames(ctx context.Context, sh scan.Shard, texts *texts) error {
 	var all selector
-	for _, measurement := range sh.Measurements() {
-		if err := ctx.Err(); err != nil {
-			return err
+	var fields []field
+	for i, measurement := range sh.Measurements() {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
 		}
-		fields, _ := all.fields(measurement, sh.Fields(measurement))
+		fields, _ = all.fields(fields[:0], measurement, sh.Fields(measurement))
 		for _, f := range fields {
-			if err := texts.Add(f.metricOf(measurement).name); err != nil {
+			if err := texts.Set.Add(f.metricOf(measurement).name); err != nil {
 				return err
 			}
 		}
@@ -84,7 +85,7 @@ func (q *querier) names(ctx context.Context, t *table, texts *texts) error {
 			if has != nil && has.ids[f.metric].IsEmpty() {
 				continue
 			}
-			if err := texts.Add(t.metrics[f.metric].name); err != nil {
+			if err := texts.Set.Add(t.metrics[f.metric].name); err != nil {
 				return err
 			}
 		}
@@ -240,7 +241,7 @@ func (q *querier) everywhere(ctx context.Context, hints *storage.LabelHints, f f
 			}
 			var skip []string
 			for _, name := range sh.TextMeasurements() {
-				if fields, _ := (&selector{}).fields(name, sh.Fields(name)); len(fields) == 0 {
+				if fields, _ := (&selector{}).fields(nil, name, sh.Fields(name)); len(fields) == 0 {
 					skip = append(skip, name)
 				}
 			}

@@ -101,7 +101,7 @@ func (q *querier) table(ctx context.Context, shards []scan.Shard, measurement st
 	}
 	var t *table
 	for _, sh := range shards {
-		chosen, partial := s.fields(measurement, sh.Fields(measurement))
+		chosen, partial := s.fields(nil, measurement, sh.Fields(measurement))
 		if len(chosen) == 0 {
 			continue
 		}
@@ -206,11 +206,11 @@ func merged(a, b []string) []string {
 	return append(append(out, a...), b...)
 }
 
-// fields returns the fields of a measurement whose metrics a selector finds. partial says
-// that the measurement has other metrics as well.
-func (s *selector) fields(measurement string, fields []column.Field) (out []field, partial bool) {
+// fields appends to out, which is empty, the fields of a measurement whose metrics a selector
+// finds. partial says that the measurement has other metrics as well.
+func (s *selector) fields(out []field, measurement string, fields []column.Field) (_ []field, partial bool) {
 	if measurement == metadata.Measurement {
-		return nil, false
+		return out, false
 	}
 	samples := false // a field of the metric that has the measurement's name
 	for _, f := range fields {
