@@ -250,6 +250,9 @@ func (f *File) number(name string) uint32 {
 
 // bodyOf reads the measurement's section.
 func (f *File) bodyOf(m *fileMeasurement) (*fileBody, error) {
+	if b := m.body.value.Load(); b != nil { // without memory for what read gets
+		return b, nil
+	}
 	return m.body.read(f, "measurement", func(d *binio.Decoder) *fileBody {
 		b := &fileBody{set: dictionary.ReadSet(d, nil)}
 		for range d.Count(3) {
@@ -299,6 +302,9 @@ func (f *File) tag(m *fileMeasurement, key string) (*dictionary.Tag, error) {
 }
 
 func (f *File) loadTag(b *fileBody, r *fileTagRef) (*dictionary.Tag, error) {
+	if t := r.tag.value.Load(); t != nil {
+		return t, nil
+	}
 	return r.tag.read(f, "tag", func(d *binio.Decoder) *dictionary.Tag { return dictionary.ReadTag(d, b.set, len(f.Data())) })
 }
 

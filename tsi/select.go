@@ -40,9 +40,7 @@ func (s *selection) narrow(e *model.TagExpr) (set *roaring.Bitmap, ok bool, err 
 	switch {
 	case e == nil:
 	case e.Op == model.TagEqual && e.Value != "":
-		if set, err = s.equal(e.Key, e.Value, nil); err == nil {
-			set.And(s.v.alive)
-		}
+		set, err = s.equal(e.Key, e.Value, nil)
 		return set, true, err
 	case e.Op == model.TagAnd:
 		for _, side := range [2][2]*model.TagExpr{{e.Left, e.Right}, {e.Right, e.Left}} {
@@ -145,7 +143,7 @@ func cost(e *model.TagExpr) int {
 }
 
 // equal returns the series, of universe and maybe others, whose tag has the
-// value. The set is the caller's.
+// value. The set is the caller's. universe nil: the value is not "", and all live.
 func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring.Bitmap, error) {
 	if value == "" {
 		return s.absent(key, universe)
@@ -171,6 +169,9 @@ func (s *selection) equal(key, value string, universe *roaring.Bitmap) (*roaring
 	}
 	if err := s.find(&c, key, value); err != nil {
 		return nil, err
+	}
+	if universe == nil {
+		return c.Within(s.v.alive), nil
 	}
 	return c.Set(), nil
 }

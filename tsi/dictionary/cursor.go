@@ -97,30 +97,40 @@ func (c *Cursor) Next() bool {
 
 // entry reads the entry at the cursor.
 func (c *Cursor) entry() bool {
+	shared, suffix, ok := c.text(len(c.Value))
+	if !ok {
+		return false
+	}
+	c.Value, c.Shared = append(c.Value[:shared], suffix...), shared
+	return c.posting()
+}
+
+// text reads the value of the entry at the cursor: how many bytes it shares with the value
+// before it, which has n bytes, and the other bytes.
+func (c *Cursor) text(n int) (shared int, suffix []byte, ok bool) {
 	b := c.data
 	if c.d >= len(b) {
-		return c.corrupt("entry out of bounds")
+		return 0, nil, c.corrupt("entry out of bounds")
 	}
-	shared, suffix := int(b[c.d]>>4), int(b[c.d]&15)
+	shared, size := int(b[c.d]>>4), int(b[c.d]&15)
 	c.d++
 	if shared == pageNibble {
 		shared += c.uvarint()
 	}
-	if suffix == pageNibble {
-		suffix += c.uvarint()
+	if size == pageNibble {
+		size += c.uvarint()
 	}
 	if c.at%pageRestart == 0 {
 		c.previous = c.base
 	}
-	if c.err != nil || shared > len(c.Value) || suffix > len(b)-c.d || shared+suffix > maxValueLength {
-		return c.corrupt("bad value length")
+	if c.err != nil || shared > n || size > len(b)-c.d || shared+size > maxValueLength {
+		return 0, nil, c.corrupt("bad value length")
 	}
-	c.Value = append(c.Value[:shared], b[c.d:c.d+suffix]...)
-	c.Shared = shared
-	c.d += suffix
+	suffix = b[c.d : c.d+size]
+	c.d += size
 	c.at++
 	c.left--
-	return c.posting()
+	return shared, suffix, true
 }
 
 func (c *Cursor) uvarint() int {
@@ -210,14 +220,26 @@ func (c *Cursor) Seek(v string) bool {
 		}
 	}
 	c.jump(lo)
+	n, same := 0, 0 // bytes of the last value, and how many of them v has too
 	for c.left > 0 {
-		if !c.entry() {
+		shared, suffix, ok := c.text(n)
+		if !ok || !c.posting() {
 			return false
 		}
-		if string(c.Value) >= v {
+		if n = shared + len(suffix); shared > same {
+			continue // where the last value is less than v, this one is as well
+		}
+		rest := v[shared:]
+		k := 0
+		for k < len(rest) && k < len(suffix) && suffix[k] == rest[k] {
+			k++
+		}
+		if k == len(rest) || k < len(suffix) && suffix[k] > rest[k] {
+			c.Value = append(append(c.Value[:0], v[:shared]...), suffix...)
 			c.pending, c.Shared = true, 0
 			return true
 		}
+		same = shared + k
 	}
 	return true
 }

@@ -331,6 +331,18 @@ func (c *Collector) AddPosting(p *Posting) error {
 	return nil
 }
 
+// Within returns the part of the set that is in another one. The collector must not be used
+// after it.
+func (c *Collector) Within(in *roaring.Bitmap) *roaring.Bitmap {
+	if c.chunks == nil && c.large == nil { // filtered, they need no second bitmap
+		c.few = slices.DeleteFunc(c.few, func(id uint32) bool { return !in.Contains(id) })
+		return c.Set()
+	}
+	set := c.Set()
+	set.And(in)
+	return set
+}
+
 // Set returns the set. The collector must not be used after it.
 func (c *Collector) Set() *roaring.Bitmap {
 	bm := c.large

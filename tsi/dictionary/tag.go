@@ -65,7 +65,9 @@ func ReadTag(d *binio.Decoder, all *roaring.Bitmap, fileSize int) *Tag {
 
 // Find returns the posting of a value, and whether there is one.
 func (t *Tag) Find(source Source, value string) (Posting, bool, error) {
+	var room [64]byte // most values fit
 	c := t.Cursor(source)
+	c.Value = room[:0]
 	if !c.Seek(value) || !c.Next() || string(c.Value) != value {
 		return Posting{}, false, c.err
 	}
