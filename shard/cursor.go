@@ -18,7 +18,8 @@ type cursor struct {
 	walk
 	ctx    context.Context
 	view   *View
-	absent []bool // fields that the shard lacks, their type is made up
+	within model.TimeRange // the times of the requests
+	absent []bool          // fields that the shard lacks, their type is made up
 	steps  int
 	err    error
 
@@ -31,13 +32,23 @@ type cursor struct {
 
 // Scan opens a cursor over the series of req.
 func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
-	c := &cursor{ctx: ctx, view: v}
+	c := &cursor{ctx: ctx, view: v, within: req.Range}
 	c.pieces = v.pieces(req.Range)
-	c.of(req.Measurement)
 	c.texts.charge, c.charge, c.descending = req.Charge, req.Hold, req.Descending
 	c.asked = func(int) error { return ctx.Err() }
-	have := v.index.Fields(req.Measurement)
-	var fields []column.Field
+	c.Again(req)
+	return c, nil
+}
+
+// Again implements scan.Cursor.
+func (c *cursor) Again(req scan.Request) {
+	c.texts.giveBack()
+	c.clusters, c.at, c.ahead, c.crowded, c.times = c.clusters[:0], 0, nil, false, c.within
+	c.unload()
+	c.of(req.Measurement)
+	have := c.view.index.Fields(req.Measurement)
+	c.absent = c.absent[:0]
+	fields := c.fields[:0]
 	for _, key := range req.Fields {
 		// A vector that grows by rows needs a type, also where the shard lacks
 		// the field; what is handed out then is of no type.
@@ -54,8 +65,7 @@ func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) 
 		set = roaring.New()
 	}
 	c.walk = newWalk(set, &c.pieces)
-	c.direct.absent, c.direct.shard, c.direct.texts = c.absent, v.shard, &c.texts
-	return c, nil
+	c.direct.absent, c.direct.shard, c.direct.texts = c.absent, c.view.shard, &c.texts
 }
 
 // Narrow implements scan.Cursor. collect asks times for each series again.
@@ -160,6 +170,9 @@ func (c *cursor) single(p piece) (scan.Chunk, error) {
 
 // Err returns the error that ended the walk.
 func (c *cursor) Err() error {
+	if c.err == nil {
+		return nil
+	}
 	return c.view.shard.markDamaged(c.err, c.view.set.files)
 }
 

@@ -51,6 +51,7 @@ type bench struct {
 	want     naive
 	pending  *Snapshot
 	options  Options // beyond those that open sets
+	again    bool    // the last cursor had begun for another request
 }
 
 func newBench(t *testing.T, r *rand.Rand) *bench {
@@ -307,10 +308,7 @@ func (b *bench) check() {
 	}
 	v := b.s.View()
 	defer v.Release()
-	c, err := v.Scan(context.Background(), req)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	c := b.cursor(v, req)
 	defer c.Close()
 	seen := map[model.SeriesID]bool{}
 	for id, ok := c.NextSeries(); ok; id, ok = c.NextSeries() {
@@ -509,4 +507,35 @@ func cursorModel(t *testing.T, seed uint64, runs int) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// cursor opens a cursor. Every other one has begun to walk for another request before.
+func (b *bench) cursor(v *View, req scan.Request) scan.Cursor {
+	b.t.Helper()
+	first := req
+	if b.again = !b.again; b.again {
+		first.Measurement, first.Fields = "elsewhere", slices.Clone(req.Fields[len(req.Fields)/2:])
+		slices.Reverse(first.Fields)
+	}
+	c, err := v.Scan(context.Background(), first)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if !b.again {
+		return c
+	}
+	for range 3 {
+		if _, ok := c.NextSeries(); ok {
+			for ch := c.NextChunk(); ch != nil; ch = c.NextChunk() {
+				for i := range first.Fields {
+					if _, err := ch.Column(i); err != nil {
+						b.t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	c.Narrow(model.TimeRange{Min: req.Range.Max, Max: req.Range.Max})
+	c.Again(req)
+	return c
 }

@@ -129,6 +129,9 @@ type Cursor interface {
 	// occurs once: duplicates are merged, newest value per field. The chunk is
 	// valid until the next call of NextChunk or NextSeries.
 	NextChunk() Chunk
+	// Again begins to walk the series of another request of the shard, with the memory of
+	// the walk before. Only its Measurement, Series, and Fields count.
+	Again(req Request)
 	// Narrow makes Request.Range smaller for the series that follow. The cursor
 	// may or may not apply the range to the current series.
 	Narrow(r model.TimeRange)

@@ -2,7 +2,6 @@ package queryable
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -177,12 +176,14 @@ func (s *selection) read(b *batch, first, n int) error {
 	slices.SortFunc(b.slots, func(x, y slot) int {
 		return cmp.Or(cmp.Compare(x.table.place, y.table.place), cmp.Compare(x.id, y.id), cmp.Compare(x.metric, y.metric))
 	})
+	w := newWalks(s.times, s.q.budget.take)
+	defer w.close()
 	for rest := b.slots; len(rest) > 0; {
 		t, k := rest[0].table, 1
 		for k < len(rest) && rest[k].table == t {
 			k++
 		}
-		if err := s.readTable(b, t, rest[:k]); err != nil {
+		if err := s.readTable(b, w, t, rest[:k]); err != nil {
 			return err
 		}
 		rest = rest[k:]
@@ -198,7 +199,7 @@ func (s *selection) read(b *batch, first, n int) error {
 }
 
 // readTable reads the origins of one table, which are in the order of their ids.
-func (s *selection) readTable(b *batch, t *table, slots []slot) error {
+func (s *selection) readTable(b *batch, w *walks, t *table, slots []slot) error {
 	asked, distinct := make([]bool, len(t.metrics)), 1
 	for i, x := range slots {
 		asked[x.metric] = true
@@ -218,7 +219,7 @@ func (s *selection) readTable(b *batch, t *table, slots []slot) error {
 		if ids != nil {
 			set = roaring.And(set, ids)
 		}
-		req := scan.Request{Measurement: t.measurement, Series: set, Range: s.times, Charge: s.q.budget.take, Hold: s.q.budget.take}
+		req := scan.Request{Measurement: t.measurement, Series: set}
 		of := make([]columns, len(t.metrics))
 		for _, f := range p.fields {
 			if asked[f.metric] {
@@ -229,7 +230,7 @@ func (s *selection) readTable(b *batch, t *table, slots []slot) error {
 		if set.IsEmpty() || len(req.Fields) == 0 {
 			continue
 		}
-		if err := s.readPart(b, p.shard, req, of, slots); err != nil {
+		if err := s.readPart(b, w, p.shard, req, of, slots); err != nil {
 			return err
 		}
 	}
@@ -280,7 +281,12 @@ func (s *selection) readBefore(b *batch, t *table, slots []slot) error {
 
 // readLast reads the last rows of the series of a request.
 func (s *selection) readLast(b *batch, sh scan.Shard, req scan.Request, histograms int, wanted map[model.SeriesID]*samples) error {
-	return each(s.ctx, sh, req, func(id model.SeriesID, cursor scan.Cursor) error {
+	cursor, err := sh.Scan(s.ctx, req)
+	if err != nil {
+		return err
+	}
+	defer cursor.Close()
+	return visit(cursor, func(id model.SeriesID, cursor scan.Cursor) error {
 		p := wanted[id]
 		delete(wanted, id)
 		chunk := cursor.NextChunk()
@@ -296,28 +302,10 @@ func (s *selection) readLast(b *batch, sh scan.Shard, req scan.Request, histogra
 	})
 }
 
-// each calls do with each series of a request. The cursor is at the series.
-func each(ctx context.Context, sh scan.Shard, req scan.Request, do func(model.SeriesID, scan.Cursor) error) error {
-	cursor, err := sh.Scan(ctx, req)
-	if err != nil {
-		return err
-	}
-	defer cursor.Close()
-	for {
-		id, ok := cursor.NextSeries()
-		if !ok {
-			return cursor.Err()
-		}
-		if err := do(id, cursor); err != nil {
-			return err
-		}
-	}
-}
-
 // readPart appends the rows of a shard to the origins, which are in the order of
 // their ids. It has the columns of each metric.
-func (s *selection) readPart(b *batch, sh scan.Shard, req scan.Request, of []columns, slots []slot) error {
-	return each(s.ctx, sh, req, func(id model.SeriesID, cursor scan.Cursor) error {
+func (s *selection) readPart(b *batch, w *walks, sh scan.Shard, req scan.Request, of []columns, slots []slot) error {
+	return w.each(s.ctx, sh, req, func(id model.SeriesID, cursor scan.Cursor) error {
 		first, _ := slices.BinarySearchFunc(slots, id, func(x slot, id model.SeriesID) int { return cmp.Compare(x.id, id) })
 		for chunk := cursor.NextChunk(); chunk != nil; chunk = cursor.NextChunk() {
 			for i := first; i < len(slots) && slots[i].id == id; i++ {

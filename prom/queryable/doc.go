@@ -8,7 +8,7 @@
 // series, it reads the samples of this series and of those that follow it (see batch).
 //
 // Look-ups of labels take one measurement after another, and hold only what they
-// return (see lookUp).
+// return (see looker).
 //
 // Times are milliseconds: nanoseconds round down, and of several samples in one
 // millisecond the last stays.

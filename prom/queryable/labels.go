@@ -29,11 +29,11 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 		})
 	}
 	if name == prom.NameLabel {
-		return q.texts(ctx, matchers, hints, anySeries, func(one *querier, t *table, texts *texts) error {
+		return q.texts(ctx, matchers, hints, anySeries, func(one *looker, t *table, texts *texts) error {
 			return one.names(ctx, t, texts)
 		})
 	}
-	return q.texts(ctx, matchers, hints, someSeries, func(one *querier, t *table, texts *texts) error {
+	return q.texts(ctx, matchers, hints, someSeries, func(one *looker, t *table, texts *texts) error {
 		for _, p := range t.parts {
 			if err := one.narrow(ctx, t, &p); err != nil {
 				return err
@@ -72,17 +72,21 @@ func allNames(ctx context.Context, sh scan.Shard, texts *texts) error {
 
 // names adds the names of the metrics of a table. With a predicate, it leaves out metrics
 // that none of the selected series has.
-func (q *querier) names(ctx context.Context, t *table, texts *texts) error {
+func (l *looker) names(ctx context.Context, t *table, texts *texts) error {
 	for _, p := range t.parts {
-		var has *presence
+		var has []bool // by metric; nil: each
 		if p.filtered && len(p.fields) > 1 {
-			var err error
-			if has, err = q.present(ctx, t, []part{p}, q.times); err != nil {
+			has = make([]bool, len(t.metrics))
+			err := l.present(ctx, t, []part{p}, func(_ model.SeriesID, metric int) error {
+				has[metric] = true
+				return nil
+			})
+			if err != nil {
 				return err
 			}
 		}
 		for _, f := range p.fields {
-			if has != nil && has.ids[f.metric].IsEmpty() {
+			if has != nil && !has[f.metric] {
 				continue
 			}
 			if err := texts.Set.Add(t.metrics[f.metric].name); err != nil {
@@ -94,16 +98,17 @@ func (q *querier) names(ctx context.Context, t *table, texts *texts) error {
 }
 
 // narrow leaves a part the series that have one of its metrics.
-func (q *querier) narrow(ctx context.Context, t *table, p *part) error {
+func (l *looker) narrow(ctx context.Context, t *table, p *part) error {
 	if !p.partial {
 		return nil
 	}
-	has, err := q.present(ctx, t, []part{*p}, q.times)
-	if err != nil {
-		return err
-	}
-	p.ids = roaring.FastOr(has.ids...)
-	return nil
+	has := roaring.New() // not more than p.ids, which was charged
+	err := l.present(ctx, t, []part{*p}, func(id model.SeriesID, _ int) error {
+		has.Add(uint32(id))
+		return nil
+	})
+	p.ids = has
+	return err
 }
 
 // first returns the values of a tag, as many as hints ask for.
@@ -143,7 +148,7 @@ func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 		}
 	}
 	left := len(missing)
-	return q.texts(ctx, matchers, hints, someSeries, func(one *querier, t *table, texts *texts) error {
+	return q.texts(ctx, matchers, hints, someSeries, func(one *looker, t *table, texts *texts) error {
 		for _, p := range t.parts {
 			err := one.tagNames(ctx, t, p, func(name string) bool {
 				is, known := missing[name]
@@ -170,12 +175,12 @@ func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 const nameBytes = 48
 
 // tagNames adds the names of the labels of a part that are wanted.
-func (q *querier) tagNames(ctx context.Context, t *table, p part, wants func(name string) bool, add func(name string) error) error {
+func (l *looker) tagNames(ctx context.Context, t *table, p part, wants func(name string) bool, add func(name string) error) error {
 	keys, err := p.shard.TagKeys(t.measurement)
 	if err != nil {
 		return err
 	}
-	if err := q.narrow(ctx, t, &p); err != nil {
+	if err := l.narrow(ctx, t, &p); err != nil {
 		return err
 	}
 	if p.ids != nil && p.ids.IsEmpty() {
@@ -219,9 +224,9 @@ func (t texts) Add(text string) error {
 
 // texts collects texts of the tables that matchers choose, and returns the first ones
 // if there is a limit.
-func (q *querier) texts(ctx context.Context, matchers []*labels.Matcher, hints *storage.LabelHints, look look, f func(*querier, *table, *texts) error) ([]string, annotations.Annotations, error) {
+func (q *querier) texts(ctx context.Context, matchers []*labels.Matcher, hints *storage.LabelHints, look look, f func(*looker, *table, *texts) error) ([]string, annotations.Annotations, error) {
 	return q.smallest(hints, func(all *texts) error {
-		err := q.lookUp(ctx, q.times, matchers, look, func(one *querier, t *table) error { return f(one, t, all) })
+		err := q.lookUp(ctx, q.times, matchers, look, func(one *looker, t *table) error { return f(one, t, all) })
 		if errors.Is(err, errNoMore) {
 			return nil
 		}
@@ -270,9 +275,16 @@ func (q *querier) smallest(hints *storage.LabelHints, f func(*texts) error) ([]s
 // listed is the room of an element in a list that grows, in elements.
 const listed = 2
 
-// lookUp calls f with the tables that matchers choose, one after another. What the
-// querier that f gets takes from its budget is given back when f returns.
-func (q *querier) lookUp(ctx context.Context, times model.TimeRange, matchers []*labels.Matcher, look look, f func(*querier, *table) error) error {
+// looker looks up labels of one table after another. What it takes from its budget for a
+// table is given back before the next one.
+type looker struct {
+	querier
+	walks *walks
+	table table // the present one
+}
+
+// lookUp calls f with the tables that matchers choose, one after another.
+func (q *querier) lookUp(ctx context.Context, times model.TimeRange, matchers []*labels.Matcher, look look, f func(*looker, *table) error) error {
 	if q.view == nil {
 		return errClosed
 	}
@@ -280,8 +292,12 @@ func (q *querier) lookUp(ctx context.Context, times model.TimeRange, matchers []
 	if err != nil {
 		return err
 	}
-	one := &querier{view: q.view, times: times, budget: budget{charge: q.budget.take}}
+	one := &looker{
+		querier: querier{view: q.view, times: times, budget: budget{charge: q.budget.take}},
+		walks:   newWalks(times, q.budget.take),
+	}
 	defer func() { one.budget.release(one.budget.held) }()
+	defer one.walks.close()
 	var shards []scan.Shard
 	for _, sh := range q.shards(times) {
 		shards = append(shards, sh.Charged(one.budget.take))
@@ -292,9 +308,9 @@ func (q *querier) lookUp(ctx context.Context, times model.TimeRange, matchers []
 	}
 	held := one.budget.held
 	for _, name := range names {
-		t, err := one.table(ctx, shards, name, sel, look)
-		if t != nil {
-			err = f(one, t)
+		ok, err := one.fill(ctx, &one.table, shards, name, sel, look)
+		if ok && err == nil {
+			err = f(one, &one.table)
 		}
 		if err != nil {
 			return err
@@ -312,34 +328,19 @@ func (q *querier) labelSets(ctx context.Context, hints *storage.SelectHints, mat
 	times := q.times.Intersect(rangeOf(hints.Start, hints.End))
 	var b labels.ScratchBuilder
 	var tags model.Tags
-	err := q.lookUp(ctx, times, matchers, allSeries, func(one *querier, t *table) error {
-		has, err := one.present(ctx, t, t.parts, times)
-		if err != nil {
-			return err
-		}
-		n := 0
-		for ids := t.ids.Iterator(); ids.HasNext(); n++ {
-			if n%1024 == 0 {
-				if err := ctx.Err(); err != nil {
+	err := q.lookUp(ctx, times, matchers, allSeries, func(one *looker, t *table) error {
+		last := model.SeriesID(0) // that tags are of
+		return one.present(ctx, t, t.parts, func(id model.SeriesID, metric int) error {
+			if id != last {
+				key, err := q.view.SeriesKey(id)
+				if err != nil {
 					return err
 				}
+				_, tags = model.ParseSeriesKey(key, tags[:0])
+				last = id
 			}
-			id := model.SeriesID(ids.Next())
-			key, err := q.view.SeriesKey(id)
-			if err != nil {
-				return err
-			}
-			_, tags = model.ParseSeriesKey(key, tags[:0])
-			for i, m := range t.metrics {
-				if !has.ids[i].Contains(uint32(id)) {
-					continue
-				}
-				if err := all.Add(prom.Labels(&b, m.name, tags)); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+			return all.Add(prom.Labels(&b, t.metrics[metric].name, tags))
+		})
 	})
 	if err != nil {
 		return storage.ErrSeriesSet(err)

@@ -9,63 +9,75 @@ import (
 	"tsdbd/model/scan"
 )
 
-// presence says which series of a table have samples of which metric.
-type presence struct {
-	ids []*roaring.Bitmap // by metric
-}
-
-// present returns which series of parts of a table have samples between times.
-func (q *querier) present(ctx context.Context, t *table, parts []part, times model.TimeRange) (*presence, error) {
-	p := &presence{ids: make([]*roaring.Bitmap, len(t.metrics))}
-	for i := range p.ids {
-		p.ids[i] = roaring.New()
-		if err := q.budget.take(int64(t.ids.GetSizeInBytes())); err != nil {
-			return nil, err
+// present calls found with each series of parts of a table and each metric of which the series
+// has samples, once.
+func (l *looker) present(ctx context.Context, t *table, parts []part, found func(id model.SeriesID, metric int) error) error {
+	var seen []*roaring.Bitmap // by metric, if there are several parts
+	if len(parts) > 1 {
+		if err := l.budget.take(int64(len(t.metrics)) * int64(t.ids.GetSizeInBytes())); err != nil {
+			return err
+		}
+		for range t.metrics {
+			seen = append(seen, roaring.New())
 		}
 	}
+	has := make([]bool, len(t.metrics))
 	for _, part := range parts {
-		req := scan.Request{Measurement: t.measurement, Series: part.ids, Range: times, Charge: q.budget.take, Hold: q.budget.take}
+		req := scan.Request{Measurement: t.measurement, Series: part.ids}
 		var fields []field
 		for _, f := range part.fields {
 			if f.role != startRole {
 				req.Fields, fields = append(req.Fields, f.key), append(fields, f)
 			}
 		}
-		if err := p.scan(ctx, part.shard, req, fields); err != nil {
-			return nil, err
+		err := l.walks.each(ctx, part.shard, req, func(id model.SeriesID, cursor scan.Cursor) error {
+			for metric := range has {
+				has[metric] = seen != nil && seen[metric].Contains(uint32(id))
+			}
+			return existing(cursor, fields, has, func(metric int) error {
+				if seen != nil {
+					seen[metric].Add(uint32(id))
+				}
+				return found(id, metric)
+			})
+		})
+		if err != nil {
+			return err
 		}
 	}
-	return p, nil
+	return nil
 }
 
-// scan walks over the chunks of a shard. It decodes only what statistics do not tell.
-func (p *presence) scan(ctx context.Context, sh scan.Shard, req scan.Request, fields []field) error {
-	return each(ctx, sh, req, func(id model.SeriesID, cursor scan.Cursor) (err error) {
-		for missing := true; missing; {
-			chunk := cursor.NextChunk()
-			if chunk == nil {
-				break
+// existing calls found with each metric of which the present series of a cursor has samples,
+// and which it has not yet. It decodes only what statistics do not tell.
+func existing(cursor scan.Cursor, fields []field, has []bool, found func(metric int) error) (err error) {
+	for missing := true; missing; {
+		chunk := cursor.NextChunk()
+		if chunk == nil {
+			break
+		}
+		missing = false
+		for i, f := range fields {
+			if has[f.metric] {
+				continue
 			}
-			missing = false
-			for i, f := range fields {
-				if p.ids[f.metric].Contains(uint32(id)) {
-					continue
+			n, known := chunk.Count(i)
+			if !known {
+				if n, err = anyValue(chunk, i); err != nil {
+					return err
 				}
-				n, known := chunk.Count(i)
-				if !known {
-					if n, err = anyValue(chunk, i); err != nil {
-						return err
-					}
-				}
-				if n > 0 {
-					p.ids[f.metric].Add(uint32(id))
-				} else {
-					missing = true
-				}
+			}
+			if n == 0 {
+				missing = true
+				continue
+			}
+			has[f.metric] = true
+			if err := found(f.metric); err != nil {
+				return err
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // anyValue returns 1 if a column has a value.

@@ -71,15 +71,17 @@ func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector) (
 		return nil, err
 	}
 	var all []*table
+	t := &table{}
 	for _, name := range names {
-		t, err := q.table(ctx, shards, name, s, allSeries)
+		ok, err := q.fill(ctx, t, shards, name, s, allSeries)
 		if err != nil {
 			return nil, err
 		}
-		if t != nil {
+		if ok {
 			// The last measurement of a metric wins; it has the longest name.
 			t.place = len(all)
 			all = append(all, t)
+			t = &table{}
 		}
 	}
 	return all, nil
@@ -94,12 +96,13 @@ const (
 	anySeries              // if there may be none, or none of a metric
 )
 
-// table returns what a selector finds of a measurement in shards, or nil.
-func (q *querier) table(ctx context.Context, shards []scan.Shard, measurement string, s selector, look look) (*table, error) {
+// fill makes t what a selector finds of a measurement in shards, and returns false if that is
+// nothing.
+func (q *querier) fill(ctx context.Context, t *table, shards []scan.Shard, measurement string, s selector, look look) (bool, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return false, err
 	}
-	var t *table
+	*t = table{measurement: measurement, metrics: t.metrics[:0], parts: t.parts[:0]}
 	for _, sh := range shards {
 		chosen, partial := s.fields(nil, measurement, sh.Fields(measurement))
 		if len(chosen) == 0 {
@@ -113,21 +116,21 @@ func (q *querier) table(ctx context.Context, shards []scan.Shard, measurement st
 		if look == allSeries || partial || s.where != nil && (look == someSeries || !sure) {
 			var err error
 			if set, err = sh.Select(ctx, measurement, s.where); err != nil {
-				return nil, err
+				return false, err
 			}
 			if set.IsEmpty() {
 				continue
 			}
 			if err := q.budget.take(2 * int64(set.GetSizeInBytes())); err != nil {
-				return nil, err
+				return false, err
+			}
+		}
+		if len(t.parts) == 0 {
+			if err := q.budget.take(tableBytes); err != nil {
+				return false, err
 			}
 		}
 		switch {
-		case t == nil:
-			if err := q.budget.take(tableBytes); err != nil {
-				return nil, err
-			}
-			t = &table{measurement: measurement, ids: set}
 		case t.ids == nil:
 			t.ids = set
 		case set != nil:
@@ -138,7 +141,7 @@ func (q *querier) table(ctx context.Context, shards []scan.Shard, measurement st
 		}
 		t.parts = append(t.parts, part{shard: sh, ids: set, fields: chosen, partial: partial, filtered: s.where != nil})
 	}
-	return t, nil
+	return len(t.parts) > 0, nil
 }
 
 // measurements returns the measurements of shards that may have a metric of a selector,

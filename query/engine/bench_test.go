@@ -231,6 +231,7 @@ func (c *benchCursor) cut(k *scantest.Chunk) *scantest.Chunk {
 func (c *benchCursor) Err() error             { return nil }
 func (c *benchCursor) Close()                 {}
 func (c *benchCursor) Narrow(model.TimeRange) {}
+func (c *benchCursor) Again(scan.Request)     { panic("not asked for") }
 
 func benchSelect(b *testing.B, store *benchStore, q string) {
 	b.Helper()

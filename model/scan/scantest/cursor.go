@@ -26,6 +26,12 @@ func (c *cursor) Err() error               { return c.err }
 func (c *cursor) Close()                   {}
 func (c *cursor) Narrow(r model.TimeRange) { c.req.Range = r }
 
+// Again walks the series of another request.
+func (c *cursor) Again(req scan.Request) {
+	c.req.Measurement, c.req.Fields = req.Measurement, req.Fields
+	c.ids, c.chunks = req.Series.ToArray(), nil
+}
+
 func (c *cursor) NextSeries() (model.SeriesID, bool) {
 	for len(c.ids) > 0 {
 		if c.err = c.ctx.Err(); c.err != nil {
