@@ -20,10 +20,10 @@ func (v *View) EachTagKey(ctx context.Context, skip []string, f func(key string)
 	e := everywhere{v: v, skip: skip, work: match.NewWork(ctx)}
 	for _, s := range v.memtables {
 		for _, key := range s.allKeys() {
-			k, _ := s.pictureOf(key)
+			k, _ := s.pictureOf(key.key)
 			ok, err := e.inMemtable(s, k)
 			if ok && err == nil {
-				err = f(key)
+				err = f(k.key)
 			}
 			if err != nil {
 				return err
@@ -239,8 +239,8 @@ func (e *everywhere) any(file *File, numbers []uint32, key, value string) (bool,
 // MeasurementsWhere returns, sorted, measurements among which are all that have a series
 // that satisfies where; exact says that each of them has one, of the view or newer. The
 // slice must not be changed.
-func (v *View) MeasurementsWhere(ctx context.Context, where *model.TagExpr) (names []string, exact bool, err error) {
-	s := selection{v: v, work: match.NewWork(ctx)}
+func (v Charged) MeasurementsWhere(ctx context.Context, where *model.TagExpr) (names []string, exact bool, err error) {
+	s := selection{v: v.View, work: match.NewWork(ctx), charge: v.charge}
 	c, ok, err := s.candidates(where)
 	if err = cmp.Or(s.work.Err(), err); err != nil {
 		return nil, false, err
@@ -315,6 +315,10 @@ func (s *selection) both(e *model.TagExpr) (c candidates, ok bool, err error) {
 func (s *selection) having(key string, values []string, m *match.Values) (c candidates, err error) {
 	c.exact = true
 	for _, mem := range s.v.memtables {
+		k, _ := mem.pictureOf(key)
+		if err := s.takeNames(len(k.in)); err != nil {
+			return c, err
+		}
 		found := mem.having(key, values)
 		c.names = append(c.names, found...)
 		c.exact = c.exact && (m == nil || len(found) == 0)
@@ -339,7 +343,11 @@ func (s *selection) having(key string, values []string, m *match.Values) (c cand
 				return c, err
 			}
 		}
-		for it := numbers.Set().Iterator(); it.HasNext(); {
+		set := numbers.Set()
+		if err := s.takeNames(int(set.GetCardinality())); err != nil {
+			return c, err
+		}
+		for it := set.Iterator(); it.HasNext(); {
 			m, err := f.numbered(it.Next())
 			if err != nil {
 				return c, err
@@ -349,6 +357,14 @@ func (s *selection) having(key string, values []string, m *match.Values) (c cand
 	}
 	c.names = sortedNames(c.names)
 	return c, nil
+}
+
+// takeNames charges for n more names in a list that grows.
+func (s *selection) takeNames(n int) error {
+	if s.charge == nil || n == 0 {
+		return nil
+	}
+	return s.charge(2 * paged.TextHeaderBytes * int64(n))
 }
 
 // numbers collects what having wants of the values of a file.
@@ -363,9 +379,4 @@ func (s *selection) numbers(into *dictionary.Collector, f *File, t *dictionary.T
 		return nil
 	}
 	return s.findIn(into, f, t, values)
-}
-
-func sortedNames(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -14,6 +14,9 @@ import (
 
 	"tsdbd/internal/binio"
 	"tsdbd/model"
+	"tsdbd/model/column"
+	"tsdbd/model/point"
+	"tsdbd/tsi/paged"
 )
 
 // checkEverywhere asks for tags of all measurements.
@@ -64,7 +67,7 @@ func checkEverywhere(t *testing.T, r *rand.Rand, v *View, m *modelIndex) {
 				have[s.measurement] = true
 			}
 		}
-		names, exact, err := v.MeasurementsWhere(t.Context(), e)
+		names, exact, err := v.Charged(nil).MeasurementsWhere(t.Context(), e)
 		if err != nil || !slices.IsSorted(names) {
 			t.Fatalf("MeasurementsWhere(%s): %q %v", exprString(e), names, err)
 		}
@@ -166,4 +169,48 @@ func TestVerifyList(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestCandidatesAreCharged asks a memtable and a file for measurements. The list is charged
+// before it is made, and ends with a charge that is refused.
+func TestCandidatesAreCharged(t *testing.T) {
+	fs := newFS()
+	x, err := NewIndex(IndexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.Close)
+	const n = 300
+	for i := range n {
+		name := fmt.Sprintf("m%03d", i)
+		x.AddSeries(model.SeriesID(i+1), name+",host=a")
+		x.RegisterFields(&point.Layout{Measurement: name, Fields: []column.Field{{Key: "f", Type: model.Float}}})
+	}
+	ask := func() {
+		t.Helper()
+		v := x.View()
+		defer v.Release()
+		charged := int64(0)
+		where := &model.TagExpr{Op: model.TagEqual, Key: "host", Value: "a"}
+		names, exact, err := v.Charged(func(bytes int64) error { charged += bytes; return nil }).MeasurementsWhere(t.Context(), where)
+		if err != nil || !exact || len(names) != n || charged < n*paged.TextHeaderBytes {
+			t.Fatalf("%d names, exact %v, %d bytes charged, %v", len(names), exact, charged, err)
+		}
+		refused := errors.New("too much")
+		names, _, err = v.Charged(func(int64) error { return refused }).MeasurementsWhere(t.Context(), where)
+		if !errors.Is(err, refused) || names != nil {
+			t.Fatalf("%d names, %v", len(names), err)
+		}
+	}
+	ask()
+	snap := x.Freeze()
+	if _, err := snap.WriteFile(fs, "1.tsi"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFile(fs, "1.tsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Publish(snap, f)
+	ask()
 }

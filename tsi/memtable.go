@@ -25,6 +25,7 @@ type memtable struct {
 	mu           sync.RWMutex
 	measurements map[string]*memtableMeasurement
 	keys         map[string]*memtableKey
+	everyKey     []*memtableKey       // the same, only appended to
 	last         *memtableMeasurement // added to last
 	series       *roaring.Bitmap
 	n            int
@@ -36,7 +37,7 @@ type memtable struct {
 const (
 	memtableMeasurementBytes = 300
 	memtableColumnBytes      = 408
-	memtableKeyBytes         = 200
+	memtableKeyBytes         = 216
 	memtableValueBytes       = 30
 	memtableRowBytes         = 4
 )
@@ -142,6 +143,7 @@ func (s *memtable) key(key string, m *memtableMeasurement) (k *memtableKey, byte
 	if k = s.keys[key]; k == nil {
 		k = &memtableKey{key: strings.Clone(key)}
 		s.keys[k.key] = k
+		s.everyKey = append(s.everyKey, k)
 		bytes = memtableKeyBytes + int64(len(key))
 	}
 	if k.in = append(k.in, m); len(k.in) == 2 {
@@ -180,11 +182,11 @@ func (s *memtable) pictureOf(key string) (keyPicture, bool) {
 	return p, true
 }
 
-// allKeys returns all tag keys, unsorted.
-func (s *memtable) allKeys() []string {
+// allKeys returns all tag keys, unsorted. Only what never changes of them may be read.
+func (s *memtable) allKeys() []*memtableKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.Collect(maps.Keys(s.keys))
+	return s.everyKey
 }
 
 // anyHas reports whether one of some measurements has a tag key.

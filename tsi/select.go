@@ -60,6 +60,7 @@ type selection struct {
 	v           *View
 	measurement string
 	work        *match.Work
+	charge      func(bytes int64) error // for names; nil: nobody is
 }
 
 // eval returns the series of universe that satisfy e; the set is the

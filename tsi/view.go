@@ -159,16 +159,23 @@ func (v *View) Series(measurement string) (*roaring.Bitmap, error) {
 
 // TagKeys returns the tag keys that series of a measurement carry, sorted.
 func (v *View) TagKeys(measurement string) ([]string, error) {
-	found := map[string]bool{}
+	var keys []string // of the layers before, sorted
+	lacks := func(key string) bool {
+		_, found := slices.BinarySearch(keys, key)
+		return !found
+	}
 	for _, s := range v.memtables {
+		var more []string
 		t, _ := s.table(measurement, true)
 		for _, c := range t.columns {
-			for row := 0; row < c.rows.Len() && !found[c.key]; row++ {
+			for row := 0; row < c.rows.Len() && lacks(c.key); row++ {
 				if c.rows.At(row) != 0 && v.alive.Contains(t.ids.At(row)) {
-					found[c.key] = true
+					more = append(more, c.key)
+					break
 				}
 			}
 		}
+		keys = sortedNames(append(keys, more...))
 	}
 	for _, f := range v.files {
 		m := f.measurement(measurement)
@@ -179,23 +186,23 @@ func (v *View) TagKeys(measurement string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		more := make([]string, 0, len(b.tags))
 		for _, r := range b.tags {
-			if found[r.key] {
+			if !lacks(r.key) {
 				continue
 			}
-			t, err := f.loadTag(b, r)
-			if err != nil {
-				return nil, err
+			if v.dead {
+				t, err := f.loadTag(b, r)
+				if err != nil {
+					return nil, err
+				}
+				if !t.Present.Intersects(v.alive) {
+					continue
+				}
 			}
-			if t.Present.Intersects(v.alive) {
-				found[r.key] = true
-			}
+			more = append(more, r.key)
 		}
+		keys = sortedNames(append(keys, more...))
 	}
-	keys := make([]string, 0, len(found))
-	for k := range found {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
 	return keys, nil
 }

@@ -86,9 +86,9 @@ type Shard interface {
 	TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool)
 	// Cost returns what a cursor over req would touch, without reading it.
 	Cost(req Request) (Cost, error)
-	// Charged returns the shard with TagValues, FirstTagValues, LastTagValues, and
-	// GroupBy that call charge before they take memory for texts, and end with its
-	// error.
+	// Charged returns the shard with TagValues, FirstTagValues, LastTagValues,
+	// MeasurementsWhere, and GroupBy that call charge before they take memory for texts, and
+	// end with its error.
 	Charged(charge func(bytes int64) error) Shard
 }
 

@@ -298,10 +298,7 @@ func (q *querier) lookUp(ctx context.Context, times model.TimeRange, matchers []
 	}
 	defer func() { one.budget.release(one.budget.held) }()
 	defer one.walks.close()
-	var shards []scan.Shard
-	for _, sh := range q.shards(times) {
-		shards = append(shards, sh.Charged(one.budget.take))
-	}
+	shards := one.shards(times)
 	names, err := one.measurements(ctx, shards, sel)
 	if err != nil {
 		return err

@@ -61,12 +61,12 @@ func (q *querier) Close() error {
 	return nil
 }
 
-// shards returns the shards that overlap a range, the oldest first.
+// shards returns the shards that overlap a range, the oldest first. Their lists are charged.
 func (q *querier) shards(times model.TimeRange) []scan.Shard {
 	var out []scan.Shard
 	for _, sh := range q.view.Shards() {
 		if sh.TimeRange().Overlaps(times) {
-			out = append(out, sh)
+			out = append(out, sh.Charged(q.budget.take))
 		}
 	}
 	return out

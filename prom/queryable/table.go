@@ -170,9 +170,6 @@ func (q *querier) measurements(ctx context.Context, shards []scan.Shard, s selec
 			return nil, err
 		}
 		if exact && s.where != nil {
-			if err := q.budget.take(int64(len(found)) * int64(unsafe.Sizeof(""))); err != nil {
-				return nil, err
-			}
 			s.sure[sh.ID()] = found
 		}
 		room := int64(len(all)+len(found)) * int64(unsafe.Sizeof(""))
