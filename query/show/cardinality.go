@@ -132,7 +132,7 @@ func (c *cardinality) run(s *Statement, collect func(*counter, part) error) ([]*
 	}
 	groups := map[string]*group{}           // by GroupKey
 	seen := map[[2]string]*roaring.Bitmap{} // series, by database and measurement
-	err := s.eachSourceMeasurement(c.database, c.sources, rng, func(v *indexView, m indexMeasurement) error {
+	err := s.eachSourceMeasurement(c.database, c.sources, nil, rng, func(v *indexView, m indexMeasurement) error {
 		keys, err := c.keys(m)
 		if err != nil {
 			return err
@@ -420,7 +420,7 @@ func (s *Statement) ShowTagValuesCardinality(st *influxql.ShowTagValuesCardinali
 	return c.run(s, func(c *counter, p part) error {
 		keys, err := p.shard.TagKeys(p.name)
 		for _, key := range keys {
-			if match(key) {
+			if match == nil || match(key) {
 				c.values = append(c.values, tagValues{p, key})
 			}
 		}

@@ -2,6 +2,7 @@ package show
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,7 +44,7 @@ func (s *Statement) ShowFieldKeys(st *influxql.ShowFieldKeysStatement) ([]*resul
 // fields returns the fields of each measurement of the sources.
 func (s *Statement) fields(db string, sources influxql.Sources) (map[string]map[column.Field]struct{}, error) {
 	fields := map[string]map[column.Field]struct{}{}
-	err := s.eachSourceMeasurement(db, sources, model.AllTime, func(_ *indexView, m indexMeasurement) error {
+	err := s.eachSourceMeasurement(db, sources, nil, model.AllTime, func(_ *indexView, m indexMeasurement) error {
 		if fields[m.name] == nil {
 			fields[m.name] = map[column.Field]struct{}{}
 		}
@@ -85,17 +86,28 @@ func measurementsOf(sources influxql.Sources) []*influxql.Measurement {
 }
 
 // tagParts calls f for each part that a SHOW TAG statement looks at. It passes over
-// measurements without a tag key that asked is true of.
+// measurements without a tag key that asked is true of; asked nil: without tag keys.
 func (s *Statement) tagParts(db string, policies []string, sources influxql.Sources, cond expr.Condition, asked func(key string) bool, f func(part) error) error {
 	if cond.Range.Empty() {
 		return nil
 	}
-	all := []sourceGroup{{db, policies, measurementsOf(sources)}}
+	among := func(v *indexView) ([]string, bool, error) {
+		predicate, err := metaPredicate(cond.Expr, ofAnyName)
+		if err != nil {
+			return nil, false, nil // the first measurement with a tag key fails with it
+		}
+		keyed, err := v.withKey(s.Ctx, asked)
+		if err != nil {
+			return nil, false, err
+		}
+		return v.having(s.Ctx, expr.AndTags(keyed, predicate))
+	}
+	all := []sourceGroup{{db, policies, measurementsOf(sources), among}}
 	return s.eachMeasurement(all, cond.Range, func(_ *indexView, m indexMeasurement) error {
 		if found, err := m.hasKey(asked); err != nil || !found {
 			return err
 		}
-		predicate, err := metaPredicate(cond.Expr, m.name)
+		predicate, err := metaPredicate(cond.Expr, ofName(m.name))
 		if err != nil {
 			return err
 		}
@@ -133,7 +145,7 @@ func (s *Statement) ShowTagKeys(st *influxql.ShowTagKeysStatement) ([]*result.Se
 			c = new(counter)
 			keys[p.name] = c
 		}
-		found, err := p.keys(func(key string) bool { _, known := c.names[key]; return !known && match(key) })
+		found, err := p.keys(func(key string) bool { _, known := c.names[key]; return !known && (match == nil || match(key)) })
 		for _, key := range found {
 			c.add(key)
 		}
@@ -315,6 +327,15 @@ func (s *Statement) ShowSeries(st *influxql.ShowSeriesStatement) ([]*result.Seri
 	}
 	byMeasurement := map[string][]part{}
 	var list []string
+	tags, _ := expr.SplitTags(cond.Expr, expr.FieldTest(nil)) // where no name is a field
+	among := func(v *indexView) ([]string, bool, error) {
+		names, known, err := v.having(s.Ctx, tags)
+		if err != nil || !known {
+			return nil, false, err
+		}
+		more, err := v.withFields(s.Ctx, cond.Expr)
+		return mergeSorted([][]string{names, more}), true, err
+	}
 	collect := func(v *indexView, m indexMeasurement) error {
 		set, err := s.seriesOf(v, m, cond)
 		if err == nil && !set.IsEmpty() {
@@ -324,7 +345,7 @@ func (s *Statement) ShowSeries(st *influxql.ShowSeriesStatement) ([]*result.Seri
 	}
 	// Keys are made measurement by measurement, and not beyond the limit: they
 	// are what needs memory.
-	err = s.eachSourceMeasurement(st.Database, st.Sources, cond.Range, collect, func() error {
+	err = s.eachSourceMeasurement(st.Database, st.Sources, among, cond.Range, collect, func() error {
 		for _, name := range slices.Sorted(maps.Keys(byMeasurement)) {
 			if st.Limit > 0 && len(list) >= result.AddLimits(st.Offset, st.Limit) {
 				break
@@ -345,6 +366,28 @@ func (s *Statement) ShowSeries(st *influxql.ShowSeriesStatement) ([]*result.Seri
 		return nil, err
 	}
 	return appendTexts(nil, "", st.Limit, st.Offset, []string{"key"}, list), nil
+}
+
+// withFields returns, sorted, the measurements that have a field that a condition names.
+func (v *indexView) withFields(ctx context.Context, where influxql.Expr) (names []string, err error) {
+	var refs []*influxql.VarRef
+	influxql.WalkFunc(where, func(n influxql.Node) {
+		if ref, ok := n.(*influxql.VarRef); ok {
+			refs = append(refs, ref)
+		}
+	})
+	for _, shard := range v.shards {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		for _, name := range shard.Measurements() {
+			if slices.ContainsFunc(refs, expr.FieldTest(shard.Fields(name))) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), v.keep(int64(len(names)) * listBytes)
 }
 
 // checkTagOperators refuses comparisons that no tag knows.

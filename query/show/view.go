@@ -100,7 +100,7 @@ type indexMeasurement struct {
 }
 
 // measurements returns the measurements that match, sorted by name. Where
-// names lists all candidates (nil: it does not), only those are looked up.
+// names lists all candidates (nil: it does not), only those are looked up, in each shard.
 func (v *indexView) measurements(ctx context.Context, names []string, match func(name string) bool) ([]indexMeasurement, error) {
 	byName := map[string][]scan.Shard{}
 	for _, shard := range v.shards {
@@ -109,7 +109,7 @@ func (v *indexView) measurements(ctx context.Context, names []string, match func
 		}
 		if names != nil {
 			for _, name := range names {
-				if len(shard.Fields(name)) > 0 {
+				if len(shard.Fields(name)) > 0 && (match == nil || match(name)) {
 					byName[name] = append(byName[name], shard)
 				}
 			}
@@ -132,11 +132,74 @@ func (v *indexView) measurements(ctx context.Context, names []string, match func
 	return list, nil
 }
 
-// hasKey reports whether the measurement has a tag key that match is true of.
+// candidates returns, sorted, measurements among which are all that a statement is about, and
+// false if it does not know them.
+type candidates func(*indexView) (names []string, known bool, err error)
+
+// having returns the candidates with a series, in some shard, that satisfies a predicate; nil
+// is true of all series.
+func (v *indexView) having(ctx context.Context, where *model.TagExpr) (names []string, known bool, err error) {
+	if where == nil {
+		return nil, false, nil
+	}
+	for _, shard := range v.shards {
+		taken := int64(0)
+		found, _, err := shard.Charged(func(bytes int64) error {
+			taken += bytes
+			return v.keep(bytes)
+		}).MeasurementsWhere(ctx, where)
+		if err != nil {
+			return nil, false, err
+		}
+		before := len(names)
+		names = mergeSorted([][]string{names, found})
+		if err := v.keep(int64(len(names)-before)*listBytes - taken); err != nil {
+			return nil, false, err
+		}
+	}
+	return names, true, nil
+}
+
+// manyKeys is the number of tag keys from which it is not worth while to look for the
+// measurements that have one of them.
+const manyKeys = 16
+
+// withKey returns a predicate that series satisfy which have a tag key that match is true of;
+// nil if there are many keys, or match is nil.
+func (v *indexView) withKey(ctx context.Context, match func(key string) bool) (*model.TagExpr, error) {
+	if match == nil {
+		return nil, nil
+	}
+	keys := map[string]bool{}
+	all := []*model.TagExpr{} // none: no series
+	for _, shard := range v.shards {
+		err := shard.EachTagKey(ctx, nil, func(key string) error {
+			if !keys[key] && match(key) {
+				keys[key] = true
+				if all = append(all, &model.TagExpr{Op: model.TagNotEqual, Key: key}); len(all) == manyKeys {
+					return errManyKeys
+				}
+			}
+			return nil
+		})
+		if errors.Is(err, errManyKeys) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return expr.JoinTags(all, false), nil
+}
+
+// errManyKeys ends a walk over keys.
+var errManyKeys = errors.New("many keys")
+
+// hasKey reports whether the measurement has a tag key that match is true of; nil is of each.
 func (m *indexMeasurement) hasKey(match func(key string) bool) (bool, error) {
 	for _, shard := range m.shards {
 		keys, err := shard.TagKeys(m.name)
-		if err != nil || slices.ContainsFunc(keys, match) {
+		if err != nil || match == nil && len(keys) > 0 || match != nil && slices.ContainsFunc(keys, match) {
 			return err == nil, err
 		}
 	}
@@ -250,6 +313,7 @@ type sourceGroup struct {
 	database string
 	policies []string
 	sources  []*influxql.Measurement // nil: all measurements
+	among    candidates              // of those; nil: it is not known
 }
 
 func (g *sourceGroup) matches(name string) bool {
@@ -289,10 +353,13 @@ func (s *Statement) sourceGroups(db string, sources influxql.Sources) ([]sourceG
 }
 
 // eachSourceMeasurement is eachMeasurement for the normalized sources of a statement.
-func (s *Statement) eachSourceMeasurement(db string, sources influxql.Sources, r model.TimeRange, f func(*indexView, indexMeasurement) error, done func() error) error {
+func (s *Statement) eachSourceMeasurement(db string, sources influxql.Sources, among candidates, r model.TimeRange, f func(*indexView, indexMeasurement) error, done func() error) error {
 	groups, err := s.sourceGroups(db, sources)
 	if err != nil {
 		return err
+	}
+	for i := range groups {
+		groups[i].among = among
 	}
 	return s.eachMeasurement(groups, r, f, done)
 }
@@ -308,7 +375,17 @@ func (s *Statement) eachMeasurement(groups []sourceGroup, r model.TimeRange, f f
 		if err != nil {
 			return err
 		}
-		list, err := v.measurements(s.Ctx, exactNames(g.sources), g.matches)
+		names := exactNames(g.sources)
+		if names == nil && g.among != nil {
+			found, known, err := g.among(v)
+			if err != nil {
+				return err
+			}
+			if known {
+				names = append([]string{}, found...) // not nil
+			}
+		}
+		list, err := v.measurements(s.Ctx, names, g.matches)
 		if err != nil {
 			return err
 		}
@@ -363,20 +440,20 @@ func predicate(where influxql.Expr, leaf func(influxql.Expr) (*model.TagExpr, er
 // metaPredicate turns the WHERE clause of a statement about tags into a
 // predicate over the series of a measurement. All names are tags, except _name,
 // which is the measurement's name, and the other names of the system, which
-// are passed over.
-func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
+// are passed over. named decides comparisons of the measurement's name.
+func metaPredicate(where influxql.Expr, named func(*model.TagExpr) bool) (*model.TagExpr, error) {
 	return predicate(where, func(where influxql.Expr) (*model.TagExpr, error) {
 		switch e := where.(type) {
 		case *influxql.BooleanLiteral:
 			return constantTag(e.Val), nil
 		case *influxql.BinaryExpr:
 			if members, negated, ok := expr.SetMembers(e); ok {
-				return metaSet(e, members, negated, name)
+				return metaSet(e, members, negated, named)
 			}
 			if c, ok := metaComparison(e); ok {
 				switch {
 				case c.Key == "_name":
-					return constantTag(admits(c, name)), nil
+					return constantTag(named(c)), nil
 				case influxql.IsSystemName(c.Key):
 					return nil, nil
 				}
@@ -389,7 +466,7 @@ func metaPredicate(where influxql.Expr, name string) (*model.TagExpr, error) {
 }
 
 // metaSet is metaPredicate of x IN (members).
-func metaSet(e *influxql.BinaryExpr, members []influxql.Expr, negated bool, name string) (*model.TagExpr, error) {
+func metaSet(e *influxql.BinaryExpr, members []influxql.Expr, negated bool, named func(*model.TagExpr) bool) (*model.TagExpr, error) {
 	holds := negated // for the name
 	for _, m := range members {
 		c, ok := metaComparison(expr.MemberComparison(e, m, negated))
@@ -397,7 +474,7 @@ func metaSet(e *influxql.BinaryExpr, members []influxql.Expr, negated bool, name
 			//lint:ignore ST1005 clients know this text
 			return nil, fmt.Errorf("Expression too complex for metaquery: %s", e)
 		}
-		if c.Key == "_name" && admits(c, name) != negated {
+		if c.Key == "_name" && named(c) != negated {
 			holds = !negated
 		}
 	}
@@ -429,16 +506,24 @@ func metaComparison(e *influxql.BinaryExpr) (c *model.TagExpr, ok bool) {
 	return c, c != nil
 }
 
+// ofName returns what decides comparisons of a measurement's name.
+func ofName(name string) func(*model.TagExpr) bool {
+	return func(c *model.TagExpr) bool { return admits(c, name) }
+}
+
+// ofAnyName is ofName of a name that is not known yet: any comparison may hold.
+func ofAnyName(*model.TagExpr) bool { return true }
+
 // admits reports whether a text satisfies a comparison.
 func admits(c *model.TagExpr, text string) bool {
 	return c.Match(model.Tags{{Key: c.Key, Value: text}})
 }
 
-// keyMatcher turns a WITH KEY clause into a test; op 0 is no clause.
+// keyMatcher turns a WITH KEY clause into a test; nil if there is no clause.
 func keyMatcher(op influxql.Token, operand influxql.Node) (func(key string) bool, error) {
 	switch v := operand.(type) {
 	case nil:
-		return func(string) bool { return true }, nil
+		return nil, nil
 	case *influxql.ListLiteral:
 		if op == influxql.IN {
 			return func(key string) bool { return slices.Contains(v.Vals, key) }, nil

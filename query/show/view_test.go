@@ -30,7 +30,7 @@ func TestMetaPredicateAgreesWithMatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := metaPredicate(where, "m")
+		p, err := metaPredicate(where, ofName("m"))
 		if err != nil {
 			t.Fatal(err)
 		}
