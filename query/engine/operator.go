@@ -111,11 +111,17 @@ func (r *levelRun) run(emit func(*frame) error) error {
 		defer done()
 		emit = counted
 	}
-	for _, names := range r.parts() {
+	mark := x.OpenUnits()
+	parts, err := r.parts()
+	if err != nil {
+		return err
+	}
+	for _, names := range parts {
 		if err := r.part(names, emit); err != nil {
 			return err
 		}
 	}
+	x.CloseUnits(mark)
 	return nil
 }
 
@@ -125,16 +131,39 @@ const partNames = 256
 
 // parts cuts the measurements of the level into parts, in the order of output. The groups
 // of subqueries have no order, and EXPLAIN ANALYZE shows one run of the operators.
-func (r *levelRun) parts() [][]string {
+func (r *levelRun) parts() ([][]string, error) {
 	names := r.l.Names
 	if len(names) <= r.x.opt.partNames || r.l.HasSubs() || r.x.prof != nil {
-		return [][]string{names}
+		return [][]string{names}, nil
+	}
+	names, err := r.candidates(names)
+	if err != nil {
+		return nil, err
 	}
 	parts := slices.Collect(slices.Chunk(names, r.x.opt.partNames))
 	if !r.l.Asc {
 		slices.Reverse(parts)
 	}
-	return parts
+	return parts, nil
+}
+
+// candidates returns those of very many measurements that may have series which the WHERE
+// clause selects.
+func (r *levelRun) candidates(names []string) ([]string, error) {
+	tags, _ := expr.SplitTags(r.l.Where, expr.IsFieldRef)
+	if tags == nil {
+		return names, nil
+	}
+	var found []string
+	for _, src := range r.l.Sources {
+		more, err := src.Having(r.x.Budget, tags, r.l.Read)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	slices.Sort(found)
+	return both(names, found), nil
 }
 
 // part executes the level for some measurements.
@@ -176,18 +205,16 @@ func (r *levelRun) part(names []string, emit func(*frame) error) error {
 	return nil
 }
 
-// between returns the names that lie between the first and the last of part. Both are
-// sorted.
-func between(names, part []string) []string {
-	if len(part) == 0 {
-		return nil
+// both returns the names that are in both of two sorted lists.
+func both(names, others []string) (out []string) {
+	for _, name := range names {
+		at, ok := slices.BinarySearch(others, name)
+		if ok {
+			out = append(out, name)
+		}
+		others = others[at:]
 	}
-	lo, _ := slices.BinarySearch(names, part[0])
-	hi, ok := slices.BinarySearch(names, part[len(part)-1])
-	if ok {
-		hi++
-	}
-	return names[lo:hi]
+	return out
 }
 
 // open selects the series that a level has in the named measurements and opens its
@@ -234,7 +261,7 @@ func (r *levelRun) selection(names []string) read.Selection {
 			sel.Sources = append(sel.Sources, nil)
 			continue
 		}
-		for _, name := range between(src.Names, names) {
+		for _, name := range both(src.Names, names) {
 			sel.Sources = append(sel.Sources, src.Measurement(name))
 		}
 	}

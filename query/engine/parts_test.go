@@ -43,6 +43,9 @@ func TestParts(t *testing.T) {
 		"SELECT mean(v) FROM SOURCE WHERE time > 0 AND time < 3d GROUP BY time(1d) fill(none) tz('Europe/Berlin')",
 		"SELECT mode(v), top(v, 1) FROM SOURCE", "SELECT distinct(v) FROM SOURCE GROUP BY h",
 		"SELECT max(x) FROM (SELECT count(v) AS x FROM SOURCE GROUP BY h)", "SELECT sum(v) FROM SOURCE, m07 GROUP BY h",
+		"SELECT sum(v), max(w) FROM SOURCE, m07 WHERE h = 'b' GROUP BY h", "SELECT v FROM SOURCE WHERE h = 'b' AND w > 9 ORDER BY time DESC",
+		"SELECT count(v) FROM SOURCE WHERE (h = 'b' OR v = 7) AND time > 0 AND time < 9d GROUP BY time(4d) fill(0)",
+		"SELECT last(v) FROM SOURCE WHERE h =~ /b|c/ AND w = 20", "SELECT last(v) FROM SOURCE WHERE h = 'c'", "SELECT last(v) FROM SOURCE WHERE h != 'a'",
 	} {
 		text := func(source string, parts int) []*result.Series {
 			out, err := collectSelect(t.Context(), m, strings.Replace(q, "SOURCE", source, 1), Options{Workers: 2, partNames: parts})

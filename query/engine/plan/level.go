@@ -36,6 +36,34 @@ func (s *Source) Measurement(name string) *read.Measurement {
 	return m
 }
 
+// Having returns measurements among which are all that have series in a range of times which
+// satisfy a predicate.
+func (s *Source) Having(b *read.Budget, where *model.TagExpr, times model.TimeRange) (names []string, err error) {
+	for _, sh := range s.view.shards {
+		if !sh.TimeRange().Overlaps(times) {
+			continue
+		}
+		if err := b.Check(); err != nil {
+			return nil, err
+		}
+		mark := b.OpenUnits()
+		found, _, err := sh.MeasurementsWhere(b.Ctx, where)
+		if err != nil {
+			return nil, err
+		}
+		b.CloseUnits(mark)
+		before := len(names)
+		names = append(names, found...)
+		slices.Sort(names)
+		if names = slices.Compact(names); len(names) > before {
+			if err := b.KeepUnits(2 * nameBytes * int64(len(names)-before)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return names, nil
+}
+
 // Level is the plan of one SELECT: the statement itself or a subquery.
 type Level struct {
 	*Compiled
