@@ -93,7 +93,12 @@ func (r *run) each(q storage.Querier, l *Lookup, function string, do func(storag
 	for _, matchers := range l.Selectors {
 		sets = append(sets, q.Select(r.ctx, true, hints, matchers...))
 	}
-	all := storage.NewMergeSeriesSet(sets, 0, func(same ...storage.Series) storage.Series { return same[0] })
+	var all storage.SeriesSet
+	if len(sets) == 1 {
+		all = sets[0]
+	} else {
+		all = storage.NewMergeSeriesSet(sets, 0, func(same ...storage.Series) storage.Series { return same[0] })
+	}
 	for n := 0; all.Next(); n++ {
 		if n%contextRows == 0 {
 			err = r.pause()

@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"tsdbd/internal/smallest"
@@ -279,8 +280,9 @@ const listed = 2
 // table is given back before the next one.
 type looker struct {
 	querier
-	walks *walks
-	table table // the present one
+	walks   *walks
+	table   table           // the present one
+	covered map[uint64]bool // by shard, see covers
 }
 
 // lookUp calls f with the tables that matchers choose, one after another.
@@ -295,6 +297,7 @@ func (q *querier) lookUp(ctx context.Context, times model.TimeRange, matchers []
 	one := &looker{
 		querier: querier{view: q.view, times: times, budget: budget{charge: q.budget.take}},
 		walks:   newWalks(times, q.budget.take),
+		covered: map[uint64]bool{},
 	}
 	defer func() { one.budget.release(one.budget.held) }()
 	defer one.walks.close()
@@ -359,7 +362,16 @@ func (s *labelSet) Next() bool {
 }
 
 // At returns the series of the last Next. It has no samples.
-func (s *labelSet) At() storage.Series { return storage.NewListSeries(s.list[s.at], nil) }
+func (s *labelSet) At() storage.Series { return bare(s.list[s.at]) }
+
+// bare is a series without samples.
+type bare labels.Labels
+
+// Labels returns the labels of the series.
+func (b bare) Labels() labels.Labels { return labels.Labels(b) }
+
+// Iterator returns no samples.
+func (b bare) Iterator(chunkenc.Iterator) chunkenc.Iterator { return chunkenc.NewNopIterator() }
 
 // Err returns nil: what can fail comes from Select.
 func (s *labelSet) Err() error { return nil }

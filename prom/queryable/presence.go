@@ -23,6 +23,12 @@ func (l *looker) present(ctx context.Context, t *table, parts []part, found func
 	}
 	has := make([]bool, len(t.metrics))
 	for _, part := range parts {
+		if part.sole && l.covers(part.shard) {
+			if err := l.allPresent(ctx, part, seen, found); err != nil {
+				return err
+			}
+			continue
+		}
 		req := scan.Request{Measurement: t.measurement, Series: part.ids}
 		var fields []field
 		for _, f := range part.fields {
@@ -42,6 +48,37 @@ func (l *looker) present(ctx context.Context, t *table, parts []part, found func
 			})
 		})
 		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// covers reports whether the times cover all rows of a shard. Then the series in its index have
+// rows, and nothing needs to be read to know.
+func (l *looker) covers(sh scan.Shard) bool {
+	is, known := l.covered[sh.ID()]
+	if !known {
+		bounds, ok := sh.TimeBounds(nil)
+		is = ok && l.times.Covers(bounds)
+		l.covered[sh.ID()] = is
+	}
+	return is
+}
+
+// allPresent is present of a part with one field, all of whose series have samples.
+func (l *looker) allPresent(ctx context.Context, p part, seen []*roaring.Bitmap, found func(id model.SeriesID, metric int) error) error {
+	metric := p.fields[0].metric
+	n := 0
+	for ids := p.ids.Iterator(); ids.HasNext(); n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		id := ids.Next()
+		if seen != nil && !seen[metric].CheckedAdd(id) {
+			continue
+		}
+		if err := found(model.SeriesID(id), metric); err != nil {
 			return err
 		}
 	}

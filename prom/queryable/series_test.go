@@ -147,6 +147,45 @@ func TestSelectSeries(t *testing.T) {
 	}
 }
 
+// TestSelectSeriesOfShards asks for series in several shards, whose rows the times cover or
+// not. A series comes once.
+func TestSelectSeriesOfShards(t *testing.T) {
+	const day = 86400 * 1000
+	s, _ := newSource(t, `m,host=a value=1 10000000
+m,host=b value=1 20000000
+m,host=c note="no value" 10000000
+sole,host=a value=1 10000000
+sole,host=b value=1 20000000
+m,host=a value=1 1728000010000000
+sole,host=a value=1 1728000010000000
+sole,host=d value=1 1728000010000000
+`)
+	for _, c := range []struct {
+		start, end int64
+		want       string
+	}{
+		{0, 30 * day, "m a, m b, sole a, sole b, sole d"},
+		{10, 20 * day, "m a, m b, sole a, sole b"},
+		{20, 30 * day, "m a, m b, sole a, sole b, sole d"},
+		{21, 30 * day, "m a, sole a, sole d"},
+		{0, 19, "m a, sole a"},
+		{20*day + 11, 30 * day, ""},
+	} {
+		q, err := s.Querier(c.start, c.end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := q.Select(t.Context(), true, &storage.SelectHints{Start: c.start, End: c.end, Func: "series"}, parse(t, `{__name__=~".+"}`)...)
+		var got []string
+		for set.Next() {
+			got = append(got, set.At().Labels().Get(prom.NameLabel)+" "+set.At().Labels().Get("host"))
+		}
+		if err := errors.Join(set.Err(), q.Close()); err != nil || strings.Join(got, ", ") != c.want {
+			t.Errorf("from %d to %d: %v %q, want %q", c.start, c.end, err, got, c.want)
+		}
+	}
+}
+
 // TestSelectRefused refuses each charge of a query. It must end with that error and
 // hold nothing.
 func TestSelectRefused(t *testing.T) {
@@ -355,7 +394,10 @@ func TestSelectMatchesOracle(t *testing.T) {
 		for _, selector := range []string{`a`, `a_b`, `a_b_value`, `c__b`, `{__name__=~"a.*"}`, `{__name__!="a",host="x"}`, `{host!~"x|y",job=""}`, `{job="j"}`} {
 			mint := r.Int64N(40) - 20
 			maxt := mint + r.Int64N(20)
-			var want []string
+			if r.IntN(4) == 0 { // all
+				mint, maxt = -20, 20
+			}
+			var want, wantLabels []string
 			for k, samples := range oracle {
 				ls := labels.FromStrings(prom.NameLabel, k.name, "host", k.host)
 				if k.job != "" {
@@ -371,7 +413,7 @@ func TestSelectMatchesOracle(t *testing.T) {
 					}
 				}
 				if line != "" {
-					want = append(want, ls.String()+line)
+					want, wantLabels = append(want, ls.String()+line), append(wantLabels, ls.String())
 				}
 			}
 			slices.Sort(want)
@@ -388,6 +430,12 @@ func TestSelectMatchesOracle(t *testing.T) {
 			slices.Sort(got)
 			if !slices.Equal(got, want) {
 				t.Fatalf("seed %d: %s from %d to %d:\n%s\nwant:\n%s", seed, selector, mint, maxt, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			slices.Sort(wantLabels)
+			text, err = selected(t, s, mint, maxt, &storage.SelectHints{Start: mint, End: maxt, Func: "series"}, selector)
+			got = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+			if slices.Sort(got); err != nil || strings.Join(got, "\n") != strings.Join(wantLabels, "\n") {
+				t.Fatalf("seed %d: series of %s from %d to %d: %v\n%s\nwant:\n%s", seed, selector, mint, maxt, err, strings.Join(got, "\n"), strings.Join(wantLabels, "\n"))
 			}
 		}
 	}

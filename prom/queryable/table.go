@@ -46,6 +46,8 @@ type part struct {
 	partial bool
 	// filtered says that a predicate has selected some of the series.
 	filtered bool
+	// sole says that the measurement has one field, that of the values: each row has one.
+	sole bool
 }
 
 // field is a field of a metric.
@@ -104,7 +106,8 @@ func (q *querier) fill(ctx context.Context, t *table, shards []scan.Shard, measu
 	}
 	*t = table{measurement: measurement, metrics: t.metrics[:0], parts: t.parts[:0]}
 	for _, sh := range shards {
-		chosen, partial := s.fields(nil, measurement, sh.Fields(measurement))
+		fields := sh.Fields(measurement)
+		chosen, partial := s.fields(nil, measurement, fields)
 		if len(chosen) == 0 {
 			continue
 		}
@@ -139,7 +142,10 @@ func (q *querier) fill(ctx context.Context, t *table, shards []scan.Shard, measu
 		for i := range chosen {
 			chosen[i].metric = t.metric(chosen[i])
 		}
-		t.parts = append(t.parts, part{shard: sh, ids: set, fields: chosen, partial: partial, filtered: s.where != nil})
+		t.parts = append(t.parts, part{
+			shard: sh, ids: set, fields: chosen, partial: partial, filtered: s.where != nil,
+			sole: len(fields) == 1 && chosen[0].role == valueRole,
+		})
 	}
 	return len(t.parts) > 0, nil
 }
