@@ -135,27 +135,32 @@ func (s *Store) Table(name string) (*point.Table, error) {
 	return t, nil
 }
 
-// boundTables puts empty tables in place of the largest ones until all
-// together are within their bound (W9): series come and go, tables only grow.
-// Series met again are looked up in the series file, once each.
+// boundTables trims the largest tables until all together are within their bound (W9): series come
+// and go, tables only grow. Series met again are looked up in the series file, once each.
 func (s *Store) boundTables() {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
 	empty := point.NewTable(0).Bytes()
 	for {
-		total, most := int64(0), int64(0)
-		var largest *database
-		for _, db := range s.mu.databases {
-			n := db.table.Load().Bytes()
-			db.tabled.Store(n)
-			if total += n; n > most {
-				largest, most = db, n
-			}
-		}
-		s.memory.tables.Store(total)
-		if total <= s.opt.SeriesTableBytes || most <= empty {
+		largest, most := s.largestTable()
+		if s.memory.tables.Load() <= s.opt.SeriesTableBytes || most <= empty {
 			return
 		}
-		largest.table.Store(point.NewTable(largest.id))
+		t := largest.table.Load()
+		largest.table.CompareAndSwap(t, t.Trim()) // Retire may have put an empty one there
 	}
+}
+
+// largestTable returns the database with the largest table and its size, and sums up the sizes.
+func (s *Store) largestTable() (largest *database, most int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	total := int64(0)
+	for _, db := range s.mu.databases {
+		n := db.table.Load().Bytes()
+		db.tabled.Store(n)
+		if total += n; n > most {
+			largest, most = db, n
+		}
+	}
+	s.memory.tables.Store(total)
+	return largest, most
 }

@@ -318,9 +318,9 @@ func TestSeriesTablesTogether(t *testing.T) {
 	}
 }
 
-// TestSeriesTableStartsAfresh bounds what the parsers remember: with a table
+// TestSeriesTableTrimmed bounds what the parsers remember: with a table
 // too small for the series, every point must still be found under its series.
-func TestSeriesTableStartsAfresh(t *testing.T) {
+func TestSeriesTableTrimmed(t *testing.T) {
 	fs := vfstest.New()
 	opt := testOptions(fs)
 	opt.SeriesTableBytes = 64 << 10

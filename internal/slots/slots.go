@@ -1,6 +1,6 @@
 // Package slots finds numbers by hash: an open-addressing set of pairs of a hash
 // and a number. A hash may have many numbers, so the caller compares what the
-// numbers mean. Nothing is ever removed.
+// numbers mean. Nothing is ever removed from a Table; Keep copies part of one.
 package slots
 
 import "sync/atomic"
@@ -36,7 +36,7 @@ func (t *Table) Bytes() int {
 	return 8 * len(t.words)
 }
 
-// Room returns t if it has room for a slot more, else a copy of twice the size.
+// Room returns t if it has room for a slot more, else a copy half as large again.
 // Readers of t do not see what the copy gets.
 func (t *Table) Room() *Table {
 	if t == nil {
@@ -45,13 +45,26 @@ func (t *Table) Room() *Table {
 	if (t.n+1)*4 <= len(t.words)*3 {
 		return t
 	}
-	grown := &Table{words: make([]uint64, 2*len(t.words)), n: t.n}
-	for _, s := range t.words {
-		if s != 0 {
-			grown.words[grown.place(s)] = s
+	return t.copied(len(t.words)+len(t.words)/2, func(uint32) bool { return true })
+}
+
+// Keep returns a copy with the n slots whose numbers keep returns true for.
+func (t *Table) Keep(n int, keep func(number uint32) bool) *Table {
+	if t == nil {
+		return nil
+	}
+	return t.copied(max(firstSize, n+n/2), keep)
+}
+
+// copied returns a copy of the given size with the slots to keep. There must be room for them.
+func (t *Table) copied(size int, keep func(number uint32) bool) *Table {
+	c := &Table{words: make([]uint64, size)}
+	for i := range t.words {
+		if s := atomic.LoadUint64(&t.words[i]); s != 0 && keep(uint32(s)) {
+			c.Insert(s)
 		}
 	}
-	return grown
+	return c
 }
 
 // Insert adds a slot. There must be room.

@@ -50,6 +50,7 @@ func (b *Builder) Known(f Fingerprint) bool {
 			return false
 		}
 		e = v.Entry(n)
+		v.use(e)
 		b.follow(n)
 	}
 	l := v.Layout(e)
@@ -110,5 +111,9 @@ func (b *Builder) follow(n uint32) {
 
 // spells reports whether an entry is that of a fingerprint, as far as the view knows.
 func (v *View) spells(e *Entry, f *Fingerprint) bool {
-	return e.series.slot&isPrint != 0 && e.series.place>>placeBits < uint32(len(v.keys)) && string(v.key(&e.series)) == string(f[:])
+	if e.series.slot&isPrint == 0 || e.series.place>>placeBits >= uint32(len(v.pieces)) || !v.alive(e) || string(v.key(&e.series)) != string(f[:]) {
+		return false
+	}
+	v.use(e)
+	return true
 }

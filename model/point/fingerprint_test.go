@@ -90,7 +90,7 @@ func TestNotKnown(t *testing.T) {
 	// A key that fills the memory for keys: the series has no entry.
 	table = NewTable(3)
 	b = NewBuilder(table, new(Batch))
-	table.view.Store(&View{keys: make([][]byte, maxKeyChunks)})
+	table.view.Store(&View{pieces: make([]piece, maxPieces)})
 	if spell(table.Fingerprint([]byte("x")), "x") {
 		t.Error("a series without an entry is known")
 	}

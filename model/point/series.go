@@ -34,7 +34,7 @@ const headRest = (unsafe.Sizeof(Entry{}) - unsafe.Sizeof(uintptr(0))) / 4
 
 // lone is a Series of its own: the beginning of a chunk, then the key.
 type lone struct {
-	table  *Table
+	_      unsafe.Pointer // the alignment of a chunk
 	_      [headRest]uint32
 	series Series
 	key    string
@@ -65,14 +65,14 @@ func (s *Series) Key() string {
 		return ""
 	}
 	// A Series lies slot entries behind the head of its chunk, which is what
-	// says whose it is: a pointer in each of a million would be 8 bytes more,
+	// says where its key is: a pointer in each of a million would be 8 bytes more,
 	// and a million pointers for the garbage collector to follow.
 	head := unsafe.Add(unsafe.Pointer(s), -int(s.slot&(chunkSize-1))*int(unsafe.Sizeof(Entry{})))
 	if s.slot&isLone != 0 {
 		return (*lone)(head).key
 	}
-	k := (*chunk)(head).table.view.Load().key(s)
-	return unsafe.String(unsafe.SliceData(k), len(k))
+	off := int(s.place&(1<<placeBits-1)) * placeUnit
+	return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer((*chunk)(head).keys), off)), int(s.length))
 }
 
 // Mark marks a series that belongs to no table and reports whether it was marked

@@ -18,12 +18,15 @@ import (
 //
 // Of labels that are no line it keeps a Fingerprint in place of the bytes.
 //
-// It only grows and is dropped as a whole. Lookups take no lock and may run
+// It only grows; Trim makes a smaller one of it. Lookups take no lock and may run
 // during inserts; inserts are rare and take one short lock. Everything a
 // lookup walks over is reached through a View, which is replaced, never
 // changed, when one of its parts has to grow; the parts themselves are
 // append-only, and what was appended is published by an atomic store of its
 // number into a slot table or another entry.
+//
+// Entries and their bytes lie together: all entries of a chunk have their bytes in one piece
+// of key memory. So a Table forgets piece by piece.
 type Table struct {
 	database uint32
 	seed     maphash.Seed
@@ -35,23 +38,24 @@ type Table struct {
 		last      uint32 // number given out last
 		series    int
 		spellings int
+		chunks    int
 		layouts   uint32
 		longKeys  map[string]*Series // series whose keys are too long for an entry
-		free      []byte             // unused rest of the newest key chunk
+		free      []byte             // unused rest of the newest piece
 
 		keyBytes, layoutBytes int64
 	}
 }
 
 const (
-	chunkBits = 10 // entries per chunk, of which the first place is the head
+	chunkBits = 8 // entries per chunk, of which the first place is the head
 	chunkSize = 1 << chunkBits
 
-	// Keys lie in chunks at multiples of 8 bytes; a place is chunk<<15 | unit.
-	placeBits    = 15
-	placeUnit    = 8
-	keyChunk     = placeUnit << placeBits
-	maxKeyChunks = 1 << (32 - placeBits)
+	// Keys lie in pieces at multiples of 8 bytes; a place is piece<<15 | unit.
+	placeBits = 15
+	placeUnit = 8
+	pieceSize = placeUnit << placeBits
+	maxPieces = 1 << (32 - placeBits)
 
 	// Layouts beyond this number or size are not interned: a client that sends random
 	// subsets of many fields must not fill the memory.
@@ -73,19 +77,29 @@ type Entry struct {
 	next   atomic.Uint32 // number of the entry that followed the latest line
 }
 
-// chunk is memory of entries, by number. Its head, of an entry's size, names the table
-// for its Series.
+// chunk is memory of entries, by number. Its head, of an entry's size, says where the bytes of
+// its entries are.
 type chunk struct {
-	table   *Table // nil: a lone Series follows, and its key
-	_       [headRest]uint32
+	keys    *byte  // the beginning of the piece
+	piece   uint32 // its number
+	_       [headRest - 1]uint32
 	entries [chunkSize - 1]Entry
 }
+
+// piece is key memory. The entries that lie in it are in chunks of their own.
+type piece struct {
+	bytes []byte         // nil: forgotten
+	use   *atomic.Uint32 // inUse when an entry is found, 1 less with each Trim, down to 0
+}
+
+// inUse is the Trims that make a table forget as much as it has.
+const inUse = 8
 
 // View is a state of a Table. It stays valid forever but does not know what was added
 // later. Its methods return nil then, and the caller takes a new View.
 type View struct {
-	keys        [][]byte
-	chunks      []*chunk
+	pieces      []piece
+	chunks      []*chunk  // nil: forgotten
 	layouts     []*Layout // by number-1
 	entrySlots  *slots.Table
 	layoutSlots *slots.Table
@@ -105,21 +119,25 @@ func (t *Table) Database() uint32 { return t.database }
 func (t *Table) Bytes() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.bytesLocked()
+}
+
+func (t *Table) bytesLocked() int64 {
 	v := t.view.Load()
 	n := t.mu.keyBytes + t.mu.layoutBytes + int64(unsafe.Sizeof(*t)) + int64(unsafe.Sizeof(*v))
-	n += int64(len(v.chunks)) * int64(unsafe.Sizeof(chunk{}))
+	n += int64(t.mu.chunks) * int64(unsafe.Sizeof(chunk{}))
 	n += int64(v.entrySlots.Bytes() + v.layoutSlots.Bytes())
-	return n + 8*int64(cap(v.chunks)+cap(v.layouts)) + 24*int64(cap(v.keys))
+	return n + 8*int64(cap(v.chunks)+cap(v.layouts)) + int64(cap(v.pieces))*int64(unsafe.Sizeof(piece{})+unsafe.Sizeof(atomic.Uint32{}))
 }
 
 // View returns the newest view.
 func (t *Table) View() *View { return t.view.Load() }
 
 // Entry returns the entry with the given number, or nil when number is 0 or
-// the entry is newer than the view.
+// the entry is forgotten or newer than the view.
 func (v *View) Entry(number uint32) *Entry {
 	c, i := number>>chunkBits, number&(chunkSize-1)-1
-	if c < uint32(len(v.chunks)) && i < chunkSize-1 {
+	if c < uint32(len(v.chunks)) && i < chunkSize-1 && v.chunks[c] != nil {
 		return &v.chunks[c].entries[i]
 	}
 	return nil
@@ -134,17 +152,31 @@ func (v *View) Series(e *Entry) *Series {
 	return &v.Entry(e.series.id.Load()).series // made before e
 }
 
+// alive reports whether the series of an entry is in the view. That of a spelling may be forgotten before
+// the spelling is, which then has lost its slot, but entries may still say that it followed them.
+func (v *View) alive(e *Entry) bool {
+	return e.series.slot&isKey != 0 || v.Entry(e.series.id.Load()) != nil
+}
+
 // Match returns the length of the entry's raw bytes if line begins with them and a
 // space, else 0. It returns 0 too if the view is too old to know.
 func (v *View) Match(e *Entry, line []byte) int {
-	if e.series.place>>placeBits >= uint32(len(v.keys)) {
+	if e.series.place>>placeBits >= uint32(len(v.pieces)) || !v.alive(e) {
 		return 0
 	}
 	raw := v.key(&e.series)
 	if n := len(raw); n < len(line) && line[n] == ' ' && string(line[:n]) == string(raw) {
+		v.use(e)
 		return n
 	}
 	return 0
+}
+
+// use notes that an entry was found.
+func (v *View) use(e *Entry) {
+	if use := v.pieces[e.series.place>>placeBits].use; use.Load() != inUse {
+		use.Store(inUse)
+	}
 }
 
 // Layout returns the layout of the entry's latest line, nil if there is none
@@ -169,13 +201,17 @@ func (e *Entry) SetNext(number uint32) { e.next.Store(number) }
 // key returns the raw bytes of an entry.
 func (v *View) key(s *Series) []byte {
 	off := int(s.place&(1<<placeBits-1)) * placeUnit
-	return v.keys[s.place>>placeBits][off : off+int(s.length)]
+	return v.pieces[s.place>>placeBits].bytes[off : off+int(s.length)]
 }
 
 // Find returns the number of the entry whose raw bytes are raw, or 0, and a
 // view that knows it.
 func (t *Table) Find(raw []byte) (uint32, *View) {
-	return t.find(t.hash(raw), raw, isSpelling)
+	n, v := t.find(t.hash(raw), raw, isSpelling)
+	if n != 0 {
+		v.use(v.Entry(n))
+	}
+	return n, v
 }
 
 func (t *Table) hash(b []byte) uint32 { return uint32(maphash.Bytes(t.seed, b) >> 32) }
@@ -195,7 +231,7 @@ func (t *Table) find(hash uint32, raw []byte, kind uint16) (uint32, *View) {
 			v = t.view.Load()
 			e = v.Entry(n)
 		}
-		if int(e.series.place>>placeBits) >= len(v.keys) {
+		if int(e.series.place>>placeBits) >= len(v.pieces) {
 			v = t.view.Load()
 		}
 		if e.series.slot&kind != 0 && string(v.key(&e.series)) == string(raw) {
@@ -217,7 +253,9 @@ func (t *Table) series(key string) (*Series, uint32) {
 	raw := bytesOf(key)
 	hash := t.hash(raw)
 	if n, v := t.find(hash, raw, isKey); n != 0 {
-		return &v.Entry(n).series, n
+		e := v.Entry(n)
+		v.use(e)
+		return &e.series, n
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -296,15 +334,15 @@ func (t *Table) seriesLocked(hash uint32, key string, kind uint16) (*Series, uin
 // addLocked makes an entry of kept bytes. id is the number of the key's entry,
 // 0 if it is this one.
 func (t *Table) addLocked(hash, place uint32, length int, kind uint16, id uint32) (*Entry, uint32) {
-	t.mu.last++
-	if t.mu.last&(chunkSize-1) == 0 {
-		t.mu.last++ // the head's place
-	}
-	n := t.mu.last
 	w := *t.view.Load()
-	if c := int(n >> chunkBits); c >= len(w.chunks) {
-		w.chunks = append(w.chunks, &chunk{table: t})
+	newest := len(w.pieces) - 1
+	if n := len(w.chunks); t.mu.last&(chunkSize-1) == chunkSize-1 || n == 0 || w.chunks[n-1] == nil || int(w.chunks[n-1].piece) != newest {
+		w.chunks = append(w.chunks, &chunk{keys: unsafe.SliceData(w.pieces[newest].bytes), piece: uint32(newest)})
+		t.mu.last = uint32(n) << chunkBits // the head's place
+		t.mu.chunks++
 	}
+	t.mu.last++
+	n := t.mu.last
 	w.entrySlots = w.entrySlots.Room()
 	e := w.Entry(n)
 	s := &e.series
@@ -320,7 +358,7 @@ func (t *Table) addLocked(hash, place uint32, length int, kind uint16, id uint32
 // publishLocked makes w the view if it differs from the current one.
 func (t *Table) publishLocked(w View) *View {
 	v := t.view.Load()
-	if len(w.keys) == len(v.keys) && len(w.chunks) == len(v.chunks) && len(w.layouts) == len(v.layouts) &&
+	if len(w.pieces) == len(v.pieces) && len(w.chunks) == len(v.chunks) && len(w.layouts) == len(v.layouts) &&
 		w.entrySlots == v.entrySlots && w.layoutSlots == v.layoutSlots {
 		return v
 	}
@@ -339,22 +377,22 @@ func (t *Table) keepLocked(b []byte) (uint32, bool) {
 		return 0, false
 	}
 	if size > len(t.mu.free) {
-		if len(v.keys) >= maxKeyChunks {
+		if len(v.pieces) >= maxPieces {
 			return 0, false
 		}
 		// Small databases are many: begin small.
-		n := max(min(keyChunk, 8<<10<<(3*min(len(v.keys), 4))), size)
+		n := max(min(pieceSize, 8<<10<<(3*min(len(v.pieces), 4))), size)
 		w := *v
-		w.keys = append(w.keys, make([]byte, n))
-		t.mu.free = w.keys[len(w.keys)-1]
+		t.mu.free = make([]byte, n)
+		w.pieces = append(w.pieces, piece{bytes: t.mu.free, use: new(atomic.Uint32)})
 		t.mu.keyBytes += int64(n)
 		v = t.publishLocked(w)
 	}
-	chunk := len(v.keys) - 1
-	unit := (len(v.keys[chunk]) - len(t.mu.free)) / placeUnit
+	at := len(v.pieces) - 1
+	unit := (len(v.pieces[at].bytes) - len(t.mu.free)) / placeUnit
 	copy(t.mu.free, b)
 	t.mu.free = t.mu.free[min(size, len(t.mu.free)):]
-	return uint32(chunk<<placeBits | unit), true
+	return uint32(at<<placeBits | unit), true
 }
 
 // AppendLayoutMeasurement begins the signature of a layout; see FindLayout.

@@ -45,3 +45,13 @@ func BenchmarkTableInsert(b *testing.B) {
 		table.Insert(key, string(key))
 	}
 }
+
+// BenchmarkTableTrim trims a table of a million series.
+func BenchmarkTableTrim(b *testing.B) {
+	table, _ := million()
+	for b.Loop() {
+		if table.Trim().mu.series < 800_000 {
+			b.Fatal("lost")
+		}
+	}
+}
