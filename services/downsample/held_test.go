@@ -12,6 +12,8 @@ import (
 
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/model/scan"
 )
 
 // hold makes a downsample of which windows wait that hold the shard groups of two days.
@@ -144,5 +146,37 @@ func TestHeldOnFullDisk(t *testing.T) {
 		if got := h.contents("SELECT count_v FROM hours.m WHERE time = 0"); len(got) != 1 || got["m 1970-01-01T00:00:00Z"] != want {
 			t.Errorf("%s: after a restart the window has %v, want %s", c, got, want)
 		}
+	}
+}
+
+// A window that damage keeps from being computed holds its group, by name, until it is given up.
+func TestHeldByDamage(t *testing.T) {
+	h := newHarness(t)
+	h.hold()
+	day := model.TimeRange{Min: 0, Max: 86400e9 - 1}
+	h.lost = []scan.Loss{{Shard: 1, Range: day, Path: "1.tsm"}}
+	for range 3 {
+		h.service.everyTime()
+		h.service.round(context.Background())
+		h.now = h.now.Add(time.Hour)
+	}
+	for _, p := range h.service.Progress() {
+		if p.Held != 2 || p.Failing == 0 || !strings.Contains(p.Err, "1.tsm") {
+			t.Errorf("%d groups are held, %d windows fail: %s", p.Held, p.Failing, p.Err)
+		}
+	}
+	if err := h.expire("raw"); !errors.Is(err, meta.ErrDownsampleWaits) {
+		t.Errorf("the group goes: %v", err)
+	}
+	h.must("ALTER DOWNSAMPLE ON d FROM raw INTO hours SKIP BEFORE '1970-01-02'")
+	if err := h.expire("raw"); err != nil {
+		t.Error(err)
+	}
+	h.lost = nil
+	if err := h.settle(); err != nil {
+		t.Error(err)
+	}
+	if got := h.contents("SELECT count_v FROM hours.m WHERE time < 90000000000000"); got["m 1970-01-01T00:00:00Z"] != "count_v=1" || got["m 1970-01-02T00:00:00Z"] != "count_v=2" {
+		t.Errorf("the target has %v", got)
 	}
 }
