@@ -583,7 +583,10 @@ func (n *Node) passOperation(r *http.Request, operation string) (any, error) {
 	}
 	var raw json.RawMessage
 	err = n.clientOf(address).Ask(r.Context(), http.MethodPost, "/"+operation, r.Form, http.Header{passedHeader: {n.opt.Name}}, nil, &raw)
-	return raw, plain(err)
+	if err != nil && !errors.As(err, new(*exchange.WriteError)) { // it is gone, and another one may lead soon
+		return nil, refuse(http.StatusServiceUnavailable, "the leader cannot be reached: %v", plain(err))
+	}
+	return raw, err
 }
 
 // Handler answers administrators at the paths of package admin.

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tsdbd/cluster/replica"
+	"tsdbd/internal/testkit/faulty"
 )
 
 // TestFinishUpgrade: programs that read a newer form of the log hold it back until an
@@ -76,4 +77,22 @@ func TestFinishUpgrade(t *testing.T) {
 	g.equal(g.join...)
 	g.start("n4")
 	g.servers["n4"].refused("start it with the program of the other nodes")
+}
+
+// TestLostLeader asks a node that does not reach its leader any more, and does not know it yet:
+// the request may be repeated.
+func TestLostLeader(t *testing.T) {
+	g := three(t)
+	leader := g.leader()
+	other := g.join[0]
+	if other == leader.name {
+		other = g.join[1]
+	}
+	g.net.Link(other, leader.name).Set(faulty.Faults{ResetAfter: 1})
+	g.net.Reset(other, leader.name)
+	for range 20 {
+		if status, text := g.operate(other, "POST finish-upgrade", nil); status == http.StatusInternalServerError {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
 }
