@@ -178,8 +178,8 @@ func (*session) dropDownsample(st *syntax.DropDownsample) (meta.Command, error) 
 	return meta.DropDownsample{Database: st.Database, From: st.From, Into: st.Into}, nil
 }
 
-// skipWindows gives up the windows of a downsample that end before a time and are to be
-// computed. What holds expired shard groups then is gone.
+// skipWindows gives up the windows of a downsample that end before a time, now at most, and are
+// to be computed. What holds expired shard groups then is gone.
 func (s *session) skipWindows(st *syntax.SkipWindows) (meta.Command, error) {
 	db := s.catalog().Database(st.Database)
 	if db == nil {
@@ -190,7 +190,7 @@ func (s *session) skipWindows(st *syntax.SkipWindows) (meta.Command, error) {
 		return nil, fmt.Errorf("%w: from %s into %s", meta.ErrDownsampleNotFound, st.From, st.Into)
 	}
 	return meta.CompleteWindows{ID: d.ID, Sequence: math.MaxUint64, Windows: []meta.ComputedWindows{
-		{From: model.MinTime, To: d.Start(st.Before), Target: math.MaxUint64},
+		{From: model.MinTime, To: d.Start(min(st.Before, s.opt.Now().UnixNano())), Target: math.MaxUint64},
 	}}, nil
 }
 

@@ -16,7 +16,7 @@ func (s *Service) held(db *meta.Database, d *meta.Downsample) (groups int64) {
 	if end == model.MinTime {
 		return 0
 	}
-	first := s.opt.Marks.State(d.ID, end).Earliest
+	first := s.opt.Marks.First(d.ID, end)
 	for _, g := range db.RetentionPolicy(d.From).ShardGroups {
 		if first < g.End && g.End <= end {
 			groups++

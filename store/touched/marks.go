@@ -320,19 +320,27 @@ func (m *Marks) Expirable(c meta.DropShardGroup, data *meta.Data) error {
 	if i < 0 {
 		return nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	end := policy.ShardGroups[i].End
 	for _, d := range db.Downsamples {
-		t := m.downsamples[d.ID]
-		if d.From != policy.Name || t == nil {
+		if d.From != policy.Name {
 			continue
 		}
-		end := policy.ShardGroups[i].End
-		if first := t.first(end); first < end {
+		if first := m.First(d.ID, end); first < end {
 			return fmt.Errorf("%w: from %s into %s, from %s on", meta.ErrDownsampleWaits, d.From, d.Into, time.Unix(0, first).UTC().Format(time.RFC3339))
 		}
 	}
 	return nil
+}
+
+// First returns the start of the earliest window of a downsample that is to be computed, end
+// at most. It holds the shard groups of the source that end after it.
+func (m *Marks) First(id uint64, end int64) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t := m.downsamples[id]; t != nil {
+		return t.first(end)
+	}
+	return end
 }
 
 // Until returns the start of the earliest window of a measurement that is to be computed,
