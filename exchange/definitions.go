@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/query/syntax"
 )
 
 // Definitions are what a catalog has besides databases and policies.
@@ -72,13 +72,22 @@ type Downsample struct {
 
 // Statement returns the statement that makes the downsample.
 func (t *Downsample) Statement() string {
-	d := &t.Definition
-	text := fmt.Sprintf("CREATE DOWNSAMPLE ON %s FROM %s INTO %s EVERY %s AS %s", QuoteIdent(t.Database), QuoteIdent(d.From), QuoteIdent(d.Into),
-		influxql.FormatDuration(d.Every), strings.Join(d.Functions, ", "))
-	if d.Where != "" {
-		text += " WHERE " + d.Where
+	return syntax.DownsampleText(t.Database, &t.Definition)
+}
+
+// ParseDownsample reads the statement that makes a downsample.
+func ParseDownsample(text string) (Downsample, error) {
+	q, err := syntax.Parse(text, nil)
+	if err != nil {
+		return Downsample{}, err
 	}
-	return text
+	st, ok := q.Statements[0].(*syntax.CreateDownsample)
+	if !ok {
+		return Downsample{}, fmt.Errorf("%q makes no downsample", text)
+	}
+	return Downsample{st.Database, meta.Downsample{
+		From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex, Definitions: []meta.Definition{st.Definition()},
+	}}, nil
 }
 
 // Statements returns the statements that make queries, downsamples and limits.
@@ -166,7 +175,8 @@ func MakeDefinitions(ctx context.Context, to Catalog, d *Definitions) (made Defi
 		def, db := &t.Definition, to.Catalog().Database(t.Database)
 		there := db != nil && db.Downsample(def.Into) != nil
 		err := to.Apply(ctx, meta.CreateDownsample{
-			Database: t.Database, From: def.From, Into: def.Into, Every: def.Every, Functions: def.Functions, Where: def.Where, Time: time.Now().UnixNano(),
+			Database: t.Database, From: def.From, Into: def.Into, Measurement: def.Measurement, Regex: def.Regex,
+			Definitions: def.Definitions, Time: time.Now().UnixNano(),
 		})
 		if err != nil && !errors.Is(err, meta.ErrDownsampleExists) {
 			return made, fmt.Errorf("downsample from %s into %s: %w", def.From, def.Into, err)

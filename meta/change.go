@@ -13,7 +13,7 @@ import (
 // document:
 //
 //	{"Command": its name, "After": the counters, "Body": its fields}
-const changeVersion = 1
+const changeVersion = 2
 
 // Change is a command as the log has it: with what the catalog had counted when
 // the command was accepted.
@@ -54,6 +54,7 @@ func commandOf(name string) (reflect.Type, bool) {
 		DropContinuousQuery{},
 		SetContinuousRuns{},
 		CreateDownsample{},
+		AlterDownsample{},
 		DropDownsample{},
 		CompleteWindows{},
 		CreateSubscription{},

@@ -40,7 +40,8 @@ func everyCommand() []Command {
 		CreateContinuousQuery{Database: "d", Name: "cq", Query: "SELECT <&> \n"},
 		DropContinuousQuery{Database: "d", Name: "cq"},
 		SetContinuousRuns{[]QueryRun{{"d", "cq", "SELECT 1", ContinuousRun{At: 1 << 60, LeapFrom: 1, LeapTo: 2}}, {"d", "new", "SELECT 2", ContinuousRun{At: -1}}}},
-		CreateDownsample{"d", "rp", "tier", hour, []string{"mean"}, "host = 'a'", 1 << 60},
+		CreateDownsample{"d", "rp", "tier", "cpu", false, []Definition{{Every: hour, Functions: []string{"mean"}, Where: "host = 'a'", Grouped: true, By: []string{"dc"}}}, 1 << 60},
+		AlterDownsample{"d", "rp", "tier", hour, []string{"max"}, []string{"mean"}, true, 1 << 60},
 		DropDownsample{"d", "rp", "tier"},
 		CompleteWindows{12, 7, []ComputedWindows{{"", []string{"cpu"}, -1, 1, 0}, {"cpu", nil, 0, 5, 9}}},
 		CreateSubscription{Database: "d", RetentionPolicy: "rp", Subscription: Subscription{"s", "ANY", []string{"udp://h:1"}}},
@@ -52,7 +53,7 @@ func everyCommand() []Command {
 
 // TestChanges holds the form of commands in the log still, and reads it back.
 func TestChanges(t *testing.T) {
-	const name = "testdata/changes-v1.golden"
+	const name = "testdata/changes-v2.golden"
 	d := &Data{Index: 1, LastDatabaseID: 2, LastShardGroupID: 3, LastShardID: 4}
 	var all []byte
 	kinds := map[reflect.Type]bool{}
@@ -74,7 +75,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%T with more behind: %v", cmd, err)
 		}
 	}
-	if len(kinds) != 24 {
+	if len(kinds) != 25 {
 		t.Errorf("%d kinds of commands", len(kinds))
 	}
 	if *update {
@@ -94,11 +95,11 @@ func TestChanges(t *testing.T) {
 func TestChangesOfLaterPrograms(t *testing.T) {
 	for text, want := range map[string]error{
 		"":       binio.ErrCorrupt,
-		"\x01":   binio.ErrCorrupt,
-		"\x02{}": ErrUnsupportedFormat,
-		"\x01{\"Command\":\"Frobnicate\",\"Body\":{}}":                ErrUnsupportedFormat,
-		"\x01{\"Command\":\"DropShard\",\"Body\":{\"ID\":1,\"X\":2}}": binio.ErrCorrupt,
-		"\x01{\"Command\":\"DropShard\",\"New\":1,\"Body\":{}}":       binio.ErrCorrupt,
+		"\x02":   binio.ErrCorrupt,
+		"\x03{}": ErrUnsupportedFormat,
+		"\x02{\"Command\":\"Frobnicate\",\"Body\":{}}":                ErrUnsupportedFormat,
+		"\x02{\"Command\":\"DropShard\",\"Body\":{\"ID\":1,\"X\":2}}": binio.ErrCorrupt,
+		"\x02{\"Command\":\"DropShard\",\"New\":1,\"Body\":{}}":       binio.ErrCorrupt,
 	} {
 		if _, err := DecodeCommand([]byte(text)); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", text, err, want)

@@ -113,9 +113,9 @@ type RetentionPolicy struct {
 	// Expired is the end of the latest group that was dropped because of its age; 0:
 	// none was. Windows that begin before it may lack rows.
 	Expired int64 `json:",omitempty"`
-	// Windows is EVERY of the latest downsample into the policy, also once it is dropped;
-	// 0: there was none.
-	Windows       time.Duration  `json:",omitempty"`
+	// Downsampled is the downsample that made rows of the policy and is gone; nil: there is
+	// none, or another one has taken over its definitions.
+	Downsampled   *Downsample    `json:",omitempty"`
 	ShardGroups   []*ShardGroup  `json:",omitempty"` // sorted by Start, disjoint
 	Subscriptions []Subscription `json:",omitempty"`
 }

@@ -1,24 +1,31 @@
 package meta
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"tsdbd/model"
 )
 
-// Downsample is a rule: the policy Into has, for each measurement, series and window of
-// Every, the aggregates Functions of the rows that the policy From has.
+// Downsample is a rule: the policy Into has, for each measurement, series and window,
+// aggregates of the rows that the policy From has.
 type Downsample struct {
-	ID         uint64 // the Index of the first catalog that has it; never reused
+	ID         uint64 // the Index of the first catalog that has it, or its latest change; never reused
 	From, Into string // names of policies
-	Every      time.Duration
-	Functions  []string // names of InfluxQL's functions
-	Where      string   `json:",omitempty"` // an InfluxQL condition; "": all rows
+	// Measurement is the only one that is taken, or with Regex a regular expression for
+	// their names; "": all.
+	Measurement string `json:",omitempty"`
+	Regex       bool   `json:",omitempty"`
+	// Definitions say which rows there are, by time. The first holds from model.MinTime on,
+	// the last one for ever.
+	Definitions []Definition
 	// Backfill is how much time the shard groups of From covered when the downsample
 	// was created, up to that moment.
 	Backfill int64 `json:",omitempty"`
@@ -26,16 +33,26 @@ type Downsample struct {
 	Computed uint64 `json:",omitempty"`
 }
 
-// MinDownsampleEvery is the shortest window of a downsample.
-const MinDownsampleEvery = time.Second
-
-// CreateDownsample makes a downsample.
+// CreateDownsample makes a downsample. If the policy Into has rows that an earlier
+// downsample of the same rows made, and that cannot be computed again, its definitions hold
+// for them.
 type CreateDownsample struct {
 	Database, From, Into string
-	Every                time.Duration
-	Functions            []string
-	Where                string `json:",omitempty"`
-	Time                 int64  // the wall clock, ns since the epoch
+	Measurement          string       `json:",omitempty"`
+	Regex                bool         `json:",omitempty"`
+	Definitions          []Definition // one, or all of a downsample that is restored
+	Time                 int64        // the wall clock, ns since the epoch
+}
+
+// AlterDownsample changes a downsample. With Every or Add, a new definition holds for the
+// windows for which From has all rows, or with Later for those from now on.
+type AlterDownsample struct {
+	Database, From, Into string
+	Every                time.Duration `json:",omitempty"` // 0: as before
+	Add                  []string      `json:",omitempty"` // functions
+	Drop                 []string      `json:",omitempty"` // functions, of all definitions
+	Later                bool          `json:",omitempty"`
+	Time                 int64         // the wall clock, ns since the epoch
 }
 
 // DropDownsample removes a downsample. The rows of Into stay.
@@ -82,56 +99,89 @@ func (d *Data) Downsamples() iter.Seq2[*Database, *Downsample] {
 	}
 }
 
-// Start returns the start of the window that holds a time, in nanoseconds since the
-// epoch. The first window of all time starts at model.MinTime.
-func (t *Downsample) Start(at int64) int64 {
-	since := at % int64(t.Every)
-	if since < 0 {
-		since += int64(t.Every)
+// at returns the place of the definition that holds at a time.
+func (t *Downsample) at(at int64) int {
+	i, found := slices.BinarySearchFunc(t.Definitions, at, func(d Definition, at int64) int { return cmp.Compare(d.Since, at) })
+	if found || i == 0 {
+		return i
 	}
-	if at < model.MinTime+since {
-		return model.MinTime
-	}
-	return at - since
+	return i - 1
 }
 
-// End returns the end of the window that holds a time: the start of the next one, or
-// math.MaxInt64 for the last.
-func (t *Downsample) End(at int64) int64 {
-	since := at % int64(t.Every)
-	if since < 0 {
-		since += int64(t.Every)
+// At returns the definition of the window that holds a time.
+func (t *Downsample) At(at int64) *Definition { return &t.Definitions[t.at(at)] }
+
+// Current returns the definition that holds for ever.
+func (t *Downsample) Current() *Definition { return &t.Definitions[len(t.Definitions)-1] }
+
+// Columns returns the columns of all definitions.
+func (t *Downsample) Columns() (out []string) {
+	for i := range t.Definitions {
+		for _, f := range t.Definitions[i].Columns() {
+			if !slices.Contains(out, f) {
+				out = append(out, f)
+			}
+		}
 	}
-	if rest := int64(t.Every) - since; at <= math.MaxInt64-rest {
-		return at + rest
+	return out
+}
+
+// Change returns the start of the first window of the definition after the one that holds
+// at a time, or math.MaxInt64.
+func (t *Downsample) Change(at int64) int64 {
+	if i := t.at(at) + 1; i < len(t.Definitions) {
+		return t.Definitions[i].Since
 	}
 	return math.MaxInt64
 }
 
+// Start returns the start of the window that holds a time, in nanoseconds since the
+// epoch. The first window of all time starts at model.MinTime.
+func (t *Downsample) Start(at int64) int64 { return t.At(at).start(at) }
+
+// End returns the end of the window that holds a time: the start of the next one, or
+// math.MaxInt64 for the last.
+func (t *Downsample) End(at int64) int64 { return t.At(at).end(at) }
+
 // Ceil returns the start of the first window that does not begin before a time.
-func (t *Downsample) Ceil(at int64) int64 {
-	if t.Start(at) == at {
-		return at
-	}
-	return t.End(at)
-}
+func (t *Downsample) Ceil(at int64) int64 { return t.At(at).ceil(at) }
 
 // After returns the end of n windows, of which the first holds a time.
 func (t *Downsample) After(at, n int64) int64 {
-	end := t.End(at)
-	if n--; uint64(n) > (math.MaxInt64-uint64(end))/uint64(t.Every) { // room may be more than an int64
-		return math.MaxInt64
+	for {
+		d, change := t.At(at), t.Change(at)
+		end := d.after(at, n)
+		if end <= change {
+			return end
+		}
+		n -= d.windows(d.start(at), change)
+		at = change
 	}
-	return end + n*int64(t.Every)
 }
 
 // Windows returns how many windows there are in [from, to), whose ends are bounds of
 // windows.
-func (t *Downsample) Windows(from, to int64) int64 {
-	if from >= to {
-		return 0
+func (t *Downsample) Windows(from, to int64) (n int64) {
+	for from < to {
+		next := min(to, t.Change(from))
+		n += t.At(from).windows(from, next)
+		from = next
 	}
-	return int64((uint64(to-from)-1)/uint64(t.Every)) + 1 // the first and the last may be shorter
+	return n
+}
+
+// Takes returns which measurements the downsample takes, by name.
+func (t *Downsample) Takes() func(measurement string) bool {
+	switch {
+	case t.Regex:
+		if re, err := regexp.Compile(t.Measurement); err == nil {
+			return re.MatchString
+		}
+		return func(string) bool { return false }
+	case t.Measurement != "":
+		return func(name string) bool { return name == t.Measurement }
+	}
+	return func(string) bool { return true }
 }
 
 // OnlyCopies returns the shard groups of the target that may have rows which nothing can
@@ -147,22 +197,87 @@ func (t *Downsample) OnlyCopies(db *Database) (out []*ShardGroup) {
 	return out
 }
 
-// sameWindows returns an error if the target has rows of other windows, from a downsample
-// that was dropped, that cannot be computed again. Answers would take them for rows of
-// these windows.
-func (t *Downsample) sameWindows(db *Database) error {
-	into := db.RetentionPolicy(t.Into)
-	if into.Windows == 0 || into.Windows == t.Every || len(t.OnlyCopies(db)) == 0 {
+// inherit takes over the definitions of the downsample that was dropped from the target
+// policy, for the rows that nothing can compute again. next holds from the first window on
+// that the source can compute, and for which both definitions have a bound.
+func (t *Downsample) inherit(db *Database, old *Downsample, now int64) error {
+	if old == nil || len(t.Definitions) > 1 {
 		return nil
 	}
-	return fmt.Errorf("%w: policy %s has rows in windows of %v that cannot be computed again from policy %s: repeat EVERY %v, or downsample into another policy",
-		ErrDownsampleInvalid, t.Into, into.Windows, t.From, into.Windows)
+	next := &t.Definitions[0]
+	known, err := t.computable(db, now)
+	switch {
+	case err != nil:
+		return err
+	case known == model.MinTime: // all rows can be computed again
+		return nil
+	case old.From != t.From || old.Measurement != t.Measurement || old.Regex != t.Regex:
+		return fmt.Errorf("%w: policy %s has rows of policy %s%s that cannot be computed again: downsample the same, or into another policy",
+			ErrDownsampleInvalid, t.Into, old.From, old.measurements())
+	}
+	t.Definitions, err = follow(old.Definitions, next, known)
+	return err
+}
+
+// measurements says which measurements are taken, as a statement does.
+func (t *Downsample) measurements() string {
+	switch {
+	case t.Measurement == "":
+		return ""
+	case t.Regex:
+		return "./" + strings.ReplaceAll(t.Measurement, "/", `\/`) + "/"
+	}
+	return "." + strconv.Quote(t.Measurement)
+}
+
+// computable returns the time from which on the source has all rows that rows of the target
+// are of. now is the wall clock: the target may have shard groups for later.
+func (t *Downsample) computable(db *Database, now int64) (int64, error) {
+	from, at := db.RetentionPolicy(t.From), model.MinTime
+	if from.Expired != 0 {
+		at = from.Expired
+	}
+	for _, g := range t.OnlyCopies(db) {
+		if g.Start >= now || from.Expired != 0 && g.Start < from.Expired {
+			continue
+		}
+		if len(from.ShardGroups) > 0 && from.ShardGroups[0].Start < g.Start {
+			return 0, fmt.Errorf("%w: policy %s has rows of %s that cannot be computed again, between times that can",
+				ErrDownsampleInvalid, t.Into, time.Unix(0, g.Start).UTC().Format(time.RFC3339))
+		}
+		at = max(at, g.End)
+	}
+	return at, nil
+}
+
+// follow returns definitions with one more, which holds from the first window on that does
+// not begin before at.
+func follow(list []Definition, next *Definition, at int64) ([]Definition, error) {
+	next.Since = at
+	for len(list) > 0 && at > model.MinTime {
+		last := &list[len(list)-1]
+		since, err := last.together(next, at)
+		if err != nil {
+			return nil, err
+		}
+		if next.Since = since; last.Since < since {
+			break
+		}
+		list = list[:len(list)-1]
+	}
+	switch {
+	case at == model.MinTime:
+		list = nil
+	case list[len(list)-1].equal(next):
+		return list, nil
+	}
+	return append(slices.Clip(list), *next), nil
 }
 
 // covered returns an error if a policy does not keep rows for a window.
 func (t *Downsample) covered(from *RetentionPolicy) error {
-	if from.Duration > 0 && from.Duration < t.Every {
-		return fmt.Errorf("%w: policy %s keeps %v, a window of %v needs more", ErrDownsampleInvalid, from.Name, from.Duration, t.Every)
+	if every := t.Current().Every; from.Duration > 0 && from.Duration < every {
+		return fmt.Errorf("%w: policy %s keeps %v, a window of %v needs more", ErrDownsampleInvalid, from.Name, from.Duration, every)
 	}
 	return nil
 }
@@ -178,11 +293,8 @@ func (t *Downsample) check(db *Database) error {
 	if t.From == t.Into {
 		return fmt.Errorf("%w: FROM and INTO are the same policy %s", ErrDownsampleInvalid, t.From)
 	}
-	if t.Every < MinDownsampleEvery {
-		return fmt.Errorf("%w: EVERY must be at least %v", ErrDownsampleInvalid, MinDownsampleEvery)
-	}
-	if len(t.Functions) == 0 || slices.Contains(t.Functions, "") || len(slices.Compact(slices.Sorted(slices.Values(t.Functions)))) < len(t.Functions) {
-		return fmt.Errorf("%w: functions %s must be one or more, each once", ErrDownsampleInvalid, strings.Join(t.Functions, ", "))
+	if err := t.checkDefinitions(); err != nil {
+		return err
 	}
 	for i := range db.Downsamples {
 		switch o := &db.Downsamples[i]; {
@@ -198,8 +310,43 @@ func (t *Downsample) check(db *Database) error {
 	return t.covered(db.RetentionPolicy(t.From))
 }
 
+// checkDefinitions returns an error if the measurements or the definitions make no sense.
+func (t *Downsample) checkDefinitions() error {
+	if t.Regex {
+		if _, err := regexp.Compile(t.Measurement); err != nil {
+			return fmt.Errorf("%w: %w", ErrDownsampleInvalid, err)
+		}
+	}
+	if len(t.Definitions) == 0 || len(t.Definitions) > maxDefinitions || len(t.Current().Functions) == 0 {
+		return fmt.Errorf("%w: a downsample needs functions, and has %d definitions at most", ErrDownsampleInvalid, maxDefinitions)
+	}
+	for i := range t.Definitions {
+		d := &t.Definitions[i]
+		if err := d.check(); err != nil {
+			return err
+		}
+		switch {
+		case i == 0 && d.Since == model.MinTime:
+		case i > 0 && d.Since > d.end(model.MinTime) && d.Since > t.Definitions[i-1].Since && d.start(d.Since) == d.Since && t.Definitions[i-1].start(d.Since) == d.Since:
+		default:
+			return fmt.Errorf("%w: the definition since %d does not follow the one before it", ErrDownsampleInvalid, d.Since)
+		}
+	}
+	return nil
+}
+
+// maxDefinitions bounds the definitions of a downsample.
+const maxDefinitions = 100
+
 // validateDownsamples checks what the rest of the program relies on, after decoding.
 func (d *Data) validateDownsamples() error {
+	for _, db := range d.Databases {
+		for _, rp := range db.RetentionPolicies {
+			if old := rp.Downsampled; old != nil && old.checkDefinitions() != nil {
+				return fmt.Errorf("definitions of the rows of policy %q of database %q are inconsistent", rp.Name, db.Name)
+			}
+		}
+	}
 	seen := map[uint64]bool{}
 	for db, t := range d.Downsamples() {
 		if err := t.check(db); err != nil || t.ID == 0 || t.ID > d.Index || seen[t.ID] {
@@ -212,14 +359,17 @@ func (d *Data) validateDownsamples() error {
 
 func (c CreateDownsample) apply(d *Data) (bool, error) {
 	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
-		if o := db.Downsample(c.Into); o != nil && o.From == c.From && o.Every == c.Every && o.Where == c.Where && slices.Equal(o.Functions, c.Functions) {
+		t := Downsample{ID: d.Index + 1, From: c.From, Into: c.Into, Measurement: c.Measurement, Regex: c.Regex, Definitions: slices.Clone(c.Definitions)}
+		if len(t.Definitions) == 1 {
+			t.Definitions[0].Since = model.MinTime
+		}
+		if o := db.Downsample(c.Into); o != nil && o.sameAs(&t) {
 			return false, nil
 		}
-		t := Downsample{ID: d.Index + 1, From: c.From, Into: c.Into, Every: c.Every, Functions: c.Functions, Where: c.Where}
 		if err := t.check(db); err != nil {
 			return false, err
 		}
-		if err := t.sameWindows(db); err != nil {
+		if err := t.inherit(db, db.RetentionPolicy(c.Into).Downsampled, c.Time); err != nil {
 			return false, err
 		}
 		for _, g := range db.RetentionPolicy(c.From).ShardGroups {
@@ -227,23 +377,89 @@ func (c CreateDownsample) apply(d *Data) (bool, error) {
 				t.Backfill = int64(min(uint64(t.Backfill)+uint64(end-g.Start), math.MaxInt64))
 			}
 		}
-		db.RetentionPolicies = slices.Clone(db.RetentionPolicies)
-		i := slices.IndexFunc(db.RetentionPolicies, func(rp *RetentionPolicy) bool { return rp.Name == c.Into })
-		into := *db.RetentionPolicies[i]
-		into.Windows = c.Every
-		db.RetentionPolicies[i] = &into
 		db.Downsamples = append(slices.Clip(db.Downsamples), t)
+		db.downsampled(c.Into, nil)
 		return true, nil
+	})
+}
+
+// sameAs reports whether two downsamples make the same rows from now on.
+func (t *Downsample) sameAs(o *Downsample) bool {
+	return t.From == o.From && t.Measurement == o.Measurement && t.Regex == o.Regex && t.Current().equal(o.Current())
+}
+
+// downsampled notes what rows a policy has that no downsample has as its target.
+func (db *Database) downsampled(policy string, by *Downsample) {
+	i := slices.IndexFunc(db.RetentionPolicies, func(rp *RetentionPolicy) bool { return rp.Name == policy })
+	if i < 0 || db.RetentionPolicies[i].Downsampled == nil && by == nil {
+		return
+	}
+	db.RetentionPolicies = slices.Clone(db.RetentionPolicies)
+	into := *db.RetentionPolicies[i]
+	into.Downsampled = by
+	db.RetentionPolicies[i] = &into
+}
+
+// removeDownsamples removes those that gone accepts. Their policies know what rows they have.
+func (db *Database) removeDownsamples(gone func(*Downsample) bool) (some bool) {
+	list := db.Downsamples
+	db.Downsamples = nil
+	for i := range list {
+		if !gone(&list[i]) {
+			db.Downsamples = append(db.Downsamples, list[i])
+			continue
+		}
+		some = true
+		db.downsampled(list[i].Into, &list[i])
+	}
+	return some
+}
+
+func (c AlterDownsample) apply(d *Data) (bool, error) {
+	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
+		db.Downsamples = slices.Clone(db.Downsamples)
+		t := db.Downsample(c.Into)
+		if t == nil || t.From != c.From {
+			return false, fmt.Errorf("%w: from %s into %s", ErrDownsampleNotFound, c.From, c.Into)
+		}
+		before := t.Definitions
+		t.Definitions = slices.Clone(before)
+		for i := range t.Definitions {
+			def := &t.Definitions[i]
+			def.Functions = slices.DeleteFunc(slices.Clone(def.Functions), func(f string) bool { return slices.Contains(c.Drop, f) })
+		}
+		next := *t.Current()
+		next.Every = cmp.Or(c.Every, next.Every)
+		for _, f := range c.Add {
+			if !slices.Contains(next.Functions, f) {
+				next.Functions = append(slices.Clip(next.Functions), f)
+			}
+		}
+		if !next.equal(t.Current()) {
+			at, err := c.Time, error(nil)
+			if !c.Later {
+				at, err = t.computable(db, c.Time)
+			}
+			if err == nil {
+				t.Definitions, err = follow(t.Definitions, &next, at)
+			}
+			if err != nil {
+				return false, err
+			}
+		}
+		if slices.EqualFunc(before, t.Definitions, func(a, b Definition) bool { return a.Since == b.Since && a.equal(&b) }) {
+			return false, nil
+		}
+		t.ID = d.Index + 1 // all windows that can be computed are compared with it
+		return true, t.check(db)
 	})
 }
 
 func (c DropDownsample) apply(d *Data) (bool, error) {
 	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
-		i := slices.IndexFunc(db.Downsamples, func(t Downsample) bool { return t.From == c.From && t.Into == c.Into })
-		if i < 0 {
+		if !db.removeDownsamples(func(t *Downsample) bool { return t.From == c.From && t.Into == c.Into }) {
 			return false, fmt.Errorf("%w: from %s into %s", ErrDownsampleNotFound, c.From, c.Into)
 		}
-		db.Downsamples = slices.Delete(slices.Clone(db.Downsamples), i, i+1)
 		return true, nil
 	})
 }

@@ -162,16 +162,21 @@ func (s *session) dropSubscription(st *influxql.DropSubscriptionStatement) (meta
 }
 
 func (s *session) createDownsample(st *syntax.CreateDownsample) (meta.Command, error) {
-	cmd := meta.CreateDownsample{
-		Database: st.Database, From: st.From, Into: st.Into, Every: st.Every, Functions: st.Functions, Time: s.opt.Now().UnixNano(),
-	}
 	if st.Where != nil {
 		if _, err := expr.SplitTime(st.Where, time.Time{}, nil); err != nil {
 			return nil, err
 		}
-		cmd.Where = st.Where.String()
 	}
-	return cmd, nil
+	return meta.CreateDownsample{
+		Database: st.Database, From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex,
+		Definitions: []meta.Definition{st.Definition()}, Time: s.opt.Now().UnixNano(),
+	}, nil
+}
+
+func (s *session) alterDownsample(st *syntax.AlterDownsample) (meta.Command, error) {
+	return meta.AlterDownsample{
+		Database: st.Database, From: st.From, Into: st.Into, Every: st.Every, Add: st.Add, Drop: st.Drop, Later: st.Later, Time: s.opt.Now().UnixNano(),
+	}, nil
 }
 
 func (*session) dropDownsample(st *syntax.DropDownsample) (meta.Command, error) {

@@ -56,10 +56,11 @@ func (s *session) checkConditions(database string, c *model.Change) error {
 	}
 	for i := range db.Downsamples {
 		t := &db.Downsamples[i]
-		if t.Where == "" {
+		where := t.Current().Where
+		if where == "" {
 			continue
 		}
-		q, err := syntax.Parse("SELECT * FROM m WHERE "+t.Where, nil)
+		q, err := syntax.Parse("SELECT * FROM m WHERE "+where, nil)
 		if err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (s *session) checkConditions(database string, c *model.Change) error {
 			found = found || ok && ref.Val == name
 		})
 		if found {
-			return fmt.Errorf("the downsample from %s into %s has the condition %s: drop it, and create it again with the new name", t.From, t.Into, t.Where)
+			return fmt.Errorf("the downsample from %s into %s has the condition %s: drop it, and create it again with the new name", t.From, t.Into, where)
 		}
 	}
 	return nil

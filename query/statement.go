@@ -116,6 +116,7 @@ var rules = table(
 	on(rule{effect: adds, explicit: true, names: in("Database"), place: Leader, noTurn: true, post: true}, (*session).executeContinuous),
 	changes(rule{effect: adds, explicit: true, names: in("Database")}, (*session).createDownsample),
 	changes(rule{access: writer, explicit: true, names: in("Database")}, (*session).dropDownsample),
+	changes(rule{effect: adds, explicit: true, names: in("Database")}, (*session).alterDownsample),
 	changes(rule{access: writer, explicit: true, names: in("Database")}, (*session).skipWindows),
 	changes(rule{effect: adds, explicit: true, names: in("Database")}, (*session).createSubscription),
 	changes(rule{explicit: true, names: in("Database")}, (*session).dropSubscription),

@@ -64,9 +64,9 @@ func Rewrite(st *influxql.SelectStatement, opt Options) (out *influxql.SelectSta
 		return nil, "", nil
 	}
 	// The longest windows have the fewest rows.
-	list := slices.SortedFunc(slices.Values(db.Downsamples), func(a, b meta.Downsample) int { return cmp.Compare(b.Every, a.Every) })
+	list := slices.SortedFunc(slices.Values(db.Downsamples), func(a, b meta.Downsample) int { return cmp.Compare(b.Current().Every, a.Current().Every) })
 	for i := range list {
-		if list[i].From != m.RetentionPolicy || list[i].Where != "" {
+		if list[i].From != m.RetentionPolicy || list[i].Current().Where != "" || len(list[i].Definitions) > 1 || list[i].Current().Grouped || len(list[i].Current().Without) > 0 || !list[i].Takes()(m.Name) {
 			continue
 		}
 		r := &rewriter{opt: opt, st: st, m: m, db: db, d: &list[i], columns: map[string]bool{}}
@@ -107,7 +107,7 @@ type asked struct{ function, field string }
 
 func (r *rewriter) note() string {
 	return fmt.Sprintf("rows of %s before %s are from the downsample %s, in windows of %s",
-		r.d.From, time.Unix(0, r.to).UTC().Format(time.RFC3339), r.d.Into, influxql.FormatDuration(r.d.Every))
+		r.d.From, time.Unix(0, r.to).UTC().Format(time.RFC3339), r.d.Into, influxql.FormatDuration(r.d.Current().Every))
 }
 
 func (r *rewriter) rewrite() (*influxql.SelectStatement, error) {
@@ -130,7 +130,7 @@ func (r *rewriter) rewrite() (*influxql.SelectStatement, error) {
 		return nil, err
 	}
 	out.Sources = nil
-	every := &influxql.Call{Name: "time", Args: []influxql.Expr{&influxql.DurationLiteral{Val: r.d.Every}}}
+	every := &influxql.Call{Name: "time", Args: []influxql.Expr{&influxql.DurationLiteral{Val: r.d.Current().Every}}}
 	group := append(influxql.Dimensions{{Expr: every}}, dims...)
 	add := func(sub influxql.SelectStatement, policy string, from, to int64) {
 		if from >= to {
@@ -171,7 +171,7 @@ func (r *rewriter) bounds() error {
 	if !c.HasMax {
 		r.last = max(r.first, min(r.last, r.opt.Now.UnixNano())) // as of every GROUP BY time
 	}
-	if !r.windows.Divided(int64(r.d.Every), max(r.first, r.begin()), r.last) {
+	if !r.windows.Divided(int64(r.d.Current().Every), max(r.first, r.begin()), r.last) {
 		return errNo
 	}
 	// A window that the start of time cuts off is not computed, and its row has another time
@@ -253,7 +253,7 @@ func (r *rewriter) dimensions() (dims influxql.Dimensions, err error) {
 		}
 	}
 	if all {
-		r.single = r.windows.Every == int64(r.d.Every) && r.windows.Loc == nil
+		r.single = r.windows.Every == int64(r.d.Current().Every) && r.windows.Loc == nil
 		return influxql.Dimensions{{Expr: &influxql.Wildcard{}}}, nil
 	}
 	return dims, nil
@@ -329,7 +329,7 @@ func (r *rewriter) expression(e influxql.Expr, inside bool, counts, others *int)
 
 // call returns what a call becomes over the aggregates of both subqueries.
 func (r *rewriter) call(name, field string, inside bool) (influxql.Expr, error) {
-	has := func(f string) bool { return slices.Contains(r.d.Functions, f) }
+	has := func(f string) bool { return slices.Contains(r.d.Current().Columns(), f) }
 	ref := func(name string) *influxql.VarRef { return &influxql.VarRef{Val: name} }
 	over := func(f string, arg *influxql.VarRef) influxql.Expr {
 		return &influxql.Call{Name: f, Args: []influxql.Expr{arg}}

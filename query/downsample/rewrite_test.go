@@ -52,7 +52,7 @@ func TestRewrite(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				apply(meta.CreateDownsample{Database: "d", From: "raw", Into: c.Args[0], Every: every, Functions: c.Args[2:], Where: strings.Join(c.Input, " ")})
+				apply(meta.CreateDownsample{Database: "d", From: "raw", Into: c.Args[0], Definitions: []meta.Definition{{Every: every, Functions: c.Args[2:], Where: strings.Join(c.Input, " ")}}})
 			case "write":
 				store.Write(t, "d", c.Args[0], "h", strings.Join(c.Input, "\n"))
 			case "use":

@@ -1,10 +1,12 @@
 package show
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/meta"
 	"tsdbd/query/result"
 	"tsdbd/query/syntax"
 )
@@ -27,20 +29,31 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 	}
 	var tables []*result.Series
 	for _, db := range s.readable() {
-		t := result.NewTable(db.Name, "from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error", "held")
+		t := result.NewTable(db.Name, "from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error", "held", "statement", "earlier")
 		for i := range db.Downsamples {
-			d := &db.Downsamples[i]
+			d, def := &db.Downsamples[i], db.Downsamples[i].Current()
 			p := progress[d.ID]
 			until := ""
 			if p.CompleteUntil != 0 {
 				until = result.FormatTime(p.CompleteUntil)
 			}
-			t.AddRow(d.From, d.Into, influxql.FormatDuration(d.Every), strings.Join(d.Functions, ", "), d.Where,
-				until, p.Waiting, p.Backfilled, int64(d.Computed), p.Failing, p.Err, p.Held)
+			t.AddRow(d.From, d.Into, influxql.FormatDuration(def.Every), strings.Join(def.Functions, ", "), def.Where,
+				until, p.Waiting, p.Backfilled, int64(d.Computed), p.Failing, p.Err, p.Held,
+				syntax.DownsampleText(db.Name, d), earlier(d))
 		}
 		if t.Rows > 0 {
 			tables = append(tables, t)
 		}
 	}
 	return tables, nil
+}
+
+// earlier says which definitions hold for rows of earlier windows.
+func earlier(d *meta.Downsample) string {
+	var out []string
+	for i := range d.Definitions[1:] {
+		def := &d.Definitions[i]
+		out = append(out, fmt.Sprintf("before %s: EVERY %s AS %s", result.FormatTime(d.Definitions[i+1].Since), influxql.FormatDuration(def.Every), strings.Join(def.Functions, ", ")))
+	}
+	return strings.Join(out, "; ")
 }

@@ -17,6 +17,7 @@ import (
 //	time(1mo), time(1q, 4d)  time(744h, '1mo'), time(2232h, '1q 4d')
 //	now() - 1mo, now() + 1y  now('-1mo'), now('+1y')
 //
+// and in the source of a downsample, policy./regex/, a string of the regular expression,
 // and cuts out those that become part of the statement after it (cut). Of a set,
 // x IN (a, b), it makes x = list(a, b), where list is a name that the text does
 // not have; MakeSets makes the set of it.
@@ -77,6 +78,8 @@ func rewriteClauses(text string, tokens []token, list string) rewriting {
 			c.calendar(i)
 		case t.is("now"):
 			c.nowMonths(i)
+		case t.tok == influxql.REGEX && c.at(i-1).tok == influxql.DOT && tokens[0].tok == influxql.ON:
+			c.replace(t.start, t.end, influxql.QuoteString(strings.ReplaceAll(t.text[1:len(t.text)-1], `\/`, "/")))
 		case t.is("fill") && len(selects) > 0 && selects[len(selects)-1].depth == depth:
 			i = c.fillBack(i, selects[len(selects)-1].query)
 		}

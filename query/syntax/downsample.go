@@ -8,16 +8,25 @@ import (
 	"time"
 
 	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
 )
 
 // CreateDownsample is CREATE DOWNSAMPLE: a policy that keeps aggregates of another one.
 type CreateDownsample struct {
 	extended
-	Database, From, Into string
-	Every                time.Duration
-	Functions            []string      // in lower case
-	Where                influxql.Expr // nil: all rows
+	Policies
+	Measurement string // "": all; with Regex a regular expression
+	Regex       bool
+	Every       time.Duration
+	Grouped     bool          // rows keep the tags By, else all but Without
+	By, Without []string      // tags
+	Functions   []string      // in lower case
+	Where       influxql.Expr // nil: all rows
 }
+
+// Policies are the source and the target of a downsample.
+type Policies struct{ Database, From, Into string }
 
 // downsampleFunctions are the functions that a downsample may have. Each takes one
 // field and gives one value for a window.
@@ -26,33 +35,39 @@ var downsampleFunctions = []string{"count", "first", "last", "max", "mean", "med
 // maxConditionParts bounds a condition, which the catalog keeps.
 const maxConditionParts = 1000
 
-// parseCreateDownsample reads ON database FROM policy INTO policy EVERY duration
-// AS function [, function ...] [WHERE condition].
+// parseCreateDownsample reads ON database FROM policy[.measurement | ./regex/] INTO policy
+// EVERY duration [GROUP BY tag, ... | WITHOUT (tag, ...)] AS function [, function ...]
+// [WHERE condition].
 func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	st := &CreateDownsample{}
-	var err error
-	if err = parsePolicies(p, &st.Database, &st.From, &st.Into); err != nil {
-		return nil, err
+	err := st.parse(p, func() error {
+		if !next(p, influxql.DOT) {
+			return nil
+		}
+		tok, pos, lit := p.ScanIgnoreWhitespace()
+		if st.Regex = tok == influxql.STRING; !st.Regex && tok != influxql.IDENT { // clauses makes it of a regular expression
+			return unexpected(tok, pos, lit, "measurement", "regular expression")
+		}
+		st.Measurement = lit
+		return nil
+	})
+	if err == nil {
+		err = expect(p, influxql.EVERY)
 	}
-	if err = expect(p, influxql.EVERY); err != nil {
-		return nil, err
+	if err == nil {
+		st.Every, err = p.ParseDuration()
 	}
-	if st.Every, err = p.ParseDuration(); err != nil {
-		return nil, err
+	if err == nil {
+		err = st.parseTags(p)
 	}
-	if err = expect(p, influxql.AS); err != nil {
-		return nil, err
+	if err == nil {
+		err = expect(p, influxql.AS)
 	}
-	names, err := p.ParseIdentList()
+	if err == nil {
+		st.Functions, err = parseFunctions(p)
+	}
 	if err != nil {
 		return nil, err
-	}
-	for _, name := range names {
-		name = strings.ToLower(name)
-		if !slices.Contains(downsampleFunctions, name) {
-			return nil, fmt.Errorf("a downsample has no function %s, only %s", name, strings.Join(downsampleFunctions, ", "))
-		}
-		st.Functions = append(st.Functions, name)
 	}
 	if next(p, influxql.WHERE) {
 		if st.Where, err = p.ParseExpr(); err != nil {
@@ -70,80 +85,212 @@ func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	return st, nil
 }
 
-// parsePolicies reads ON database FROM policy INTO policy.
-func parsePolicies(p *influxql.Parser, database, from, into *string) (err error) {
+// parseTags reads GROUP BY tag, ... or WITHOUT (tag, ...). GROUP BY () keeps no tag.
+func (st *CreateDownsample) parseTags(p *influxql.Parser) (err error) {
+	switch {
+	case next(p, influxql.GROUP):
+		if err = expect(p, influxql.BY); err != nil {
+			return err
+		}
+		if st.Grouped = true; next(p, influxql.LPAREN) {
+			return expect(p, influxql.RPAREN)
+		}
+		st.By, err = p.ParseIdentList()
+	case nextWord(p, "WITHOUT"):
+		if err = expect(p, influxql.LPAREN); err != nil {
+			return err
+		}
+		if st.Without, err = p.ParseIdentList(); err == nil {
+			err = expect(p, influxql.RPAREN)
+		}
+	}
+	return err
+}
+
+// parseFunctions reads the names of functions that a downsample may have.
+func parseFunctions(p *influxql.Parser) (out []string, err error) {
+	names, err := p.ParseIdentList()
+	for _, name := range names {
+		name = strings.ToLower(name)
+		if !slices.Contains(downsampleFunctions, name) {
+			return nil, fmt.Errorf("a downsample has no function %s, only %s", name, strings.Join(downsampleFunctions, ", "))
+		}
+		out = append(out, name)
+	}
+	return out, err
+}
+
+// parse reads ON database FROM policy INTO policy, and what source reads behind the first.
+func (st *Policies) parse(p *influxql.Parser, source func() error) (err error) {
 	for _, part := range []struct {
 		word influxql.Token
 		name *string
-	}{{influxql.ON, database}, {influxql.FROM, from}, {influxql.INTO, into}} {
-		if err = expect(p, part.word); err != nil {
-			return err
+	}{{influxql.ON, &st.Database}, {influxql.FROM, &st.From}, {influxql.INTO, &st.Into}} {
+		if err = expect(p, part.word); err == nil {
+			*part.name, err = p.ParseIdent()
 		}
-		if *part.name, err = p.ParseIdent(); err != nil {
+		if err == nil && part.word == influxql.FROM && source != nil {
+			err = source()
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func policiesText(database, from, into string) string {
-	return " ON " + influxql.QuoteIdent(database) + " FROM " + influxql.QuoteIdent(from) + " INTO " + influxql.QuoteIdent(into)
+// text returns what parse reads.
+func (st *Policies) text(source string) string {
+	return " ON " + influxql.QuoteIdent(st.Database) + " FROM " + influxql.QuoteIdent(st.From) + source + " INTO " + influxql.QuoteIdent(st.Into)
+}
+
+// DownsampleText returns the statement that makes a downsample of a database as it is now.
+func DownsampleText(database string, t *meta.Downsample) string {
+	d := t.Current()
+	st := &CreateDownsample{
+		Policies: Policies{database, t.From, t.Into}, Measurement: t.Measurement, Regex: t.Regex,
+		Every: d.Every, Grouped: d.Grouped, By: d.By, Without: d.Without, Functions: d.Functions,
+	}
+	text := st.String()
+	if d.Where != "" {
+		text += " WHERE " + d.Where
+	}
+	return text
+}
+
+// Definition returns what the statement says of rows.
+func (st *CreateDownsample) Definition() meta.Definition {
+	d := meta.Definition{Every: st.Every, Functions: st.Functions, Grouped: st.Grouped, By: st.By, Without: st.Without}
+	if st.Where != nil {
+		d.Where = st.Where.String()
+	}
+	return d
 }
 
 func (st *CreateDownsample) condition() influxql.Expr { return st.Where }
 
 // String returns the statement's text.
 func (st *CreateDownsample) String() string {
-	text := "CREATE DOWNSAMPLE" + policiesText(st.Database, st.From, st.Into) +
-		" EVERY " + influxql.FormatDuration(st.Every) + " AS " + strings.Join(st.Functions, ", ")
+	source := ""
+	switch {
+	case st.Regex:
+		source = "./" + strings.ReplaceAll(st.Measurement, "/", `\/`) + "/"
+	case st.Measurement != "":
+		source = "." + influxql.QuoteIdent(st.Measurement)
+	}
+	text := "CREATE DOWNSAMPLE" + st.text(source) + " EVERY " + influxql.FormatDuration(st.Every)
+	switch {
+	case st.Grouped && len(st.By) == 0:
+		text += " GROUP BY ()"
+	case st.Grouped:
+		text += " GROUP BY " + quoteIdents(st.By)
+	case len(st.Without) > 0:
+		text += " WITHOUT (" + quoteIdents(st.Without) + ")"
+	}
+	text += " AS " + strings.Join(st.Functions, ", ")
 	if st.Where != nil {
 		text += " WHERE " + st.Where.String()
 	}
 	return text
 }
 
+// quoteIdents returns a list of names as a statement has it.
+func quoteIdents(names []string) string {
+	out := make([]string, len(names))
+	for i := range names {
+		out[i] = influxql.QuoteIdent(names[i])
+	}
+	return strings.Join(out, ", ")
+}
+
 // DropDownsample is DROP DOWNSAMPLE.
 type DropDownsample struct {
 	extended
-	Database, From, Into string
+	Policies
 }
 
 // parseDropDownsample reads ON database FROM policy INTO policy.
 func parseDropDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	st := &DropDownsample{}
-	return st, parsePolicies(p, &st.Database, &st.From, &st.Into)
+	return st, st.parse(p, nil)
 }
 
 // String returns the statement's text.
-func (st *DropDownsample) String() string {
-	return "DROP DOWNSAMPLE" + policiesText(st.Database, st.From, st.Into)
+func (st *DropDownsample) String() string { return "DROP DOWNSAMPLE" + st.text("") }
+
+// AlterDownsample is ALTER DOWNSAMPLE: other windows or functions.
+type AlterDownsample struct {
+	extended
+	Policies
+	Every     time.Duration // 0: as before
+	Add, Drop []string      // functions
+	Later     bool          // from now on
 }
 
 // SkipWindows is ALTER DOWNSAMPLE ... SKIP BEFORE: windows that are given up.
 type SkipWindows struct {
 	extended
-	Database, From, Into string
-	Before               int64 // ns since the epoch
+	Policies
+	Before int64 // ns since the epoch
 }
 
-// parseSkipWindows reads ON database FROM policy INTO policy SKIP BEFORE 'time'.
-func parseSkipWindows(p *influxql.Parser) (influxql.Statement, error) {
-	st := &SkipWindows{}
-	err := parsePolicies(p, &st.Database, &st.From, &st.Into)
-	for _, word := range []string{"SKIP", "BEFORE"} {
-		if err == nil {
-			err = expectWord(p, word)
-		}
+// parseAlterDownsample reads ON database FROM policy INTO policy, and SKIP BEFORE 'time' or
+// [EVERY duration] [ADD function, ...] [DROP function, ...] [FROM NOW].
+func parseAlterDownsample(p *influxql.Parser) (influxql.Statement, error) {
+	st := &AlterDownsample{}
+	if err := st.parse(p, nil); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		st.Before, err = parseTime(p)
+	if nextWord(p, "SKIP") {
+		skip := &SkipWindows{Policies: st.Policies}
+		err := expectWord(p, "BEFORE")
+		if err == nil {
+			skip.Before, err = parseTime(p)
+		}
+		return skip, err
+	}
+	var err error
+	if next(p, influxql.EVERY) {
+		st.Every, err = p.ParseDuration()
+	}
+	if err == nil && nextWord(p, "ADD") {
+		st.Add, err = parseFunctions(p)
+	}
+	if err == nil && next(p, influxql.DROP) {
+		st.Drop, err = parseFunctions(p)
+	}
+	if err == nil && st.Every == 0 && len(st.Add)+len(st.Drop) == 0 {
+		tok, pos, lit := p.ScanIgnoreWhitespace()
+		err = unexpected(tok, pos, lit, "SKIP, EVERY, ADD, DROP")
+	}
+	if err == nil && next(p, influxql.FROM) {
+		st.Later = true
+		err = expectWord(p, "NOW")
 	}
 	return st, err
 }
 
 // String returns the statement's text.
+func (st *AlterDownsample) String() string {
+	text := "ALTER DOWNSAMPLE" + st.text("")
+	if st.Every > 0 {
+		text += " EVERY " + influxql.FormatDuration(st.Every)
+	}
+	if len(st.Add) > 0 {
+		text += " ADD " + strings.Join(st.Add, ", ")
+	}
+	if len(st.Drop) > 0 {
+		text += " DROP " + strings.Join(st.Drop, ", ")
+	}
+	if st.Later {
+		text += " FROM NOW"
+	}
+	return text
+}
+
+// String returns the statement's text.
 func (st *SkipWindows) String() string {
-	return "ALTER DOWNSAMPLE" + policiesText(st.Database, st.From, st.Into) + " SKIP BEFORE " + quoteTime(st.Before)
+	return "ALTER DOWNSAMPLE" + st.text("") + " SKIP BEFORE " + quoteTime(st.Before)
 }
 
 // ShowDownsamples is SHOW DOWNSAMPLES: the downsamples and how far they are.

@@ -22,7 +22,7 @@ var extensions = []struct {
 	{[]string{"EXECUTE", "CONTINUOUS", "QUERY"}, parseExecuteContinuous},
 	{[]string{"CREATE", "DOWNSAMPLE"}, parseCreateDownsample},
 	{[]string{"DROP", "DOWNSAMPLE"}, parseDropDownsample},
-	{[]string{"ALTER", "DOWNSAMPLE"}, parseSkipWindows},
+	{[]string{"ALTER", "DOWNSAMPLE"}, parseAlterDownsample},
 	{[]string{"SHOW", "DOWNSAMPLES"}, parseShowDownsamples},
 	{[]string{"SHOW", "CARDINALITY"}, parseShowCardinality},
 	{[]string{"SHOW", "SERVERS"}, parseShowServers},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/point"
@@ -40,6 +42,8 @@ func (v *visitor) align(measurement string, from, to int64) (target uint64, err 
 	memory := v.opt.Memory.Open(nil, nil)
 	defer memory.Close()
 	b := &batch{visitor: v, memory: memory, measurement: measurement, from: from, to: to, seed: maphash.MakeSeed()}
+	b.definition = v.d.At(from)
+	b.functions = b.definition.Columns()
 	var begin uint64
 	for range rounds {
 		begin = v.opt.Applied()
@@ -73,6 +77,8 @@ type batch struct {
 	memory      *admission.Account
 	measurement string
 	from, to    int64
+	definition  *meta.Definition // of the windows in [from, to)
+	functions   []string         // that rows of the target have values of
 	seed        maphash.Seed
 	have        map[uint64]row // rows of the target, by their series and time
 	charged     int            // rows of have that memory is charged for
@@ -171,17 +177,21 @@ func (b *batch) run(policy, text string, rows func(*result.Series) error) error 
 // aggregate runs the aggregates over the source and writes the rows that differ.
 func (b *batch) aggregate() error {
 	b.left = len(b.have)
-	calls := make([]string, len(b.d.Functions))
-	for i, f := range b.d.Functions {
+	calls := make([]string, len(b.functions))
+	for i, f := range b.functions {
 		calls[i] = f + "(*)"
 	}
 	where := ""
-	if b.d.Where != "" {
-		where = "(" + b.d.Where + ") AND "
+	if b.definition.Where != "" {
+		where = "(" + b.definition.Where + ") AND "
 	}
-	text := fmt.Sprintf("SELECT %s FROM %s WHERE %stime >= %d AND time < %d GROUP BY time(%s), * fill(none)",
-		strings.Join(calls, ", "), b.source(b.d.From), where, b.from, b.to, influxql.FormatDuration(b.d.Every))
-	err := b.run(b.d.From, text, func(s *result.Series) error {
+	tags, err := b.tags()
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("SELECT %s FROM %s WHERE %stime >= %d AND time < %d GROUP BY time(%s)%s fill(none)",
+		strings.Join(calls, ", "), b.source(b.d.From), where, b.from, b.to, influxql.FormatDuration(b.definition.Every), tags)
+	err = b.run(b.d.From, text, func(s *result.Series) error {
 		c := b.cells(s)
 		begin := -1 // of rows that are to be written
 		for i := range s.Rows {
@@ -202,6 +212,36 @@ func (b *batch) aggregate() error {
 		err = b.flush()
 	}
 	return err
+}
+
+// tags returns the tags that rows keep, as GROUP BY names them behind the windows.
+func (b *batch) tags() (string, error) {
+	keep := b.definition.By
+	switch {
+	case b.definition.Grouped:
+	case len(b.definition.Without) == 0:
+		return ", *", nil
+	default:
+		keys := map[string]bool{}
+		err := b.view(b.d.From, model.TimeRange{Min: b.from, Max: b.to - 1}, func(sh scan.Shard) error {
+			list, err := sh.TagKeys(b.measurement)
+			for _, key := range list {
+				if b.definition.Keeps(key) {
+					keys[key] = true
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+		keep = slices.Sorted(maps.Keys(keys))
+	}
+	text := ""
+	for _, key := range keep {
+		text += ", " + influxql.QuoteIdent(key) + "::tag"
+	}
+	return text, nil
 }
 
 // differs reports whether a row of the source is to be written.
@@ -371,7 +411,7 @@ func (b *batch) cells(s *result.Series) *cells {
 
 // ours reports whether a field has the name of one of the downsample.
 func (b *batch) ours(name string) bool {
-	return slices.ContainsFunc(b.d.Functions, func(f string) bool { return strings.HasPrefix(name, f+"_") })
+	return slices.ContainsFunc(b.functions, func(f string) bool { return strings.HasPrefix(name, f+"_") })
 }
 
 // key returns the hash of the series and the time of a row.

@@ -36,7 +36,7 @@ func TestModel(t *testing.T) {
 		h.now = time.Unix(0, 0).Add(48 * time.Hour)
 		h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY t1 ON d DURATION INF REPLICATION 1 SHARD DURATION 1d; CREATE RETENTION POLICY t2 ON d DURATION INF REPLICATION 1 SHARD DURATION 7d")
 		downsamples := []struct{ into, create, want string }{
-			{"t1", "CREATE DOWNSAMPLE ON d FROM raw INTO t1 EVERY 1h AS mean, max, count, first, last", "SELECT mean(*), max(*), count(*), first(*), last(*) FROM raw./.*/ WHERE %s GROUP BY time(1h), * fill(none)"},
+			{"t1", "CREATE DOWNSAMPLE ON d FROM raw INTO t1 EVERY 1h AS mean, max, count, first, last", "SELECT sum(*), max(*), count(*), first(*), last(*) FROM raw./.*/ WHERE %s GROUP BY time(1h), * fill(none)"},
 			{"t2", "CREATE DOWNSAMPLE ON d FROM raw INTO t2 EVERY 1d AS sum, min WHERE a != 'x'", "SELECT sum(*), min(*) FROM raw./.*/ WHERE a != 'x' AND %s GROUP BY time(1d), * fill(none)"},
 		}
 		created := 0
@@ -68,7 +68,7 @@ func TestModel(t *testing.T) {
 			}
 			for _, c := range downsamples[:created] {
 				d := h.store.Catalog().Database("d").Downsample(c.into)
-				upTo := d.Start(h.now.Add(-settle(d.Every)).UnixNano())
+				upTo := d.Start(h.now.Add(-settle(d.Current().Every)).UnixNano())
 				want := h.contents(fmt.Sprintf(c.want, fmt.Sprintf("time >= 0 AND time < %d", upTo)))
 				got := h.contents(fmt.Sprintf("SELECT * FROM %s./.*/ GROUP BY *", c.into))
 				if maps.Equal(got, want) {

@@ -131,7 +131,7 @@ func (s *Service) round(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		wait, text := settle(d.Every), ""
+		wait, text := settle(d.Current().Every), ""
 		switch {
 		case err == nil:
 		case errors.Is(err, errMore):
@@ -166,7 +166,7 @@ func (s *Service) troubles(id uint64) (err string, failing failures) {
 
 // due returns the end of the windows of a downsample that are to be computed by now.
 func (s *Service) due(d *meta.Downsample) int64 {
-	return d.Start(s.opt.Now().Add(-settle(d.Every)).UnixNano())
+	return d.Start(s.opt.Now().Add(-settle(d.Current().Every)).UnixNano())
 }
 
 // Progress returns how far each downsample is, by id.
@@ -176,7 +176,7 @@ func (s *Service) Progress() map[uint64]show.Progress {
 		state := s.opt.Marks.State(d.ID, s.due(d))
 		share := 1.0
 		if d.Backfill > 0 {
-			share = max(0, 1-float64(state.Whole)*float64(d.Every)/float64(d.Backfill))
+			share = max(0, 1-float64(state.Whole)*float64(d.Current().Every)/float64(d.Backfill))
 		}
 		err, failing := s.troubles(d.ID)
 		if text := failing.String(); err != "" && text != "" {

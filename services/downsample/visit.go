@@ -166,7 +166,7 @@ func (v *visitor) failed(measurement string, from, to int64, tries int, err erro
 	tries++
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.task.failing = v.task.failing.with(failure{measurement, from, to, tries, err.Error(), v.opt.Now().Add(pause(v.d.Every, tries))})
+	v.task.failing = v.task.failing.with(failure{measurement, from, to, tries, err.Error(), v.opt.Now().Add(pause(v.d.At(from).Every, tries))})
 }
 
 // commit has the log take what is complete.
@@ -251,13 +251,15 @@ func (v *visitor) slice(from, to int64) error {
 // begins at from, how many series they have, and where the next shard begins or these
 // end.
 func (v *visitor) measurements(from int64) (names []string, series, next int64, err error) {
-	found := map[string]bool{}
+	found, takes := map[string]bool{}, v.d.Takes()
 	r := model.TimeRange{Min: from, Max: v.d.End(from) - 1}
 	next = model.MaxTime
 	for _, policy := range []string{v.d.From, v.d.Into} {
 		err := v.view(policy, r, func(sh scan.Shard) error {
 			for _, name := range sh.Measurements() {
-				found[name] = true
+				if takes(name) {
+					found[name] = true
+				}
 			}
 			series = max(series, int64(sh.AllSeries().GetCardinality()))
 			return nil
@@ -298,7 +300,7 @@ func (v *visitor) compute(p *piece) (target uint64, err error) {
 		p.most = most
 	}
 	for {
-		to := min(p.to, v.d.After(p.from, p.most))
+		to := min(p.to, v.d.After(p.from, p.most), v.d.Change(p.from))
 		target, err := v.align(p.measurement, p.from, to)
 		if err == nil {
 			v.computed.Add(uint64(v.d.Windows(p.from, to)))

@@ -26,7 +26,7 @@ func Steps(c *model.Change, db *meta.Database) []Step {
 	at := map[string]int{} // in out, by function
 	for i := range db.Downsamples {
 		t := &db.Downsamples[i]
-		for _, f := range t.Functions {
+		for _, f := range t.Columns() {
 			n, ok := at[f]
 			if !ok {
 				n, at[f] = len(out), len(out)

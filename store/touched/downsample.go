@@ -17,6 +17,7 @@ const maxSpans = 1 << 16
 // downsample has the touched windows of a downsample.
 type downsample struct {
 	meta.Downsample
+	takes func(measurement string) bool
 	marks map[string]spans // by measurement, "" is all measurements; none is empty
 	count int              // spans
 	limit int              // of count
@@ -32,7 +33,7 @@ type downsample struct {
 type window struct{ from, to int64 }
 
 func newDownsample(d *meta.Downsample) *downsample {
-	return &downsample{Downsample: *d, marks: map[string]spans{}, limit: maxSpans, seen: map[*point.Layout]window{}}
+	return &downsample{Downsample: *d, takes: d.Takes(), marks: map[string]spans{}, limit: maxSpans, seen: map[*point.Layout]window{}}
 }
 
 // cover takes note of the shard groups of the source.
@@ -83,6 +84,9 @@ func (t *downsample) write(sequence uint64, target bool, rows []point.Row) {
 
 // mark marks windows whose rows have changed in the source or the target.
 func (t *downsample) mark(sequence uint64, target bool, measurement string, w window) {
+	if measurement != "" && !t.takes(measurement) {
+		return
+	}
 	if !target {
 		t.put(measurement, span{from: w.from, to: w.to, source: sequence})
 		return

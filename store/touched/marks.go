@@ -224,6 +224,9 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 			t = newDownsample(d)
 			m.downsamples[d.ID] = t
 		}
+		if t.Definitions == nil { // it is from the file
+			t.takes = d.Takes()
+		}
 		t.Downsample = *d
 		from := db.RetentionPolicy(d.From)
 		t.cover(from)

@@ -48,8 +48,8 @@ func TestDownsampleKilled(t *testing.T) {
 	for waiting := true; waiting; time.Sleep(50 * time.Millisecond) {
 		waiting = !strings.Contains(s.Query("", "SHOW DOWNSAMPLES"), `Z",0,1,`) // none waiting, all filled in
 	}
-	want := s.Query("db", "SELECT count(v) AS count_v, max(v) AS max_v, mean(v) AS mean_v FROM autogen.m WHERE time >= 0 AND time < 600s GROUP BY time(1s), w fill(none)")
-	got := s.Query("db", "SELECT count_v, max_v, mean_v FROM tier.m GROUP BY w")
+	want := s.Query("db", "SELECT count(v) AS count_v, max(v) AS max_v, sum(v) AS sum_v FROM autogen.m WHERE time >= 0 AND time < 600s GROUP BY time(1s), w fill(none)")
+	got := s.Query("db", "SELECT count_v, max_v, sum_v FROM tier.m GROUP BY w")
 	if got != want || !strings.Contains(want, `"w":"6"`) {
 		t.Errorf("the target has\n%.2000s\nwant\n%.2000s", got, want)
 	}

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/influxdata/influxql"
-
 	"tsdbd/exchange"
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -277,14 +275,19 @@ func (s *Server) continuous(ctx context.Context, c *Catalog) error {
 
 func (s *Server) downsamples(ctx context.Context, c *Catalog) error {
 	err := s.each(ctx, c, "SHOW DOWNSAMPLES", func(t *exchange.Table, row []any) error {
-		every, err := influxql.ParseDuration(t.Text(row, "every"))
+		text := t.Text(row, "statement")
+		if text == "" { // of a version that does not say it
+			text = fmt.Sprintf("CREATE DOWNSAMPLE ON %s FROM %s INTO %s EVERY %s AS %s", exchange.QuoteIdent(t.Name), exchange.QuoteIdent(t.Text(row, "from")),
+				exchange.QuoteIdent(t.Text(row, "into")), t.Text(row, "every"), t.Text(row, "functions"))
+			if where := t.Text(row, "where"); where != "" {
+				text += " WHERE " + where
+			}
+		}
+		d, err := exchange.ParseDownsample(text)
 		if err != nil {
 			return fmt.Errorf("a downsample of %s: %w", t.Name, err)
 		}
-		c.Downsamples = append(c.Downsamples, exchange.Downsample{Database: t.Name, Definition: meta.Downsample{
-			From: t.Text(row, "from"), Into: t.Text(row, "into"), Every: every,
-			Functions: strings.Split(t.Text(row, "functions"), ", "), Where: t.Text(row, "where"),
-		}})
+		c.Downsamples = append(c.Downsamples, d)
 		return nil
 	})
 	if refusal(err) && strings.Contains(err.Error(), "error parsing query") {
