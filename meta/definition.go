@@ -49,6 +49,18 @@ func (d *Definition) Columns() (out []string) {
 	return out
 }
 
+// Fold returns the function that puts values of a column together, of windows and of series.
+// Values of other columns cannot be: fold is "" for them.
+func Fold(column string) (fold string) {
+	switch column {
+	case "count", "sum":
+		return "sum"
+	case "min", "max", "first", "last":
+		return column
+	}
+	return ""
+}
+
 // Keeps reports whether rows keep a tag of the source.
 func (d *Definition) Keeps(tag string) bool {
 	if d.Grouped {

@@ -23,6 +23,9 @@ type Downsample struct {
 	// their names; "": all.
 	Measurement string `json:",omitempty"`
 	Regex       bool   `json:",omitempty"`
+	// Folds says that the rows of From are those of a downsample: their columns are put
+	// together.
+	Folds bool `json:",omitempty"`
 	// Definitions say which rows there are, by time. The first holds from model.MinTime on,
 	// the last one for ever.
 	Definitions []Definition
@@ -301,13 +304,64 @@ func (t *Downsample) check(db *Database) error {
 		case o.ID == t.ID:
 		case o.Into == t.Into:
 			return fmt.Errorf("%w: from %s into %s", ErrDownsampleExists, o.From, o.Into)
-		case o.Into == t.From:
-			return fmt.Errorf("%w: policy %s has aggregates of %s, so aggregates of it would be wrong; downsample from %s", ErrDownsampleInvalid, t.From, o.From, o.From)
-		case o.From == t.Into:
+		case o.From == t.Into && !o.Folds:
 			return fmt.Errorf("%w: policy %s is downsampled into %s, which would have aggregates of aggregates", ErrDownsampleInvalid, t.Into, o.Into)
+		case o.From == t.Into:
+			if err := o.folds(t); err != nil {
+				return err
+			}
+		}
+	}
+	if t.Folds {
+		for o, n := t, 0; o != nil; o, n = db.Downsample(o.From), n+1 {
+			if n > len(db.Downsamples) {
+				return fmt.Errorf("%w: policy %s would have aggregates of its own rows", ErrDownsampleInvalid, t.Into)
+			}
+		}
+		if err := t.folds(db.madeOf(t.From)); err != nil {
+			return err
 		}
 	}
 	return t.covered(db.RetentionPolicy(t.From))
+}
+
+// madeOf returns the downsample that made the rows of a policy, nil if there is none.
+func (db *Database) madeOf(policy string) *Downsample {
+	if t := db.Downsample(policy); t != nil {
+		return t
+	}
+	return db.RetentionPolicy(policy).Downsampled
+}
+
+// folds returns an error if the rows of o, which may be nil, cannot be put together to those
+// of t.
+func (t *Downsample) folds(o *Downsample) error {
+	if o == nil {
+		return nil
+	}
+	for i := range t.Definitions {
+		for _, c := range t.Definitions[i].Columns() {
+			if Fold(c) == "" {
+				return fmt.Errorf("%w: %s cannot be computed from rows of a downsample", ErrDownsampleInvalid, c)
+			}
+			for k := range o.Definitions {
+				if from := &o.Definitions[k]; !slices.Contains(from.Columns(), c) {
+					return fmt.Errorf("%w: policy %s needs %s for policy %s, for all of its rows", ErrDownsampleInvalid, o.Into, c, t.Into)
+				}
+			}
+		}
+		for k := range o.Definitions {
+			if from := &o.Definitions[k]; t.Definitions[i].Every%from.Every != 0 {
+				return fmt.Errorf("%w: windows of %v are not whole windows of %v, which policy %s has", ErrDownsampleInvalid, t.Definitions[i].Every, from.Every, o.Into)
+			}
+		}
+	}
+	for _, tag := range t.Current().By {
+		if !o.Current().Keeps(tag) {
+			return fmt.Errorf("%w: rows of policy %s do not keep the tag %s", ErrDownsampleInvalid, o.Into, tag)
+		}
+	}
+	return nil
 }
 
 // checkDefinitions returns an error if the measurements or the definitions make no sense.
@@ -365,6 +419,9 @@ func (c CreateDownsample) apply(d *Data) (bool, error) {
 		}
 		if o := db.Downsample(c.Into); o != nil && o.sameAs(&t) {
 			return false, nil
+		}
+		if rp := db.RetentionPolicy(c.From); rp != nil {
+			t.Folds = db.madeOf(c.From) != nil
 		}
 		if err := t.check(db); err != nil {
 			return false, err
@@ -457,6 +514,11 @@ func (c AlterDownsample) apply(d *Data) (bool, error) {
 
 func (c DropDownsample) apply(d *Data) (bool, error) {
 	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
+		for i := range db.Downsamples {
+			if o := &db.Downsamples[i]; o.From == c.Into && o.Folds {
+				return false, fmt.Errorf("%w: rows of policy %s are downsampled into %s: drop that downsample first", ErrDownsampleInvalid, c.Into, o.Into)
+			}
+		}
 		if !db.removeDownsamples(func(t *Downsample) bool { return t.From == c.From && t.Into == c.Into }) {
 			return false, fmt.Errorf("%w: from %s into %s", ErrDownsampleNotFound, c.From, c.Into)
 		}

@@ -179,7 +179,9 @@ func (b *batch) aggregate() error {
 	b.left = len(b.have)
 	calls := make([]string, len(b.functions))
 	for i, f := range b.functions {
-		calls[i] = f + "(*)"
+		if calls[i] = f + "(*)"; b.d.Folds {
+			calls[i] = fmt.Sprintf("%s(/^%s_/)", meta.Fold(f), f)
+		}
 	}
 	where := ""
 	if b.definition.Where != "" {
@@ -192,6 +194,11 @@ func (b *batch) aggregate() error {
 	text := fmt.Sprintf("SELECT %s FROM %s WHERE %stime >= %d AND time < %d GROUP BY time(%s)%s fill(none)",
 		strings.Join(calls, ", "), b.source(b.d.From), where, b.from, b.to, influxql.FormatDuration(b.definition.Every), tags)
 	err = b.run(b.d.From, text, func(s *result.Series) error {
+		if b.d.Folds {
+			columns := *s
+			columns.Columns = b.folded(s.Columns)
+			s = &columns
+		}
 		c := b.cells(s)
 		begin := -1 // of rows that are to be written
 		for i := range s.Rows {
@@ -212,6 +219,19 @@ func (b *batch) aggregate() error {
 		err = b.flush()
 	}
 	return err
+}
+
+// folded returns the columns that folds of columns of the source are for.
+func (b *batch) folded(names []string) []string {
+	out := slices.Clone(names)
+	for i, name := range names {
+		for _, f := range b.functions {
+			if rest, ok := strings.CutPrefix(name, meta.Fold(f)+"_"+f+"_"); ok {
+				out[i] = f + "_" + rest
+			}
+		}
+	}
+	return out
 }
 
 // tags returns the tags that rows keep, as GROUP BY names them behind the windows.

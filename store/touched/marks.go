@@ -44,9 +44,14 @@ type Marks struct {
 
 // place is a shard of the source or the target of downsamples.
 type place struct {
-	downsamples []*downsample
-	group       model.TimeRange
-	target      bool
+	roles []role
+	group model.TimeRange
+}
+
+// role is what a shard is to a downsample.
+type role struct {
+	*downsample
+	target bool // else it is of the source
 }
 
 // Span is a range of windows [From, To) that are to be computed.
@@ -73,8 +78,8 @@ func (m *Marks) Write(sequence, shard uint64, rows []point.Row) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, t := range p.downsamples {
-		t.write(sequence, p.target, rows)
+	for _, r := range p.roles {
+		r.write(sequence, r.target, rows)
 	}
 	m.dirty = true
 }
@@ -242,7 +247,7 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 		for _, rp := range []*meta.RetentionPolicy{from, db.RetentionPolicy(d.Into)} {
 			for _, g := range rp.ShardGroups {
 				for _, sh := range g.Shards {
-					places[sh.ID] = place{append(slices.Clip(places[sh.ID].downsamples), t), g.TimeRange(), rp != from}
+					places[sh.ID] = place{append(slices.Clip(places[sh.ID].roles), role{t, rp != from}), g.TimeRange()}
 				}
 			}
 		}
@@ -273,8 +278,8 @@ func longer(now, before time.Duration) bool { return before > 0 && (now == 0 || 
 
 // touch marks the windows of a range.
 func (p *place) touch(sequence uint64, measurement string, r model.TimeRange) {
-	for _, t := range p.downsamples {
-		t.touch(sequence, p.target, measurement, r)
+	for _, of := range p.roles {
+		of.touch(sequence, of.target, measurement, r)
 	}
 }
 
@@ -355,7 +360,26 @@ func (m *Marks) Until(id uint64, measurement string, end int64) int64 {
 	if t == nil {
 		return model.MinTime
 	}
-	return min(t.marks[""].first(end), t.marks[measurement].first(end))
+	for of := t; of != nil; of = m.sourceOf(of) { // windows of aggregates need all of them
+		end = t.Start(min(of.marks[""].first(end), of.marks[measurement].first(end)))
+	}
+	return end
+}
+
+// sourceOf returns the downsample that makes the rows of which those of t are, nil if there is
+// none.
+func (m *Marks) sourceOf(t *downsample) *downsample {
+	if !t.Folds {
+		return nil
+	}
+	for db, d := range m.data.Downsamples() {
+		if d.ID == t.ID {
+			if from := db.Downsample(d.From); from != nil {
+				return m.downsamples[from.ID]
+			}
+		}
+	}
+	return nil
 }
 
 // State sums up the windows of a downsample that are to be computed.
