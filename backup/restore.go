@@ -107,7 +107,7 @@ func cut(data *meta.Data, f *exchange.Filter, keep func(*meta.Database, *meta.Re
 			rp.ShardGroups = slices.DeleteFunc(rp.ShardGroups, func(g *meta.ShardGroup) bool { return len(g.Shards) == 0 })
 			return !f.WantsPolicy(d, rp)
 		})
-		d.Downsamples = slices.DeleteFunc(d.Downsamples, func(t meta.Downsample) bool {
+		d.RemoveDownsamples(func(t *meta.Downsample) bool {
 			return d.RetentionPolicy(t.From) == nil || d.RetentionPolicy(t.Into) == nil
 		})
 		return f.Database != "" && d.Name != f.Database

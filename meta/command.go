@@ -248,7 +248,7 @@ func (c DropRetentionPolicy) apply(d *Data) (bool, error) {
 		}
 		d.dropGroups(rp.ShardGroups...)
 		db.RetentionPolicies = slices.DeleteFunc(slices.Clone(db.RetentionPolicies), func(o *RetentionPolicy) bool { return o == rp })
-		db.removeDownsamples(func(t *Downsample) bool { return t.From == c.Name || t.Into == c.Name })
+		db.RemoveDownsamples(func(t *Downsample) bool { return t.From == c.Name || t.Into == c.Name })
 		return true, nil
 	})
 	if errors.Is(err, ErrDatabaseNotFound) {

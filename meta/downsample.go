@@ -457,8 +457,8 @@ func (db *Database) downsampled(policy string, by *Downsample) {
 	db.RetentionPolicies[i] = &into
 }
 
-// removeDownsamples removes those that gone accepts. Their policies know what rows they have.
-func (db *Database) removeDownsamples(gone func(*Downsample) bool) (some bool) {
+// RemoveDownsamples removes those that gone accepts. Their policies know what rows they have.
+func (db *Database) RemoveDownsamples(gone func(*Downsample) bool) (some bool) {
 	list := db.Downsamples
 	db.Downsamples = nil
 	for i := range list {
@@ -519,7 +519,7 @@ func (c DropDownsample) apply(d *Data) (bool, error) {
 				return false, fmt.Errorf("%w: rows of policy %s are downsampled into %s: drop that downsample first", ErrDownsampleInvalid, c.Into, o.Into)
 			}
 		}
-		if !db.removeDownsamples(func(t *Downsample) bool { return t.From == c.From && t.Into == c.Into }) {
+		if !db.RemoveDownsamples(func(t *Downsample) bool { return t.From == c.From && t.Into == c.Into }) {
 			return false, fmt.Errorf("%w: from %s into %s", ErrDownsampleNotFound, c.From, c.Into)
 		}
 		return true, nil

@@ -207,7 +207,7 @@ func (v *visitor) slice(from, to int64) error {
 			return nil
 		}
 	}
-	names, series, next, err := v.measurements(from)
+	names, groups, next, err := v.measurements(from)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (v *visitor) slice(from, to int64) error {
 		v.complete("", from, to, v.done.Sequence)
 		return nil
 	}
-	to = min(to, v.d.After(from, min(max(int64(v.opt.Rows)/max(series, 1), 1), sliceMost)))
+	to = min(to, v.d.After(from, min(max(int64(v.opt.Rows)/groups, 1), sliceMost)))
 	begin := time.Now()
 	var except []string
 	for _, name := range names {
@@ -248,20 +248,21 @@ func (v *visitor) slice(from, to int64) error {
 }
 
 // measurements returns the measurements that source or target have in the window that
-// begins at from, how many series they have, and where the next shard begins or these
-// end.
-func (v *visitor) measurements(from int64) (names []string, series, next int64, err error) {
+// begins at from, how many rows a window of them has, and where the next shard begins or
+// these end.
+func (v *visitor) measurements(from int64) (names []string, groups, next int64, err error) {
+	var series [2]int64 // of the source and the target
 	found, takes := map[string]bool{}, v.d.Takes()
 	r := model.TimeRange{Min: from, Max: v.d.End(from) - 1}
 	next = model.MaxTime
-	for _, policy := range []string{v.d.From, v.d.Into} {
+	for i, policy := range []string{v.d.From, v.d.Into} {
 		err := v.view(policy, r, func(sh scan.Shard) error {
 			for _, name := range sh.Measurements() {
 				if takes(name) {
 					found[name] = true
 				}
 			}
-			series = max(series, int64(sh.AllSeries().GetCardinality()))
+			series[i] = max(series[i], int64(sh.AllSeries().GetCardinality()))
 			return nil
 		})
 		if err != nil {
@@ -275,19 +276,28 @@ func (v *visitor) measurements(from int64) (names []string, series, next int64, 
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(found)), series, next, nil
+	return slices.Sorted(maps.Keys(found)), v.groups(from, series), next, nil
+}
+
+// groups returns how many rows a window has at most, about, where the source and the target have
+// so many series. A definition that drops tags makes as many as the target has.
+func (v *visitor) groups(at int64, series [2]int64) int64 {
+	if d := v.d.At(at); (d.Grouped || len(d.Without) > 0) && series[1] > 0 {
+		series[0] = 0
+	}
+	return max(series[0], series[1], 1)
 }
 
 // compute computes the first windows of a piece and takes them off. It returns the
 // sequence up to which the target is right (align).
 func (v *visitor) compute(p *piece) (target uint64, err error) {
-	series := int64(0)
+	var series [2]int64 // of the source and the target
 	r := model.TimeRange{Min: p.from, Max: p.to - 1}
-	for _, policy := range []string{v.d.From, v.d.Into} {
+	for i, policy := range []string{v.d.From, v.d.Into} {
 		err := v.view(policy, r, func(sh scan.Shard) error {
 			set, err := sh.Select(v.ctx, p.measurement, nil)
 			if err == nil {
-				series = max(series, int64(set.GetCardinality()))
+				series[i] = max(series[i], int64(set.GetCardinality()))
 			}
 			return err
 		})
@@ -295,7 +305,7 @@ func (v *visitor) compute(p *piece) (target uint64, err error) {
 			return 0, err
 		}
 	}
-	most := max(int64(v.opt.Rows)/max(series, 1), 1)
+	most := max(int64(v.opt.Rows)/v.groups(p.from, series), 1)
 	if p.most == 0 || p.most > most {
 		p.most = most
 	}

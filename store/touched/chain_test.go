@@ -37,6 +37,9 @@ func TestChain(t *testing.T) {
 		if got := m.Until(days, "cpu", 72*hour) / hour; got != until {
 			t.Errorf("%s: complete until %d, want %d", what, got, until)
 		}
+		if got := m.State(days, 72*hour).Earliest / hour; got != until {
+			t.Errorf("%s: state says until %d, want %d", what, got, until)
+		}
 	}
 	expect("complete", "", "", 72)
 	sequence++

@@ -385,7 +385,7 @@ func (m *Marks) sourceOf(t *downsample) *downsample {
 // State sums up the windows of a downsample that are to be computed.
 type State struct {
 	Windows  int64 // of measurements
-	Earliest int64 // start of the earliest, or what State was asked with
+	Earliest int64 // start of the earliest, of the downsamples that make the source as well, or what State was asked with
 	// Whole is how many windows are to be computed for all measurements.
 	Whole int64
 }
@@ -409,6 +409,9 @@ func (m *Marks) State(id uint64, before int64) State {
 				state.Whole += n
 			}
 		}
+	}
+	for of := m.sourceOf(t); of != nil; of = m.sourceOf(of) {
+		state.Earliest = t.Start(of.first(state.Earliest))
 	}
 	return state
 }
