@@ -26,14 +26,20 @@ func Drops(cmd Command) bool {
 	return false
 }
 
-// Frees reports whether a command makes room on a full disk: it drops data, or what has
-// expired can go after it.
-func Frees(cmd Command) bool {
+// Reserve returns how many quarters of the space that the log keeps on a full disk a command
+// may have. Rows that let others expire may have two. The last one is for what drops data,
+// however many windows are completed before.
+func Reserve(cmd Command) uint8 {
 	switch cmd.(type) {
-	case DropDownsample, CompleteWindows:
-		return true
+	case DropDownsample:
+		return 4
+	case CompleteWindows:
+		return 3
 	}
-	return Drops(cmd)
+	if Drops(cmd) {
+		return 4
+	}
+	return 0
 }
 
 // shardBytes is more than a new shard adds to the payload of a file. What else a change adds

@@ -58,7 +58,7 @@ func (s *Store) submit(cmd meta.Command) error {
 			return err
 		}
 	}
-	if !meta.Frees(cmd) {
+	if meta.Reserve(cmd) == 0 {
 		if err := s.space.Needs(changeBytes); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (s *Store) submit(cmd meta.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := s.log.Append(&entry.Entry{Command: b, Frees: meta.Frees(cmd)}); err != nil {
+	if err := s.log.Append(&entry.Entry{Command: b, Reserve: meta.Reserve(cmd)}); err != nil {
 		return err
 	}
 	if s.opt.SyncInterval > 0 {

@@ -65,7 +65,10 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 		return s.refusal(err)
 	}
 	if len(r.Targets) > 0 {
-		e := entry.Entry{Frees: b.Frees}
+		e := entry.Entry{}
+		if b.Frees {
+			e.Reserve = 2
+		}
 		for i := range r.Targets {
 			if t := &r.Targets[i]; len(t.Rows) > 0 {
 				e.Writes = append(e.Writes, entry.Write{Database: db.id, Shard: t.Shard.ID(), Rows: t.Rows, Values: b.Values, Strings: b.Strings})

@@ -243,11 +243,13 @@ func (l *Log) refuse(group []*request, err error) int {
 // entry that frees space is taken, and may use what is kept for it.
 func (l *Log) build(group []*request, reserve bool) int {
 	a := l.files.active
-	halves := int64(2)
-	if reserve {
-		halves = int64(min(1, len(group[0].entry.Writes)))
+	quarters := int64(4)
+	if e := group[0].entry; reserve && len(e.Deletes) > 0 {
+		quarters = 0
+	} else if reserve {
+		quarters -= int64(e.Reserve)
 	}
-	limit := a.limit(halves)
+	limit := a.limit(quarters)
 	if cap(l.buffer) > keepBytes {
 		l.buffer = nil
 	}
@@ -258,7 +260,7 @@ func (l *Log) build(group []*request, reserve bool) int {
 		mark = 0
 	}
 	for i, q := range group {
-		if e := q.entry; reserve && !e.Frees && len(e.Deletes) == 0 {
+		if e := q.entry; reserve && e.Reserve == 0 && len(e.Deletes) == 0 {
 			return i
 		}
 		sequence++

@@ -394,21 +394,33 @@ func TestNoSpaceForSegment(t *testing.T) {
 	if refused == 0 || l.Err() != nil || failures != 0 || l.Stats().Refused != uint64(refused) {
 		t.Fatalf("refused %d, err %v, failures %d", refused, l.Err(), failures)
 	}
-	// Rows that let others expire may have half of the room that is kept.
-	rows := 0
-	for ; rows < 1000; rows++ {
-		e := entrytest.Note(s, 1, 10, fmt.Sprint("aggregate", rows))
-		e.Frees = true
-		if err := l.Append(e); err != nil {
-			if !errors.Is(err, syscall.ENOSPC) {
-				t.Fatal(err)
+	// Rows that let others expire may have half of the room that is kept, and leave some for
+	// the commands that say so, which leave some for drops.
+	for _, c := range []struct {
+		what string
+		next func(n int) *entry.Entry
+	}{
+		{"rows", func(n int) *entry.Entry {
+			e := entrytest.Note(s, 1, 10, fmt.Sprint("aggregate", n))
+			e.Reserve = 2
+			return e
+		}},
+		{"commands", func(int) *entry.Entry { return &entry.Entry{Command: make([]byte, 40), Reserve: 3} }},
+	} {
+		n := 0
+		for ; n < 1000; n++ {
+			e := c.next(n)
+			if err := l.Append(e); err != nil {
+				if !errors.Is(err, syscall.ENOSPC) {
+					t.Fatal(err)
+				}
+				break
 			}
-			break
+			want[e.Sequence] = entrytest.Text(e)
 		}
-		want[e.Sequence] = entrytest.Text(e)
-	}
-	if rows == 0 || rows == 1000 {
-		t.Fatalf("%d rows that make room", rows)
+		if n == 0 || n == 1000 {
+			t.Fatalf("%d %s that make room", n, c.what)
+		}
 	}
 	// Deletes still find room.
 	d := &entry.Entry{Deletes: []entry.Delete{{Database: 1, Shard: 1, Series: []byte{1}, Range: model.AllTime}}}
@@ -420,7 +432,7 @@ func TestNoSpaceForSegment(t *testing.T) {
 	if err := l.Append(&entry.Entry{Command: make([]byte, 800)}); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("command on a full disk: %v", err)
 	}
-	drop := &entry.Entry{Command: make([]byte, 200), Frees: true}
+	drop := &entry.Entry{Command: make([]byte, 200), Reserve: 4}
 	if err := l.Append(drop); err != nil {
 		t.Fatalf("drop on a full disk: %v", err)
 	}

@@ -234,12 +234,12 @@ type openFile struct {
 }
 
 // limit is where an entry's records must end: behind it there is room for the
-// end record, and for so many halves of the reserve.
-func (s *openFile) limit(halves int64) int64 {
-	return s.size - 2*recordHeaderSize - halves*(min(reserveBytes, s.size/8)/2)
+// end record, and for so many quarters of the reserve.
+func (s *openFile) limit(quarters int64) int64 {
+	return s.size - 2*recordHeaderSize - quarters*(min(reserveBytes, s.size/8)/4)
 }
 
 // reserveBytes is what writes leave free at the end of a segment for entries that make
-// room, when there is no space for another segment: one half for rows, which let others
-// expire, and all of it for deletes and drops.
+// room, when there is no space for another segment: a part of it for those that only let
+// others drop something (entry.Entry.Reserve), so that there is room for the drops.
 const reserveBytes = 64 << 10

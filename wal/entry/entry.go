@@ -21,9 +21,9 @@ type Entry struct {
 	// Command is a change of the catalog, opaque here. An entry with a command
 	// has nothing else.
 	Command []byte
-	// Frees says that the command or the writes make room on a full disk, as deletes do: the
-	// log keeps some space for it. It is not part of the bytes.
-	Frees bool
+	// Reserve is how many quarters it may have of the space that the log keeps for what makes
+	// room on a full disk. Deletes may have all of it. It is not part of the bytes.
+	Reserve uint8
 }
 
 // Kind is the kind of an entry. The numbers are part of the formats of records and of
