@@ -102,6 +102,9 @@ type CreateShardGroup struct {
 type CreateShardGroups struct {
 	Database, RetentionPolicy string
 	Times                     []int64
+	// Frees says that the groups are for rows that make room on a full disk. The log does not
+	// keep it.
+	Frees bool `json:"-"`
 }
 
 // DropShardGroup removes a group and its shards.
@@ -258,7 +261,7 @@ func (c DropRetentionPolicy) apply(d *Data) (bool, error) {
 }
 
 func (c CreateShardGroup) apply(d *Data) (bool, error) {
-	return CreateShardGroups{c.Database, c.RetentionPolicy, []int64{c.Time}}.apply(d)
+	return CreateShardGroups{Database: c.Database, RetentionPolicy: c.RetentionPolicy, Times: []int64{c.Time}}.apply(d)
 }
 
 func (c CreateShardGroups) apply(d *Data) (bool, error) {

@@ -30,11 +30,15 @@ func Drops(cmd Command) bool {
 // may have. Rows that let others expire may have two. The last one is for what drops data,
 // however many windows are completed before.
 func Reserve(cmd Command) uint8 {
-	switch cmd.(type) {
+	switch c := cmd.(type) {
 	case DropDownsample:
 		return 4
 	case CompleteWindows:
 		return 3
+	case CreateShardGroups:
+		if c.Frees {
+			return 3
+		}
 	}
 	if Drops(cmd) {
 		return 4

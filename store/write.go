@@ -44,7 +44,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 	if err != nil {
 		return err
 	}
-	w := &write{s: s, db: db}
+	w := &write{s: s, db: db, frees: b.Frees}
 	r := route.Router{
 		Store: w, Batch: b, Policy: rp, Now: s.opt.Now().UnixNano(), Pool: &s.rows, Table: db.table.Load,
 		Database: db.name, Series: db.series, Counter: db.cardinality, ValidateKeys: s.validateKeys,
@@ -127,6 +127,7 @@ func (s *Store) admit(size int64) bool {
 type write struct {
 	s        *Store
 	db       *database
+	frees    bool // it makes room on a full disk
 	reserved int64
 }
 
@@ -152,7 +153,7 @@ func (w *write) ReserveKeys(bytes int64) error {
 
 // MakeGroups implements route.Store.
 func (w *write) MakeGroups(policy string, times []int64) (*meta.RetentionPolicy, error) {
-	if err := w.s.submit(meta.CreateShardGroups{Database: w.db.name, RetentionPolicy: policy, Times: times}); err != nil {
+	if err := w.s.submit(meta.CreateShardGroups{Database: w.db.name, RetentionPolicy: policy, Times: times, Frees: w.frees}); err != nil {
 		return nil, fmt.Errorf("create shard group: %w", err)
 	}
 	return w.s.catalog.Data().RetentionPolicy(w.db.name, policy)

@@ -89,7 +89,7 @@ func (h *harness) open() {
 	clock := func() time.Time { return h.now }
 	var err error
 	h.store, err = store.Open("data", store.Options{
-		FS: h.fs, Now: clock, RetentionInterval: -1, SegmentBytes: 16 << 10, FlushBytes: 4 << 10, CloseFlush: -1,
+		FS: h.fs, Now: clock, RetentionInterval: -1, SegmentBytes: 32 << 10, FlushBytes: 4 << 10, CloseFlush: -1,
 	})
 	if err != nil {
 		h.t.Fatal(err)

@@ -102,9 +102,13 @@ func TestHeld(t *testing.T) {
 // so that the groups go and make room. To drop the downsample, or to give the windows up, works
 // as well.
 func TestHeldOnFullDisk(t *testing.T) {
-	for _, c := range []string{"", "ALTER DOWNSAMPLE ON d FROM raw INTO hours SKIP BEFORE '1970-01-03'", "DROP DOWNSAMPLE ON d FROM raw INTO hours"} {
+	const fresh = "a target without shard groups"
+	for _, c := range []string{"", fresh, "ALTER DOWNSAMPLE ON d FROM raw INTO hours SKIP BEFORE '1970-01-03'", "DROP DOWNSAMPLE ON d FROM raw INTO hours"} {
 		h := newHarness(t)
 		h.hold()
+		if c == fresh {
+			h.must("CREATE RETENTION POLICY days ON d DURATION INF REPLICATION 1 SHARD DURATION 1d; CREATE DOWNSAMPLE ON d FROM raw INTO days EVERY 1h AS count")
+		}
 		if err := h.expire("raw"); !errors.Is(err, meta.ErrDownsampleWaits) {
 			t.Fatalf("the group goes: %v", err)
 		}
@@ -119,7 +123,7 @@ func TestHeldOnFullDisk(t *testing.T) {
 				t.Fatalf("the disk is not full: %v", full)
 			}
 		}
-		if c != "" {
+		if c != "" && c != fresh {
 			h.must(c)
 		} else {
 			for id := range h.service.Progress() {
@@ -140,8 +144,13 @@ func TestHeldOnFullDisk(t *testing.T) {
 		h.fs.SetLimit(0)
 		h.crash(1)
 		want := "count_v=2"
-		if c != "" {
+		if c != "" && c != fresh {
 			want = "count_v=1"
+		}
+		if c == fresh {
+			if got := h.contents("SELECT count_v FROM days.m WHERE time < 172800s"); len(got) != 48 || got["m 1970-01-01T00:00:00Z"] != want {
+				t.Errorf("after a restart the fresh target has %v", got)
+			}
 		}
 		if got := h.contents("SELECT count_v FROM hours.m WHERE time = 0"); len(got) != 1 || got["m 1970-01-01T00:00:00Z"] != want {
 			t.Errorf("%s: after a restart the window has %v, want %s", c, got, want)
