@@ -82,3 +82,87 @@ func TestDownsampleFailover(t *testing.T) {
 	c.verify()
 	c.stop()
 }
+
+// TestExpiryFailover kills the leader as soon as it has dropped an expired shard group of a
+// source, while others wait to be computed. The nodes that are left have the raw rows of each
+// group, or all windows of it: no group goes before a majority has its windows.
+func TestExpiryFailover(t *testing.T) {
+	t.Parallel()
+	c := start(t, setup{nodes: 3, env: append([]string{"TSDBD_RETENTION_CHECK_INTERVAL=100ms"}, small...)})
+	n := c.nodes[0]
+	const groups, rows = 8, 300 // rows in a group
+	n.must("", "CREATE DATABASE db WITH SHARD DURATION 1h NAME raw")
+	n.must("", "CREATE RETENTION POLICY tier ON db DURATION INF REPLICATION 1 SHARD DURATION 7d")
+	for g := range groups {
+		var b strings.Builder
+		for i := range rows {
+			fmt.Fprintf(&b, "m,w=%d v=1i %d\n", i%7, int64(g*3600+i*12)*1e9)
+		}
+		n.write("db", b.String())
+	}
+	n.must("db", "CREATE DOWNSAMPLE ON db FROM raw INTO tier EVERY 1s AS count")
+	n.must("db", "ALTER RETENTION POLICY raw ON db DURATION 1h")
+	count := func(n *node, q string, g int) (int64, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		answer, err := n.read(ctx, "db", fmt.Sprintf("%s WHERE time >= %ds AND time < %ds", q, g*3600, (g+1)*3600), 0, "consistency", "strong")
+		if err != nil || len(answer.Series) == 0 {
+			return 0, err
+		}
+		have, _ := integer(answer.Series[0].Values[0][1])
+		return have, nil
+	}
+	// left returns how many groups there are.
+	left := func(n *node) (raw int, err error) {
+		for g := range groups {
+			have, err := count(n, "SELECT count(v) FROM raw.m", g)
+			if err != nil {
+				return 0, err
+			}
+			if have == rows {
+				raw++
+				continue
+			}
+			if have != 0 { // nothing deletes single rows
+				c.fatalf("group %d has %d rows", g, have)
+			}
+			have, err = count(n, "SELECT sum(count_v) FROM tier.m", g)
+			if err != nil {
+				return 0, err
+			}
+			if have != rows {
+				c.fatalf("group %d has gone, and the target counts %d rows, want %d", g, have, rows)
+			}
+		}
+		return raw, nil
+	}
+	kills, before := 0, groups
+	for before > 0 {
+		c.await("a group goes", func() error {
+			raw, err := left(n)
+			if err == nil && raw == before {
+				err = fmt.Errorf("%d groups", raw)
+			}
+			before = raw
+			return err
+		})
+		if before == 0 || kills == 2 {
+			continue
+		}
+		l := c.leader()
+		n = c.others(l)[0]
+		l.Kill()
+		kills++
+		c.await("what the others have", func() (err error) {
+			before, err = left(n)
+			return err
+		})
+		c.restart(l)
+		c.healthy()
+	}
+	if kills == 0 {
+		t.Error("all groups went at once")
+	}
+	c.verify()
+	c.stop()
+}
