@@ -24,6 +24,9 @@ type Options struct {
 	// BeforeSave is called before the files get changes; an error keeps them as they
 	// are. nil does nothing.
 	BeforeSave func() error
+	// SetAside moves a damaged copy out of the directory before another takes its place. If it
+	// fails, the copy is replaced all the same. nil does nothing.
+	SetAside func(name string, why error) error
 }
 
 // copyNames are the two files of a catalog. Each holds the whole of it.
@@ -35,6 +38,7 @@ type Catalog struct {
 	dir    string
 	logger *slog.Logger
 	before func() error
+	aside  func(name string, why error) error
 
 	mu      sync.Mutex // held while data is replaced
 	pending []byte     // the changes that the next Save appends to the files
@@ -67,9 +71,12 @@ type copyState struct {
 // When files exist and none is readable Open refuses with both reasons: an
 // empty catalog would hide all data and open the server to everyone.
 func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
-	c := &Catalog{fs: fsys, dir: dir, logger: opt.Logger, before: opt.BeforeSave}
+	c := &Catalog{fs: fsys, dir: dir, logger: opt.Logger, before: opt.BeforeSave, aside: opt.SetAside}
 	if c.before == nil {
 		c.before = func() error { return nil }
+	}
+	if c.aside == nil {
+		c.aside = func(string, error) error { return nil }
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
@@ -127,6 +134,9 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 		name := path.Join(dir, copyNames[i])
 		if problems[i] != nil {
 			c.logger.Warn("catalog copy replaced from the other one", "path", name, "err", problems[i])
+			if errors.Is(problems[i], binio.ErrCorrupt) && !errors.Is(problems[i], ErrTorn) {
+				c.setAside(copyNames[i], problems[i])
+			}
 		}
 		// A process that was killed may not have synced what it appended. The next Save
 		// must not tear the only durable copy.
@@ -152,6 +162,13 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Catalog, error) {
 		return nil, fmt.Errorf("repair catalog: %w", err)
 	}
 	return c, nil
+}
+
+// setAside sets a damaged copy aside, which a Save replaces.
+func (c *Catalog) setAside(name string, why error) {
+	if err := c.aside(name, why); err != nil {
+		c.logger.Error("damaged file not moved to quarantine", "path", path.Join(c.dir, name), "err", err)
+	}
 }
 
 // Data returns the present catalog. It takes no lock.
@@ -323,14 +340,14 @@ func (c *Catalog) writeCopies(d *Data) error {
 }
 
 // Check reads both copies. It returns the damage of those that are damaged, gone, or older
-// than the last Save, and writes both again then.
+// than the last Save, sets these aside, and writes both again then.
 func (c *Catalog) Check() (damage []error, err error) {
 	if c.saved.Load() == 0 {
 		return nil, nil // there are none
 	}
 	c.saving.Lock()
-	for i, name := range copyNames {
-		name = path.Join(c.dir, name)
+	for i, base := range copyNames {
+		name := path.Join(c.dir, base)
 		have, cerr := ReadFile(c.fs, name)
 		if cerr == nil && have.Index+1 < c.saved.Load() {
 			cerr = binio.Corruptf(name, c.saving.copies[i].size, "the copy ends with index %d, %d was saved", have.Index, c.saved.Load()-1)
@@ -338,6 +355,7 @@ func (c *Catalog) Check() (damage []error, err error) {
 		if d := binio.DamageOf(name, cerr); d != nil {
 			damage = append(damage, d)
 			c.saving.copies[i].sound = false
+			c.setAside(base, d)
 		} else {
 			err = errors.Join(err, cerr)
 		}

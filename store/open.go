@@ -12,7 +12,6 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/retention"
-	"tsdbd/shard/repair"
 	"tsdbd/store/layout"
 	"tsdbd/store/ledger"
 	"tsdbd/store/touched"
@@ -26,7 +25,10 @@ func (s *Store) openFiles() error {
 		return fmt.Errorf("open store: %w", err)
 	}
 	hasData := slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, layout.DatabasePrefix) })
-	if s.catalog, err = meta.Open(s.fs, path.Join(s.dir, "meta"), meta.Options{Logger: s.logger, MustExist: hasData, BeforeSave: s.saveTouched}); err != nil {
+	if s.catalog, err = meta.Open(s.fs, path.Join(s.dir, "meta"), meta.Options{
+		Logger: s.logger, MustExist: hasData, BeforeSave: s.saveTouched,
+		SetAside: s.metaAside("The other copy of the catalog was used: nothing is lost."),
+	}); err != nil {
 		return err
 	}
 	head, err := wal.ReadHead(s.fs, path.Join(s.dir, "wal"))
@@ -39,9 +41,7 @@ func (s *Store) openFiles() error {
 	if s.ledger, err = ledger.Open(s.fs, s.dir, s.catalog.Data().Lineage, s.logger); err != nil {
 		return err
 	}
-	s.touched = touched.Open(s.fs, path.Join(s.dir, "meta"), s.catalog.Data(), s.logger, func(name string, why error) error {
-		return s.quarantine.SetAside(name, why, repair.LossNone, "The server compares all windows of downsamples with their sources.")
-	})
+	s.touched = touched.Open(s.fs, path.Join(s.dir, "meta"), s.catalog.Data(), s.logger, s.metaAside("The server compares all windows of downsamples with their sources."))
 	s.logAfter = head.After
 	if s.opt.OpenLog != nil {
 		s.logAfter = s.opt.LogAfter

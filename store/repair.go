@@ -70,6 +70,13 @@ func (s *Store) setAside(q *repair.Quarantine, name string, why error) error {
 	return err
 }
 
+// metaAside returns what moves a damaged file of the directory of the catalog to quarantine.
+func (s *Store) metaAside(effect string) func(name string, why error) error {
+	return func(name string, why error) error {
+		return s.quarantine.SetAside("meta/"+name, why, repair.LossNone, effect)
+	}
+}
+
 // repairDamaged repairs the series files that were found damaged while open.
 func (s *Store) repairDamaged() {
 	s.mu.RLock()

@@ -166,8 +166,15 @@ func readFile(fsys vfs.FS, name string, lineage identity.Lineage) (map[uint64]*d
 	return downsamples, err
 }
 
+// putAside sets the file aside, which Save replaces.
+func (m *Marks) putAside(why error) {
+	if err := m.setAside(Name, why); err != nil {
+		m.logger.Error("damaged file not moved to quarantine", "path", m.name, "err", err)
+	}
+}
+
 // read takes the marks of the file, or sets it aside.
-func (m *Marks) read(lineage identity.Lineage, setAside func(name string, why error) error) {
+func (m *Marks) read(lineage identity.Lineage) {
 	downsamples, err := readFile(m.fs, m.name, lineage)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -176,14 +183,12 @@ func (m *Marks) read(lineage identity.Lineage, setAside func(name string, why er
 	default:
 		m.logger.Warn("touched windows not read, all windows of downsamples will be compared", "path", m.name, "err", err)
 		m.dirty = true
-		if err := setAside(m.name, err); err != nil { // Save replaces it
-			m.logger.Error("damaged file not moved to quarantine", "path", m.name, "err", err)
-		}
+		m.putAside(err)
 	}
 }
 
 // Check reads the file. It returns the damage, and writes the file again then. One that is
-// gone was not needed, or had no room.
+// gone was not needed, or had no room. The damaged one goes to setAside.
 func (m *Marks) Check() (damage []error, err error) {
 	m.mu.Lock()
 	lineage := m.data.Lineage
@@ -196,6 +201,7 @@ func (m *Marks) Check() (damage []error, err error) {
 	if found == nil {
 		return nil, err
 	}
+	m.putAside(found)
 	m.mu.Lock()
 	m.dirty = true
 	m.mu.Unlock()

@@ -30,6 +30,8 @@ type Marks struct {
 	name   string // of the file
 	logger *slog.Logger
 
+	setAside func(name string, why error) error
+
 	// places has the shards of sources and targets. It is replaced, never changed; nil if
 	// there are no downsamples.
 	places atomic.Pointer[map[uint64]place]
@@ -62,10 +64,11 @@ type Span struct {
 
 // Open reads the marks in the directory of the catalog. What the file does not have, or
 // a file that is damaged or of another data directory, is made up for by marks for all
-// that there is. Such a file goes to setAside.
+// that there is. Such a file goes to setAside, by its name in the
+// directory.
 func Open(fs vfs.FS, dir string, data *meta.Data, logger *slog.Logger, setAside func(name string, why error) error) *Marks {
-	m := &Marks{fs: fs, name: path.Join(dir, Name), logger: logger, downsamples: map[uint64]*downsample{}}
-	m.read(data.Lineage, setAside)
+	m := &Marks{fs: fs, name: path.Join(dir, Name), logger: logger, setAside: setAside, downsamples: map[uint64]*downsample{}}
+	m.read(data.Lineage)
 	m.After(0, data)
 	return m
 }

@@ -70,10 +70,10 @@ func disk(t testing.TB) *vfstest.FS {
 
 func open(fs vfs.FS, d *meta.Data) *Marks {
 	return Open(fs, "meta", d, slog.New(slog.DiscardHandler), func(name string, why error) error {
-		if damage := new(binio.CorruptError); !errors.As(why, &damage) && !strings.Contains(why.Error(), "version") || damage.Path != "" && damage.Path != name {
+		if damage := new(binio.CorruptError); !errors.As(why, &damage) && !strings.Contains(why.Error(), "version") || damage.Path != "" && damage.Path != "meta/"+name {
 			return fmt.Errorf("set aside for %w", why)
 		}
-		return fs.Rename(name, "meta/aside")
+		return fs.Rename("meta/"+name, "meta/aside")
 	})
 }
 
