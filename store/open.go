@@ -41,11 +41,15 @@ func (s *Store) openFiles() error {
 	if s.ledger, err = ledger.Open(s.fs, s.dir, s.catalog.Data().Lineage, s.logger); err != nil {
 		return err
 	}
-	s.touched = touched.Open(s.fs, path.Join(s.dir, "meta"), s.catalog.Data(), s.logger, s.metaAside("The server compares all windows of downsamples with their sources."))
 	s.logAfter = head.After
 	if s.opt.OpenLog != nil {
 		s.logAfter = s.opt.LogAfter
 	}
+	missed := s.logAfter
+	if missed == math.MaxUint64 { // the log says nothing
+		missed = s.catalog.Data().Applied
+	}
+	s.touched = touched.Open(s.fs, path.Join(s.dir, "meta"), s.catalog.Data(), missed, s.logger, s.metaAside("The server compares all windows of downsamples with their sources."))
 	if err := s.openDatabases(); err != nil {
 		return err
 	}

@@ -64,12 +64,13 @@ type Span struct {
 
 // Open reads the marks in the directory of the catalog. What the file does not have, or
 // a file that is damaged or of another data directory, is made up for by marks for all
-// that there is. Such a file goes to setAside, by its name in the
-// directory.
-func Open(fs vfs.FS, dir string, data *meta.Data, logger *slog.Logger, setAside func(name string, why error) error) *Marks {
+// that there is. Such a file goes to setAside, by its name in the directory. sequence is that
+// of the last entry that the log does not give again: windows that were computed before it may
+// lack its rows.
+func Open(fs vfs.FS, dir string, data *meta.Data, sequence uint64, logger *slog.Logger, setAside func(name string, why error) error) *Marks {
 	m := &Marks{fs: fs, name: path.Join(dir, Name), logger: logger, setAside: setAside, downsamples: map[uint64]*downsample{}}
 	m.read(data.Lineage)
-	m.After(0, data)
+	m.After(sequence, data)
 	return m
 }
 

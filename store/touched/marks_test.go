@@ -68,8 +68,11 @@ func disk(t testing.TB) *vfstest.FS {
 	return fs
 }
 
-func open(fs vfs.FS, d *meta.Data) *Marks {
-	return Open(fs, "meta", d, slog.New(slog.DiscardHandler), func(name string, why error) error {
+func open(fs vfs.FS, d *meta.Data) *Marks { return openAfter(fs, d, 0) }
+
+// openAfter opens marks if the log has no entries up to a sequence any more.
+func openAfter(fs vfs.FS, d *meta.Data, sequence uint64) *Marks {
+	return Open(fs, "meta", d, sequence, slog.New(slog.DiscardHandler), func(name string, why error) error {
 		if damage := new(binio.CorruptError); !errors.As(why, &damage) && !strings.Contains(why.Error(), "version") || damage.Path != "" && damage.Path != "meta/"+name {
 			return fmt.Errorf("set aside for %w", why)
 		}
@@ -508,6 +511,23 @@ func TestFile(t *testing.T) {
 	}
 	if _, err := fs.Stat("meta/touched"); err == nil {
 		t.Error("a file without downsamples")
+	}
+}
+
+// TestWithoutFile: windows whose marks are lost wait until they are computed from all entries
+// that the log does not have any more, whatever was computed when some of these came.
+func TestWithoutFile(t *testing.T) {
+	d := apply(t, catalog(t), create("hours", time.Hour))
+	id := d.Database("d").Downsamples[0].ID
+	m := openAfter(disk(t), d, 10)
+	for _, c := range []struct {
+		sequence uint64
+		want     string
+	}{{9, " 0-72"}, {10, " 3-72"}} {
+		m.Before(12, meta.CompleteWindows{ID: id, Sequence: c.sequence, Windows: []meta.ComputedWindows{{From: 0, To: 3 * hour, Target: c.sequence}}}, d)
+		if got := waiting(m, id, 99*hour); got != c.want {
+			t.Errorf("computed from entries up to %d: %q waits, want %q", c.sequence, got, c.want)
+		}
 	}
 }
 
