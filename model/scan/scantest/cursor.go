@@ -67,6 +67,8 @@ func (c *cursor) NextChunk() scan.Chunk {
 func (c *cursor) build(x *series) []*Chunk {
 	store := c.shard.store
 	asked := fmt.Sprint(c.req.Fields, c.req.Range, store.ChunkRows, store.Stats, store.Steps)
+	x.building.Lock()
+	defer x.building.Unlock()
 	if out, ok := x.chunks[asked]; ok {
 		return out
 	}

@@ -56,8 +56,10 @@ type series struct {
 	measurement string
 	tags        model.Tags
 	points      map[int64]map[string]Value
-	order       []int64             // sorted times; nil if they must be sorted
-	chunks      map[string][]*Chunk // by what a request asks for
+
+	building sync.Mutex          // workers may read a series at the same time
+	order    []int64             // sorted times; nil if they must be sorted
+	chunks   map[string][]*Chunk // by what a request asks for
 }
 
 // Value is a value of a field.
