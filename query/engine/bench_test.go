@@ -300,6 +300,12 @@ func BenchmarkSelect(b *testing.B) {
 		{"raw/all", "SELECT f0 FROM cpu GROUP BY host", tsbs},
 		{"raw/merge", "SELECT f0 FROM cpu", tsbs},
 		{"median/1h", "SELECT median(f0) FROM cpu WHERE " + span + " GROUP BY time(1h)", tsbs},
+		{"median/all", "SELECT median(f0) FROM cpu WHERE " + span, tsbs},
+		{"percentile/1h", "SELECT percentile(f0, 95) FROM cpu WHERE " + span + " GROUP BY time(1h)", tsbs},
+		{"percentile/1h/by-host", "SELECT percentile(f0, 95) FROM cpu WHERE " + span + " GROUP BY time(1h), host", tsbs},
+		{"percentile/all", "SELECT percentile(f0, 95) FROM cpu WHERE " + span, tsbs},
+		{"distinct/1h", "SELECT distinct(f0) FROM cpu WHERE " + span + " GROUP BY time(1h)", tsbs},
+		{"mode/1h", "SELECT mode(f0) FROM cpu WHERE " + span + " GROUP BY time(1h)", tsbs},
 	} {
 		b.Run(c.name, func(b *testing.B) { benchSelect(b, c.s, c.q) })
 	}

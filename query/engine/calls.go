@@ -63,7 +63,7 @@ func (r *levelRun) place(c *call) {
 		return
 	}
 	l := r.l
-	if c.Partial == nil {
+	if c.Partial == nil || c.Rows != nil && c.Alone && len(l.Refs) > 0 {
 		refs := []influxql.VarRef{c.Ref}
 		if c.Alone {
 			refs = append(refs, l.Refs...)

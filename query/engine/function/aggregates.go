@@ -8,6 +8,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/engine/partial"
+	"tsdbd/query/expr"
 )
 
 // aggregates are the functions that give a window one value of their own making,
@@ -18,7 +19,7 @@ var aggregates = map[string]Function{
 	"mean":     {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Value: meanOf}},
 	"spread":   {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Min, partial.Max}, Value: spreadOf}},
 	"stddev":   {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum, partial.Square}, As: model.Float, Value: stddevOf}},
-	"median":   {Check: oneField, Gives: model.Float, Filled: true, TagOrder: true, Rows: medians},
+	"median":   {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Ranks}, List: medianOf}},
 	"mode":     {Check: oneField, takes: anyType, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Tally}, Timed: true, List: modeOf}},
 	"distinct": {Check: distinctArgument, takes: anyType, Partial: &folding{Slots: []partial.Kind{partial.Tally}, Timed: true, List: distinctOf}},
 	"integral": {Check: arguments(1, 2, duration("second argument must be a duration"), field), Gives: model.Float, Rows: integral},
@@ -37,6 +38,26 @@ func modeOf(x *Context, t *partial.Table, _ *partial.Slot, st *partial.State, at
 	all := &t.Tallies[st.A]
 	out.Times = append(out.Times, at)
 	all.AppendTo(&out.Values, all.Mode(x.Stop))
+}
+
+func medianOf(_ *Context, t *partial.Table, sl *partial.Slot, st *partial.State, at int64, out *Cells) {
+	a, b := t.Middle(sl, st)
+	low, high := floatOf(sl.Type, a), floatOf(sl.Type, b)
+	middle := low
+	switch {
+	case st.N%2 == 1:
+	case math.IsInf(low, 0) || math.IsInf(high, 0):
+		middle = low + high
+	default:
+		middle = low + (high-low)/2
+	}
+	out.Times = append(out.Times, at)
+	out.Values.Floats = append(out.Values.Floats, middle)
+}
+
+// floatOf returns the bits of a number as a float.
+func floatOf(t model.FieldType, word uint64) float64 {
+	return partial.FloatOf(expr.CastScalar(expr.Scalar{Type: t, Bits: word}, model.Float).Bits)
 }
 
 // distinctOf lists the values as they come first in the level's direction.

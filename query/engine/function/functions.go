@@ -19,7 +19,8 @@ import (
 )
 
 // Function describes one function of InfluxQL: what it takes, what it returns,
-// and how it runs. Exactly one of Partial, Rows and series is set.
+// and how it runs. One of Partial, Rows and series is set. A selector may have Partial and
+// Rows.
 type Function struct {
 	// Check checks the arguments of a call, with InfluxDB's error texts.
 	Check func(*Checker, *influxql.Call) error
@@ -42,7 +43,7 @@ type Function struct {
 	Partial *folding
 	// Rows computes it from all rows of a group. The first column holds the
 	// values, none of them null. Then come, for a selector, the bare columns of the
-	// level.
+	// level: with Partial too it runs only if there are some.
 	Rows func(*Context, *rowset.Set) (*Cells, error)
 	// series transforms a series of values: rows, or windows of an aggregate. The
 	// values are not null, and there is at least one.

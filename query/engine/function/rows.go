@@ -1,15 +1,12 @@
 package function
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"github.com/influxdata/influxql"
 
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/query/admission"
 	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
@@ -45,122 +42,20 @@ func (x *Context) At(start int64) int64 {
 	return window.ResultTime(x.Span.Min)
 }
 
-func medians(x *Context, rs *rowset.Set) (*Cells, error) {
-	out := &Cells{Values: column.Vector{Type: model.Float}}
-	o := expr.Operand{Vector: rs.Cols[0]}
-	f := o.Floats()
-	x.eachWindow(rs.Times, func(start int64, lo, hi int) {
-		out.Times = append(out.Times, x.At(start))
-		out.Values.Floats = append(out.Values.Floats, median(x.Stop, f[lo:hi]))
-	})
-	return out, nil
-}
-
-func median(stop *admission.Stopper, x []float64) float64 {
-	s := slices.Clone(x)
-	n := len(s)
-	high := kth(stop, s, n/2)
-	if n%2 == 1 {
-		return high
-	}
-	low := slices.Max(s[:n/2])
-	if math.IsInf(low, 0) || math.IsInf(high, 0) {
-		return low + high
-	}
-	return low + (high-low)/2
-}
-
-// kth returns the value of rank k, counted from 0, and leaves the smaller
-// ones before it. Quickselect with the median of three; what it makes of an
-// unlucky order is bounded by sorting the rest.
-func kth[T cmp.Ordered](stop *admission.Stopper, x []T, k int) T {
-	lo, hi := 0, len(x)-1
-	for rounds := 0; lo < hi && !stop.After(hi-lo); rounds++ {
-		if rounds > 64 {
-			copy(x[lo:hi+1], partial.SortRows(stop, x[lo:hi+1], cmp.Compare))
-			break
-		}
-		mid := lo + (hi-lo)/2
-		if x[mid] < x[lo] {
-			x[mid], x[lo] = x[lo], x[mid]
-		}
-		if x[hi] < x[lo] {
-			x[hi], x[lo] = x[lo], x[hi]
-		}
-		if x[hi] < x[mid] {
-			x[hi], x[mid] = x[mid], x[hi]
-		}
-		pivot := x[mid]
-		i, j := lo, hi
-		for i <= j {
-			for x[i] < pivot {
-				i++
-			}
-			for pivot < x[j] {
-				j--
-			}
-			if i <= j {
-				x[i], x[j] = x[j], x[i]
-				i++
-				j--
-			}
-		}
-		switch {
-		case k <= j:
-			hi = j
-		case k >= i:
-			lo = i
-		default:
-			return x[k]
-		}
-	}
-	return x[k]
-}
-
-// kthRow returns the row among [lo, hi) that has rank k by value, rows of equal
-// value counted in their order.
-func kthRow(stop *admission.Stopper, v *column.Vector, lo, hi, k int) int {
-	switch v.Type {
-	case model.Float:
-		return lo + ranked(stop, v.Floats[lo:hi], k)
-	case model.Integer:
-		return lo + ranked(stop, v.Ints[lo:hi], k)
-	case model.Unsigned:
-		return lo + ranked(stop, v.Uints[lo:hi], k)
-	}
-	return lo
-}
-
-func ranked[T cmp.Ordered](stop *admission.Stopper, x []T, k int) int {
-	value := kth(stop, slices.Clone(x), k)
-	for _, y := range x {
-		if y < value {
-			k--
-		}
-	}
-	for i, y := range x {
-		if y == value {
-			if k == 0 {
-				return i
-			}
-			k--
-		}
-	}
-	return 0
-}
-
-// percentiles chooses the row of the nearest rank of each window.
+// percentiles chooses the row of the nearest rank of each window, with its other columns.
 func percentiles(x *Context, rs *rowset.Set) (*Cells, error) {
 	v := &rs.Cols[0]
 	out := &Cells{Values: column.Vector{Type: v.Type}}
 	var rows []int32
+	ranks := &partial.Ranker{}
 	x.eachWindow(rs.Times, func(start int64, lo, hi int) {
-		i := percentileRow(x.Stop, v, lo, hi, x.Expr.Args[1])
-		if i < 0 {
+		rank, ok := nearestRank(x, hi-lo)
+		if !ok {
 			return
 		}
+		i := ranks.Row(x.Stop, v, lo, hi, rank)
 		rows = append(rows, int32(i))
-		if x.Alone && x.Windows.None() {
+		if x.Windows.None() {
 			out.Times = append(out.Times, rs.Times[i])
 		} else {
 			out.Times = append(out.Times, x.At(start))
@@ -170,29 +65,24 @@ func percentiles(x *Context, rs *rowset.Set) (*Cells, error) {
 		return &Cells{}, nil
 	}
 	out.Values = expr.Gather(v, rows)
-	if x.Alone {
-		for _, v := range rs.Cols[1:] {
-			out.Aux = append(out.Aux, expr.Gather(&v, rows))
-		}
+	for _, v := range rs.Cols[1:] {
+		out.Aux = append(out.Aux, expr.Gather(&v, rows))
 	}
 	return out, nil
 }
 
-// percentileRow returns the row of the nearest rank, or -1.
-func percentileRow(stop *admission.Stopper, v *column.Vector, lo, hi int, arg influxql.Expr) int {
+// nearestRank returns the rank of a percentile among n values, counted from 0. It reports
+// whether there is one.
+func nearestRank(x *Context, n int) (rank int, ok bool) {
 	var p float64
-	switch a := arg.(type) {
+	switch a := x.Expr.Args[1].(type) {
 	case *influxql.NumberLiteral:
 		p = a.Val
 	case *influxql.IntegerLiteral:
 		p = float64(a.Val)
 	}
-	n := hi - lo
-	i := int(math.Floor(float64(n)*p/100+0.5)) - 1
-	if i < 0 || i >= n {
-		return -1
-	}
-	return kthRow(stop, v, lo, hi, i)
+	rank = int(math.Floor(float64(n)*p/100+0.5)) - 1
+	return rank, rank >= 0 && rank < n
 }
 
 // integral is the area under the line through the points, in units of its

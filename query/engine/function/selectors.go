@@ -18,7 +18,7 @@ var selectors = map[string]Function{
 	"max":        {Check: oneField, takes: numberOrBoolean, Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Max}}},
 	"first":      {Check: oneField, takes: anyType, Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.First}}},
 	"last":       {Check: oneField, takes: anyType, Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Last}}},
-	"percentile": {Check: arguments(2, 2, percent, field), Selector: true, Filled: true, TagOrder: true, Rows: percentiles},
+	"percentile": {Check: arguments(2, 2, percent, field), Selector: true, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Ranks}, List: percentileOf}, TagOrder: true, Rows: percentiles},
 	"sample":     {Check: arguments(2, 2, integer(1, 1, "expected integer argument in sample()", "sample window must be greater than 1, got {got}"), field), takes: anyType, Selector: true, Partial: &folding{Slots: []partial.Kind{partial.Sample}, List: picked}},
 	"top":        {Check: topArguments, refused: topRefused("max"), Selector: true, Partial: &folding{Slots: []partial.Kind{partial.Top}, List: picked}},
 	"bottom":     {Check: topArguments, refused: topRefused("min"), Selector: true, Partial: &folding{Slots: []partial.Kind{partial.Bottom}, List: picked}},
@@ -36,6 +36,21 @@ func topRefused(reduced string) func(*influxql.Call, model.FieldType) (string, s
 		}
 		return reduced, "Interrupt"
 	}
+}
+
+// percentileOf gives the value of the nearest rank, and where the whole range is one window
+// the time of its row.
+func percentileOf(x *Context, t *partial.Table, sl *partial.Slot, st *partial.State, at int64, out *Cells) {
+	rank, ok := nearestRank(x, int(st.N))
+	if !ok {
+		return
+	}
+	word, row := t.Ranked(sl, st, rank)
+	if sl.Timed {
+		at = row
+	}
+	out.Times = append(out.Times, at)
+	out.Values.AppendWord(word, nil)
 }
 
 // picked lists the rows of a pick in the level's direction. Rows of one time are in

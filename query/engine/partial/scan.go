@@ -497,6 +497,8 @@ func (w *Worker) foldRow(st *State, sl *Slot, v *column.Vector, lo, hi int, cols
 		return w.tally(st, sl, v, lo, hi)
 	case Sketch:
 		return w.sketch(st, v, lo, hi)
+	case Ranks:
+		return w.keep(st, sl, v, lo, hi)
 	case Top, Bottom, Sample:
 		return w.pick(st, sl, v, lo, hi, cols)
 	}

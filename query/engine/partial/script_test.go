@@ -22,7 +22,7 @@ import (
 // kinds are the names of aggregates in scripts.
 var kinds = map[string]Kind{
 	"count": Count, "sum": Sum, "square": Square, "min": Min, "max": Max, "first": First, "last": Last,
-	"tally": Tally, "sketch": Sketch, "top": Top, "bottom": Bottom, "sample": Sample,
+	"tally": Tally, "sketch": Sketch, "ranks": Ranks, "top": Top, "bottom": Bottom, "sample": Sample,
 }
 
 // TestPartialScripts runs the scripts of testdata: what the states of aggregates hold.
@@ -190,6 +190,13 @@ func stateText(p *Plan, sl *Slot, st *State) string {
 		}
 		slices.Sort(list)
 		return "{" + strings.Join(list, " ") + "}"
+	case Ranks:
+		var list []string
+		for rank := range int(st.N) {
+			word, at := p.Table.Ranked(sl, st, rank)
+			list = append(list, fmt.Sprintf("%s@%d", bits(word), at/1e9))
+		}
+		return strings.Join(list, "<=")
 	case Sketch:
 		return fmt.Sprintf("about %d", p.Table.Sketches[st.A].Count())
 	case Top, Bottom, Sample:

@@ -29,6 +29,7 @@ const (
 	Top    // the n largest
 	Bottom // the n smallest
 	Sample // n at random
+	Ranks  // all values, for those of a rank
 )
 
 // Kinds holds the properties of the kinds.
@@ -52,6 +53,7 @@ var Kinds = [...]struct {
 	Top:    {What: "chosen rows", Timed: true, large: true, ordered: true},
 	Bottom: {What: "chosen rows", Timed: true, large: true, ordered: true},
 	Sample: {What: "chosen rows", Timed: true, large: true, ordered: true},
+	Ranks:  {What: "ranks", large: true},
 }
 
 // statsUse says what of a chunk's statistics a slot reads.
@@ -82,7 +84,8 @@ type Slot struct {
 //   - Of a sum of floats, A holds the bits of the sum, and B the bits of the float that
 //     it lost. A sum of integers is the 128 bits of B and A, so that A alone is the sum
 //     that wraps.
-//   - Of a tally, a sketch or a pick, A is its place in the table.
+//   - Of a tally, a sketch or a pick, A is its place in the table. Of ranks it is the place
+//     of the last run of values.
 //   - Of another selector, T is the time of the value. A holds the bits of the value,
 //     or its place in Table.Texts if it is a string. B is the place of the row's other
 //     columns in Table.Aux, plus one, or 0.

@@ -30,6 +30,10 @@ type Table struct {
 	Tallies  []tally
 	Picks    []pick
 	Sketches []hll.Sketch
+	runs     []valueRun         // of ranks
+	room     int                // values of which the last block of runs has room
+	parts    [][]uint64         // scratch of runsOf
+	ranks    *Ranker            // nil until it is needed
 	Desc     bool               // of equal rows the last series is chosen, else the first
 	auxKeys  []string           // series key of each, to break ties
 	Stop     *admission.Stopper // of who works with the table
@@ -232,7 +236,7 @@ func (w Windows) Present() iter.Seq2[*State, *State] {
 // Merge adds the states of o, which must not be used afterwards.
 func (t *Table) Merge(o *Table, slots []Slot) {
 	// Pages whose states refer to nothing else of o go over as they are.
-	whole := len(o.Texts)+len(o.Aux)+len(o.Tallies)+len(o.Picks)+len(o.Sketches) == 0
+	whole := len(o.Texts)+len(o.Aux)+len(o.Tallies)+len(o.Picks)+len(o.Sketches)+len(o.runs) == 0
 	o.each(func(g int32, pg int64, p []State) {
 		if t.Stop.After(len(p) / t.slots) {
 			return
@@ -289,6 +293,9 @@ func (t *Table) MergeState(d, s *State, o *Table, sl *Slot) {
 		t.Sketches = adopt(t.Sketches, d, o.Sketches[s.A], (*hll.Sketch).Merge)
 		d.N += s.N
 		return
+	case Ranks:
+		t.mergeRuns(d, s, o)
+		return
 	case Top, Bottom, Sample:
 		t.Picks = adopt(t.Picks, d, o.Picks[s.A], func(x, y *pick) {
 			before := x.bytes()
@@ -317,14 +324,16 @@ func (t *Table) MergeState(d, s *State, o *Table, sl *Slot) {
 	}
 }
 
-// ListBytes is the memory that it takes to order what a large state holds, and to
-// hand it out.
+// ListBytes is the memory that it takes to order what a large state holds, or to choose
+// from it, and to hand it out.
 func (t *Table) ListBytes(st *State, sl *Slot) int64 {
 	switch sl.Kind {
 	case Tally:
 		return 32 * int64(len(t.Tallies[st.A].Entries))
 	case Top, Bottom, Sample:
 		return 64 * int64(len(t.Picks[st.A].Rows))
+	case Ranks:
+		return 8 * st.N
 	}
 	return 0
 }
