@@ -176,12 +176,19 @@ func (c *cursor) Err() error {
 	return c.view.shard.markDamaged(c.err, c.view.set.files)
 }
 
-// Close ends the cursor; the view stays.
+// Close ends the cursor and what its chunks have handed out; the view stays.
 func (c *cursor) Close() {
 	c.texts.giveBack()
 	for i := range c.parts {
 		if g := c.parts[i].gather; g != nil {
 			g.Release()
+		}
+	}
+	for _, list := range [2][]source{c.parts, c.places} {
+		for i := range list {
+			if r := list[i].reading; r != nil {
+				r.chunk.Release()
+			}
 		}
 	}
 	c.letGo()

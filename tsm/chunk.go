@@ -3,6 +3,8 @@ package tsm
 import (
 	"encoding/binary"
 	"fmt"
+	"sync"
+	"unsafe"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/vector"
@@ -14,7 +16,7 @@ import (
 
 // Chunk is a chunk of rows: reusable memory for Reader.Chunk. Times and
 // columns are decoded at first use and stay valid until the chunk is positioned
-// again. The bytes of strings stay valid forever. It belongs to one goroutine. Stats
+// again or released. The bytes of strings stay valid forever. It belongs to one goroutine. Stats
 // and AllValid need the Series unchanged since the chunk was positioned with it; the
 // other methods do not.
 type Chunk struct {
@@ -26,6 +28,12 @@ type Chunk struct {
 	body   []byte
 	off    int64 // of body in the file
 	parsed bool  // the body's head is checked, and places set
+	chunkMemory
+	lent *chunkMemory // that chunkMemory is a copy of, to give back; nil: it is new
+}
+
+// chunkMemory is what a chunk decodes into.
+type chunkMemory struct {
 	places []columnPlace
 	times  struct {
 		v     []int64
@@ -35,6 +43,12 @@ type Chunk struct {
 	cols  []decodedColumn
 	ready []bool
 }
+
+// chunkMemories holds the memory of chunks that were released, of *chunkMemory.
+var chunkMemories sync.Pool
+
+// keptBytes bounds the memory of a chunk that is kept for other chunks.
+const keptBytes = 1 << 20
 
 // timesOf says what times were decoded of. The next series often has the same.
 type timesOf struct {
@@ -60,6 +74,11 @@ func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
 	c.r, c.s, c.k, c.e, c.fields = r, s, k, s.Chunks[k], s.Fields
 	e := &c.e
 	n := len(s.Fields)
+	if c.cols == nil {
+		if c.lent, _ = chunkMemories.Get().(*chunkMemory); c.lent != nil {
+			c.chunkMemory = *c.lent
+		}
+	}
 	c.times.ready = false
 	if cap(c.places) <= n {
 		cols := make([]decodedColumn, n+n/2+1)
@@ -80,6 +99,30 @@ func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
 	end := e.off + uint64(e.Bytes)
 	c.body, c.off = r.Data()[e.off:end:end], int64(e.off)
 	return nil
+}
+
+// Release gives the memory of the chunk to other chunks. Its times and columns are not
+// valid any more. The chunk may be positioned again.
+func (c *Chunk) Release() {
+	if c.cols == nil {
+		return // it was never positioned
+	}
+	m := c.lent
+	if m == nil {
+		m = new(chunkMemory)
+	}
+	*m = c.chunkMemory
+	*c = Chunk{}
+	m.times.of = timesOf{}
+	bytes := len(m.cols) * int(unsafe.Sizeof(decodedColumn{}))
+	for i := range m.cols {
+		v := &m.cols[i].vector
+		v.Strings = nil // they would keep their bytes
+		bytes += 8*(cap(v.Floats)+cap(v.Ints)+cap(v.Uints)) + cap(v.Bools)
+	}
+	if bytes <= keptBytes {
+		chunkMemories.Put(m)
+	}
 }
 
 // parse checks the head of the body, once.

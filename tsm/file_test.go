@@ -41,13 +41,16 @@ func TestRoundTrip(t *testing.T) {
 		if err := r.Verify(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		// In random order, with strangers between.
+		// In random order, with strangers between, also with the memory of released chunks.
 		var s Series
 		var c Chunk
 		for range n {
 			i := rng.IntN(n)
 			if err := compareSeries(r, i, &series[i], &s, &c); err != nil {
 				t.Fatal(err)
+			}
+			if rng.IntN(3) == 0 {
+				c.Release()
 			}
 			id := model.SeriesID(rng.Uint32())
 			o, ok, err := r.Find(id)

@@ -402,7 +402,8 @@ func TestConcurrentReaders(t *testing.T) {
 	wg.Wait()
 }
 
-// The hot path allocates nothing once its buffers have grown.
+// The hot path allocates nothing once its buffers have grown, which go from a released chunk
+// to another one.
 func TestScanDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("pools drop items under the race detector")
@@ -411,8 +412,9 @@ func TestScanDoesNotAllocate(t *testing.T) {
 	writeWide(t, path, 130, 100)
 	r := openFile(t, path)
 	var s Series
-	var c Chunk
 	walk := func() {
+		var c Chunk
+		defer c.Release()
 		for i := range r.Len() {
 			if err := r.Load(i, &s); err != nil {
 				t.Fatal(err)

@@ -137,6 +137,7 @@ type Cursor interface {
 	Narrow(r model.TimeRange)
 	// Err returns the error that ended the walk, if any.
 	Err() error
+	// Close ends the cursor. What its chunks have handed out is not valid any more.
 	Close()
 }
 
