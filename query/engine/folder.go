@@ -63,8 +63,12 @@ func (f *folder) open(r *levelRun) error {
 	}
 	var err error
 	f.first, f.last, err = f.Prepare(bounds)
+	r.windows = int(min(f.last-f.first+1, maxFirstCells))
 	return err
 }
+
+// maxFirstCells bounds the cells for which the first group gets room, whatever it has.
+const maxFirstCells = 1 << 10
 
 // wants implements operator.
 func (f *folder) wants() ([]influxql.VarRef, model.TimeRange) { return f.Refs, f.Range }

@@ -51,7 +51,7 @@ type levelRun struct {
 
 	did     levelProfile // of EXPLAIN ANALYZE
 	out     seriesOut    // of the present group
-	windows int          // cells of the group and call before: the next one has about as many
+	windows int          // cells of the group and call before, at first all windows: the next one has about as many
 	lent    bool         // nobody needs a frame after it was emitted
 }
 
