@@ -116,7 +116,7 @@ func tagArgs(e *influxql.Call) (tags []influxql.VarRef) {
 func (r *levelRun) folder(c *call) *folder {
 	f := r.folders[c.Range]
 	if f == nil {
-		f = &folder{Plan: &partial.Plan{Range: c.Range, Windows: &r.l.Windows}}
+		f = &folder{Plan: partial.NewPlan(c.Range, &r.l.Windows, len(r.l.Calls))}
 		r.folders[c.Range] = f
 		r.operators = append(r.operators, f)
 	}

@@ -311,6 +311,9 @@ func batchSize(groups int) int { return max(256, groups/32) }
 // subqueries runs each subquery of the level once and passes its rows to the
 // operators.
 func (r *levelRun) subqueries() error {
+	if !r.takesRows() {
+		return nil
+	}
 	var refs []influxql.VarRef
 	places := map[influxql.VarRef]int{}
 	columns := make([][]int, len(r.operators)) // of refs, by operator

@@ -179,7 +179,7 @@ func folded(t *testing.T, x *Context, rows *rowset.Set) *Cells {
 	if x.Partial.As != model.Unknown {
 		typ = x.Partial.As
 	}
-	p := &partial.Plan{Range: x.Range, Windows: x.Windows}
+	p := partial.NewPlan(x.Range, x.Windows, 1)
 	for _, kind := range x.Partial.Slots {
 		sl := partial.Slot{Kind: kind, Type: typ, Timed: true}
 		if n := len(x.Expr.Args); n > 1 {

@@ -40,13 +40,18 @@ type Plan struct {
 	slotAt map[Slot]int            // places of Slots
 }
 
+// NewPlan returns a plan without slots. It has room for those of some calls.
+func NewPlan(rng model.TimeRange, windows *window.Windows, calls int) *Plan {
+	return &Plan{
+		Range: rng, Windows: windows, Refs: make([]influxql.VarRef, 0, calls), Slots: make([]Slot, 0, calls),
+		refAt: make(map[influxql.VarRef]int, calls), slotAt: make(map[Slot]int, calls),
+	}
+}
+
 // AddSlot returns the number of a slot over the column ref, shared among equal
 // ones.
 func (p *Plan) AddSlot(s Slot, ref influxql.VarRef) int {
 	s.Timed = s.Timed || Kinds[s.Kind].Timed
-	if p.refAt == nil {
-		p.refAt, p.slotAt = map[influxql.VarRef]int{}, map[Slot]int{}
-	}
 	p.Refs, s.Col = expr.Place(p.Refs, p.refAt, ref)
 	var i int
 	p.Slots, i = expr.Place(p.Slots, p.slotAt, s)

@@ -82,7 +82,7 @@ func fold(t *testing.T, store *scantest.Store, text string, parts bool) string {
 	defer view.Release()
 	m := &read.Measurement{Name: stmt.Sources[0].(*influxql.Measurement).Name, View: view, Shards: view.Shards()}
 	sel := read.Selection{Sources: []*read.Measurement{m}, Where: where.Expr, Range: where.Range}
-	p := &Plan{Range: where.Range, Windows: &window.Windows{}}
+	p := NewPlan(where.Range, &window.Windows{}, 0)
 	for _, d := range stmt.Dimensions {
 		switch e := d.Expr.(type) {
 		case *influxql.VarRef:

@@ -249,12 +249,13 @@ func (l *Level) fullRows() bool {
 
 // layoutFields finds the aggregates and the bare columns of the select list.
 func (l *Level) layoutFields(ctx context.Context) error {
-	l.RefAt, l.CallAt = map[influxql.VarRef]int{}, map[*influxql.Call]int{}
-	keys := map[string]int{} // places of calls
 	for _, f := range l.Statement.Fields {
 		l.Fields = append(l.Fields, f.Expr)
 		l.Fields = append(l.Fields, function.TopArgs(f.Expr)...)
 	}
+	n := len(l.Fields)
+	l.RefAt, l.CallAt = map[influxql.VarRef]int{}, make(map[*influxql.Call]int, n)
+	keys := make(map[string]int, n) // places of calls
 	for _, f := range l.Fields {
 		if err := cmp.Or(ctx.Err(), l.addSymbols(f, keys)); err != nil {
 			return err
@@ -290,7 +291,7 @@ func (l *Level) addSymbols(e influxql.Expr, keys map[string]int) error {
 		key := e.String()
 		at, ok := keys[key]
 		if !ok {
-			c, err := l.newCall(e, l.Range)
+			c, err := l.newCall(e, key, l.Range)
 			if err != nil {
 				return err
 			}
@@ -302,9 +303,10 @@ func (l *Level) addSymbols(e influxql.Expr, keys map[string]int) error {
 	return nil
 }
 
-func (l *Level) newCall(e *influxql.Call, rng model.TimeRange) (*function.Call, error) {
+// newCall returns a call and those inside it. key is its text.
+func (l *Level) newCall(e *influxql.Call, key string, rng model.TimeRange) (*function.Call, error) {
 	f := function.Functions[e.Name]
-	c := &function.Call{Function: &f, Key: e.String(), Expr: e, Range: rng, Shown: rng}
+	c := &function.Call{Function: &f, Key: key, Expr: e, Range: rng, Shown: rng}
 	if f.Filled && !l.Open {
 		c.Range = l.Fill.Reach(rng)
 	}
@@ -319,7 +321,7 @@ func (l *Level) newCall(e *influxql.Call, rng model.TimeRange) (*function.Call, 
 	case *influxql.VarRef:
 		c.Ref, c.Type = *a, expr.FieldType(a.Type)
 	case *influxql.Call:
-		inner, err := l.newCall(a, widen(l.Compiled, e, rng))
+		inner, err := l.newCall(a, a.String(), widen(l.Compiled, e, rng))
 		if err != nil {
 			return nil, err
 		}

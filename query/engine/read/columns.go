@@ -49,7 +49,7 @@ func (b *BoundColumn) HasValues() bool { return b.Index >= 0 || b.Computed != ni
 func (u *Unit) Bind(refs []influxql.VarRef) (*Columns, bool) {
 	cs := &Columns{Filter: u.Filter, exact: true, refs: map[*influxql.VarRef]BoundColumn{}}
 	stored := u.Shard.Fields(u.Source.Name)
-	place := map[string]int{}
+	place := make(map[string]int, len(refs))
 	one := func(ref influxql.VarRef) BoundColumn {
 		b := BoundColumn{Ref: ref, Type: expr.FieldType(ref.Type), Index: -1}
 		if ref.Type == influxql.Tag {
@@ -71,6 +71,7 @@ func (u *Unit) Bind(refs []influxql.VarRef) (*Columns, bool) {
 		return b
 	}
 	any := false
+	cs.Out = make([]BoundColumn, 0, len(refs))
 	for _, ref := range refs {
 		b := u.bind(cs, ref, one)
 		any = any || b.HasValues()
