@@ -241,14 +241,25 @@ func (e *everywhere) any(file *File, numbers []uint32, key, value string) (bool,
 // slice must not be changed.
 func (v Charged) MeasurementsWhere(ctx context.Context, where *model.TagExpr) (names []string, exact bool, err error) {
 	s := selection{v: v.View, work: match.NewWork(ctx), charge: v.charge}
-	c, ok, err := s.candidates(where)
+	exact = !v.dead
+	names, known, err := where.Among(func(e *model.TagExpr) ([]string, bool, error) {
+		c, ok, err := s.candidates(e)
+		exact = exact && c.exact
+		return c.names, ok, err
+	})
 	if err = cmp.Or(s.work.Err(), err); err != nil {
 		return nil, false, err
 	}
-	if !ok {
+	if !known {
 		return v.Measurements(), where == nil, nil
 	}
-	return slices.DeleteFunc(c.names, func(name string) bool { return len(v.Fields(name)) == 0 }), c.exact && !v.dead, nil
+	// Two series may satisfy the sides of an AND.
+	return slices.DeleteFunc(names, func(name string) bool { return len(v.Fields(name)) == 0 }), exact && !hasAnd(where), nil
+}
+
+// hasAnd reports whether predicates are connected by AND.
+func hasAnd(e *model.TagExpr) bool {
+	return e != nil && (e.Op == model.TagAnd || e.Op == model.TagOr && (hasAnd(e.Left) || hasAnd(e.Right)))
 }
 
 // candidates are measurements, sorted; exact says that each has a series, maybe a deleted
@@ -258,15 +269,13 @@ type candidates struct {
 	exact bool
 }
 
-// candidates returns the measurements that have a tag of a predicate with a value that it
-// wants, and false if series without the tags satisfy it, or if it is not known.
+// candidates returns the measurements that have a tag with a value that a predicate, which
+// is neither AND nor OR, wants, and false if series without the tags satisfy it, or if it is not known.
 func (s *selection) candidates(e *model.TagExpr) (c candidates, ok bool, err error) {
 	switch {
 	case e == nil:
 	case e.Op == model.TagNone || e.Op == model.TagIn && len(e.Values) == 0:
 		return candidates{exact: true}, true, nil
-	case e.Op == model.TagAnd || e.Op == model.TagOr:
-		return s.both(e)
 	case e.Op == model.TagEqual && e.Value != "":
 		c, err = s.having(e.Key, []string{e.Value}, nil)
 		return c, true, err
@@ -285,29 +294,6 @@ func (s *selection) candidates(e *model.TagExpr) (c candidates, ok bool, err err
 		return c, true, err
 	}
 	return c, false, nil
-}
-
-// both is candidates of two predicates that are connected.
-func (s *selection) both(e *model.TagExpr) (c candidates, ok bool, err error) {
-	left, ok, err := s.candidates(e.Left)
-	if err != nil || !ok && e.Op == model.TagOr {
-		return c, false, err
-	}
-	right, also, err := s.candidates(e.Right)
-	switch {
-	case err != nil:
-		return c, false, err
-	case e.Op == model.TagOr:
-		return candidates{sortedNames(append(left.names, right.names...)), left.exact && right.exact}, also, nil
-	case !ok:
-		return candidates{names: right.names}, also, nil
-	case also:
-		left.names = slices.DeleteFunc(left.names, func(name string) bool {
-			_, found := slices.BinarySearch(right.names, name)
-			return !found
-		})
-	}
-	return candidates{names: left.names}, true, nil
 }
 
 // having returns the measurements that have one of the values of a key, or one that

@@ -163,7 +163,7 @@ func (r *levelRun) candidates(names []string) ([]string, error) {
 		found = append(found, more...)
 	}
 	slices.Sort(found)
-	return both(names, found), nil
+	return model.InBoth(names, found), nil
 }
 
 // part executes the level for some measurements.
@@ -203,18 +203,6 @@ func (r *levelRun) part(names []string, emit func(*frame) error) error {
 	x.Used.Store(used)
 	x.CloseUnits(mark)
 	return nil
-}
-
-// both returns the names that are in both of two sorted lists.
-func both(names, others []string) (out []string) {
-	for _, name := range names {
-		at, ok := slices.BinarySearch(others, name)
-		if ok {
-			out = append(out, name)
-		}
-		others = others[at:]
-	}
-	return out
 }
 
 // open selects the series that a level has in the named measurements and opens its
@@ -261,7 +249,7 @@ func (r *levelRun) selection(names []string) read.Selection {
 			sel.Sources = append(sel.Sources, nil)
 			continue
 		}
-		for _, name := range both(src.Names, names) {
+		for _, name := range model.InBoth(src.Names, names) {
 			sel.Sources = append(sel.Sources, src.Measurement(name))
 		}
 	}

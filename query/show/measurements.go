@@ -157,33 +157,17 @@ func measurementComparison(where influxql.Expr) (*model.TagExpr, error) {
 // satisfying returns the candidates that satisfy a predicate as a whole. A series for each
 // comparison is enough, in any shard.
 func (v *indexView) satisfying(ctx context.Context, is *model.TagExpr) (names []string, known bool, err error) {
-	switch {
-	case is == nil || is.Key == "_name":
-		return nil, false, nil
-	case is.Op == model.TagNone:
-		return nil, true, nil
-	case is.Op == model.TagNotEqual || is.Op == model.TagNotMatch:
-		return v.having(ctx, &model.TagExpr{Op: model.TagNotEqual, Key: is.Key})
-	case is.Op != model.TagAnd && is.Op != model.TagOr:
+	return is.Among(func(is *model.TagExpr) ([]string, bool, error) {
+		switch {
+		case is == nil || is.Key == "_name":
+			return nil, false, nil
+		case is.Op == model.TagNone:
+			return nil, true, nil
+		case is.Op == model.TagNotEqual || is.Op == model.TagNotMatch:
+			return v.having(ctx, &model.TagExpr{Op: model.TagNotEqual, Key: is.Key})
+		}
 		return v.having(ctx, is)
-	}
-	names, known, err = v.satisfying(ctx, is.Left)
-	if err != nil || !known && is.Op == model.TagOr {
-		return nil, false, err
-	}
-	more, also, err := v.satisfying(ctx, is.Right)
-	switch {
-	case is.Op == model.TagOr:
-		return mergeSorted([][]string{names, more}), also, err
-	case !known:
-		return more, also, err
-	case also:
-		names = slices.DeleteFunc(names, func(name string) bool {
-			_, found := slices.BinarySearch(more, name)
-			return !found
-		})
-	}
-	return names, true, err
+	})
 }
 
 // satisfies reports whether a predicate is true of the measurement as a whole, as in
