@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -37,7 +38,10 @@ type WriterOptions struct {
 func ScratchNames(path string) []string { return []string{path + ".keys", path + ".entries"} }
 
 // writeBuffer is the size of the writes to the file.
-const writeBuffer = 1 << 20
+const writeBuffer = 256 << 10
+
+// writeBuffers keeps the buffers of Writers for others.
+var writeBuffers = sync.Pool{New: func() any { return new([writeBuffer]byte) }}
 
 // Writer writes one file. After an error every call returns it and only Abort
 // makes sense. It belongs to one goroutine.
@@ -49,7 +53,7 @@ type Writer struct {
 	err  error
 	done bool // finished or aborted
 
-	buf     []byte // not yet written
+	buf     []byte // not yet written, in a buffer of writeBuffers
 	offset  uint64 // of the end of buf in the file
 	hash    xxhash.Digest
 	index   bool   // in the index region: cut into checksummed blocks
@@ -88,7 +92,7 @@ func Create(fs vfs.FS, path string, opt WriterOptions) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create tsm %s: %w", path, err)
 	}
-	w := &Writer{fs: fs, path: path, opt: opt, file: f}
+	w := &Writer{fs: fs, path: path, opt: opt, file: f, buf: writeBuffers.Get().(*[writeBuffer]byte)[:0]}
 	limit := spoolMemory
 	if opt.IndexMemory > 0 {
 		limit = opt.IndexMemory / 2
@@ -129,12 +133,24 @@ func (w *Writer) write(b []byte) error {
 			}
 		}
 	}
-	w.buf = append(w.buf, b...)
 	w.offset += uint64(len(b))
-	if len(w.buf) >= writeBuffer {
-		return w.flush()
+	for len(b) > 0 {
+		n := min(len(b), writeBuffer-len(w.buf))
+		w.buf = append(w.buf, b[:n]...)
+		b = b[n:]
+		if len(w.buf) == writeBuffer {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// freeBuffer gives the buffer to other Writers. Nothing is written afterwards.
+func (w *Writer) freeBuffer() {
+	writeBuffers.Put((*[writeBuffer]byte)(w.buf[:writeBuffer]))
+	w.buf = nil
 }
 
 func (w *Writer) endBlock() {
@@ -393,6 +409,7 @@ func (w *Writer) Finish() (Info, error) {
 		return Info{}, w.fail(err)
 	}
 	w.done = true
+	w.freeBuffer()
 	w.err = fmt.Errorf("write tsm %s: finished", w.path)
 	w.info.Size = int64(w.offset)
 	return w.info, nil
@@ -485,6 +502,7 @@ func (w *Writer) Abort() error {
 		return nil
 	}
 	w.done = true
+	w.freeBuffer()
 	var err error
 	if w.file != nil {
 		err = w.file.Close()
