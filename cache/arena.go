@@ -15,18 +15,23 @@ const (
 
 // arena allocates runs of words that never move.
 type arena struct {
+	kept  *Slabs
 	slabs [][]uint64
 	used  int // words used of the last slab
 	bytes int64
 }
 
-// alloc returns the reference and memory of n consecutive words.
+// alloc returns the reference and memory of n consecutive words. They may have any value.
 func (a *arena) alloc(n int) (ref uint64, words []uint64) {
 	last := len(a.slabs) - 1
 	if last < 0 || a.used+n > len(a.slabs[last]) {
 		size := minSlabWords << min(len(a.slabs), slabBits)
 		size = max(min(size, maxSlabWords), n)
-		a.slabs = append(a.slabs, make([]uint64, size))
+		slab := a.kept.take(size)
+		if slab == nil {
+			slab = make([]uint64, size)
+		}
+		a.slabs = append(a.slabs, slab)
 		a.bytes += int64(size) * 8
 		a.used = 0
 		last++

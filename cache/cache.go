@@ -56,6 +56,7 @@ type Observer interface {
 // one goroutine at a time; everything else by any number at any time.
 type Cache struct {
 	observer Observer
+	refs     atomic.Int64
 	bytes    atomic.Int64
 	mu       struct {
 		sync.RWMutex
@@ -86,11 +87,30 @@ type Cache struct {
 	fresh      []*point.Series // scratch of announce
 }
 
-// New returns an empty cache. observer may be nil.
-func New(observer Observer) *Cache {
+// New returns an empty cache that has one reference. It takes slabs from kept, and gives them
+// back with the last reference. observer and kept may be nil.
+func New(observer Observer, kept *Slabs) *Cache {
 	c := &Cache{observer: observer, numbers: make(map[*point.Layout]uint32), bySign: make(map[string]uint32)}
+	c.refs.Store(1)
+	c.mu.arena.kept = kept
 	c.mu.times = model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
 	return c
+}
+
+// Acquire takes one more reference. The caller knows of one that is not released meanwhile.
+func (c *Cache) Acquire() { c.refs.Add(1) }
+
+// Release gives a reference back. With the last one the cache loses its rows (W6): their
+// memory is for other caches. Strings of rows stay valid.
+func (c *Cache) Release() {
+	if c.refs.Add(-1) != 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.arena.kept.give(c.mu.arena.slabs)
+	c.mu.arena, c.mu.strings = arena{}, stringArena{}
+	c.mu.pages, c.mu.chunks, c.mu.count, c.mu.paged, c.mu.rows = nil, nil, 0, 0, 0
 }
 
 // Bytes returns the memory the cache holds.

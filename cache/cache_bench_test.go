@@ -34,13 +34,13 @@ func BenchmarkApply(b *testing.B) {
 			const batch = 10000
 			rows := make([]point.Row, batch)
 			values := make([]uint64, batch*tc.fields)
-			c := New(nil)
+			c := New(nil, nil)
 			next, n := 0, 0
 			b.ResetTimer()
 			for b.Loop() {
 				if c.Rows() > 4_000_000 {
 					b.StopTimer()
-					c = New(nil)
+					c = New(nil, nil)
 					b.StartTimer()
 				}
 				b.StopTimer()
@@ -64,7 +64,7 @@ func BenchmarkApply(b *testing.B) {
 
 func BenchmarkGather(b *testing.B) {
 	l := tenFields()
-	c := New(nil)
+	c := New(nil, nil)
 	const n, per = 100, 1000
 	handles := make([]*point.Series, n)
 	for i := range handles {

@@ -52,7 +52,7 @@ func TestAgainstMap(t *testing.T) {
 	}
 	want := map[key]any{}
 	obs := &observed{}
-	c := New(obs)
+	c := New(obs, nil)
 	handles := map[model.SeriesID]*point.Series{}
 	for range 200 {
 		var b point.Batch
@@ -214,7 +214,7 @@ func checkParts(t *testing.T, g *Gatherer, id model.SeriesID, n int) {
 
 func TestForgetAnnouncesAgain(t *testing.T) {
 	obs := &observed{}
-	c := New(obs)
+	c := New(obs, nil)
 	s := series(3)
 	l := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "f", Type: model.Float}}}
 	add := func() { c.Apply([]point.Row{{Series: s, Layout: l, Time: 1}}, []uint64{0}, nil) }
@@ -230,7 +230,7 @@ func TestForgetAnnouncesAgain(t *testing.T) {
 
 // TestReadWhileAppending has readers gather while rows come; -race watches.
 func TestReadWhileAppending(t *testing.T) {
-	c := New(nil)
+	c := New(nil, nil)
 	l := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "i", Type: model.Integer}}}
 	s := series(1)
 	done := make(chan struct{})

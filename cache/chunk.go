@@ -105,6 +105,6 @@ func (c *Cache) openChunk(st *state, n uint32, fields int) {
 		capacity--
 	}
 	ref, words := c.mu.arena.alloc(headWords + (1+fields)<<capacity)
-	words[0] = st.link() | uint64(n)<<linkBits
+	words[0], words[1] = st.link()|uint64(n)<<linkBits, 0
 	st.newest, st.capacity, st.used = (ref+1)|uint64(n)<<linkBits, capacity, 0
 }

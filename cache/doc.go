@@ -14,6 +14,9 @@
 // so the cache is not striped: readers take the lock for the few words of a
 // series' state only, and walk rows without it.
 //
+// A cache has references: the shard's, and one of each view. With the last one its slabs
+// go to Slabs, from which other caches take theirs.
+//
 // Invariants: published rows never change, except for their deleted bit. For two rows
 // with the same series and time, the later append wins field by field (W4). The caller
 // logs rows before it appends them (W2).

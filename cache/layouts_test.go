@@ -16,7 +16,7 @@ import (
 // the cache grows by them and runs out of numbers.
 func TestEqualLayouts(t *testing.T) {
 	obs := &observed{}
-	c := New(obs)
+	c := New(obs, nil)
 	s := series(1)
 	const n = 20_000
 	values := make([]uint64, 2)
@@ -47,7 +47,7 @@ func TestEqualLayouts(t *testing.T) {
 // TestLayoutsAreCounted fills a cache with rows of a layout each: what the
 // layouts take must show in Bytes, or writers fill the memory with little data.
 func TestLayoutsAreCounted(t *testing.T) {
-	c := New(nil)
+	c := New(nil, nil)
 	s := series(1)
 	const n = 10_000
 	text := 0
@@ -65,7 +65,7 @@ func TestLayoutsAreCounted(t *testing.T) {
 // themselves anew, and the cache does not grow by them.
 func TestForgetKeepsLayouts(t *testing.T) {
 	obs := &observed{}
-	c := New(obs)
+	c := New(obs, nil)
 	s := series(1)
 	l := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "a", Type: model.Integer}}}
 	const rounds = 100

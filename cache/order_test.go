@@ -54,7 +54,7 @@ func BenchmarkGatherUnsorted(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			l := tenFields()
-			cache, s := New(nil), series(1)
+			cache, s := New(nil, nil), series(1)
 			values := make([]uint64, 10)
 			for i := range n {
 				cache.Apply([]point.Row{{Series: s, Layout: l, Time: c.time(i)}}, values, nil)

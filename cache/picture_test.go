@@ -17,7 +17,7 @@ import (
 // the cache held then.
 func TestPicture(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 5))
-	c := New(nil)
+	c := New(nil, nil)
 	layout := &point.Layout{Measurement: "m", Fields: []column.Field{{Key: "v", Type: model.Integer}}}
 	fields := layout.Fields
 	series := make([]*point.Series, 200)

@@ -23,7 +23,7 @@ func TestGatherRuns(t *testing.T) {
 		fields := []column.Field{{Key: "b", Type: model.Boolean}, {Key: "f", Type: model.Float}, {Key: "i", Type: model.Integer}, {Key: "u", Type: model.Unsigned}}
 		l := &point.Layout{Measurement: "m", Fields: fields[r.IntN(2) : 2+r.IntN(3)]}
 		other := &point.Layout{Measurement: "m", Fields: fields[:1]}
-		c := New(nil)
+		c := New(nil, nil)
 		s := series(1)
 		at, rows := int64(0), r.IntN(200)
 		ordered := r.IntN(4) > 0

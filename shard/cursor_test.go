@@ -11,6 +11,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/cache"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/model"
@@ -64,6 +65,7 @@ func newBench(t *testing.T, r *rand.Rand) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, r: r, fs: fs, sf: sf, table: point.NewTable(1)}
+	b.options.Slabs = cache.NewSlabs(1 << 20)
 	b.want.rows = map[model.SeriesID]map[int64]map[int]uint64{}
 	for n := range 4 {
 		sr := point.NewSeries(fmt.Sprintf("m,h=%d", n))

@@ -30,7 +30,7 @@ func (s *Shard) Freeze(sequence uint64) *Snapshot {
 	s.mu.cuts = append(s.mu.cuts, cut{s.mu.active, s.mu.first, sequence})
 	s.mu.frozen = len(s.mu.cuts)
 	snap := &Snapshot{sequence: sequence, caches: slices.Clone(s.mu.cuts)}
-	s.mu.active = cache.New(observer{s})
+	s.mu.active = cache.New(observer{s}, s.slabs)
 	s.mu.first, s.mu.dirty = 0, 0
 	snap.index = s.index.Freeze()
 	return snap
@@ -155,7 +155,10 @@ func (s *Shard) publish(snap *Snapshot, out []*file, index *indexFile) error {
 		s.mu.set.Live(m.TSM, 0).Name(m)
 		return nil
 	}, func() {
-		s.mu.cuts, s.mu.frozen = slices.Delete(s.mu.cuts, 0, s.mu.frozen), 0 // lets the caches go
+		for _, c := range s.mu.cuts[:s.mu.frozen] {
+			c.cache.Release()
+		}
+		s.mu.cuts, s.mu.frozen = slices.Delete(s.mu.cuts, 0, s.mu.frozen), 0
 		// Deletes and moves that came meanwhile are in the set too.
 		s.mu.set = newFileSet(files, s.mu.set.Live(records(files), s.pendingLocked()))
 		s.index.Publish(snap.index, opened)

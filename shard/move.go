@@ -42,7 +42,7 @@ func (s *Shard) Move(entry []*moves.Move, targets *tsi.Batch) {
 	}
 	if s.mu.first != 0 {
 		s.mu.cuts = append(s.mu.cuts, cut{s.mu.active, s.mu.first, sequence - 1})
-		s.mu.active, s.mu.first = cache.New(observer{s}), 0
+		s.mu.active, s.mu.first = cache.New(observer{s}, s.slabs), 0
 	}
 	if s.mu.dirty == 0 {
 		s.mu.dirty = sequence

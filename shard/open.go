@@ -36,7 +36,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 			err = fmt.Errorf("open shard %d: %w", id, err)
 		}
 	}()
-	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, fs: cmp.Or(opt.FS, vfs.OS), series: opt.Series, times: opt.Range, logger: cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)), counters: cmp.Or(opt.Counters, &Counters{}), pace: opt.Pace, maxFile: plan.MaxFileBytes, maxMerge: cmp.Or(opt.MergeBytes, plan.MaxMergeBytes), edition: opt.Known.Edition, cells: cacheCells, few: maxPlaces}
+	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, fs: cmp.Or(opt.FS, vfs.OS), series: opt.Series, times: opt.Range, logger: cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)), counters: cmp.Or(opt.Counters, &Counters{}), pace: opt.Pace, slabs: opt.Slabs, maxFile: plan.MaxFileBytes, maxMerge: cmp.Or(opt.MergeBytes, plan.MaxMergeBytes), edition: opt.Known.Edition, cells: cacheCells, few: maxPlaces}
 	s.compacting.SetRank(ordered.ShardCompacting)
 	s.flushing.SetRank(ordered.ShardFlushing)
 	s.writing.SetRank(ordered.ShardWriting)
@@ -90,7 +90,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.mu.manifest = m
 	s.mu.set = newFileSet(files, m.Events())
-	s.mu.active = cache.New(observer{s})
+	s.mu.active = cache.New(observer{s}, s.slabs)
 	s.mu.lastWrite = time.Now()
 	return s, nil
 }

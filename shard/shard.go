@@ -39,6 +39,8 @@ type Options struct {
 	LogAfter uint64
 	// Counters counts what flushes and merges do; nil: nobody looks.
 	Counters *Counters
+	// Slabs is where caches take memory from, and give it back after a flush; nil: they share none.
+	Slabs *cache.Slabs
 	// Pace is called by merges between chunks with the bytes read and written
 	// since the last call, and may wait until ctx ends; nil: never.
 	Pace func(ctx context.Context, bytes int) error
@@ -61,6 +63,7 @@ type Shard struct {
 	logger  *slog.Logger
 
 	counters *Counters
+	slabs    *cache.Slabs
 	pace     func(ctx context.Context, bytes int) error
 	maxFile  int64 // plan.MaxFileBytes, less in tests
 	maxMerge int64 // see Options.MergeBytes

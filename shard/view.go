@@ -46,6 +46,9 @@ func (s *Shard) View() *View {
 		}
 	}
 	v.caches = append(v.caches, cut{cache: s.mu.active, sequence: math.MaxUint64})
+	for _, c := range v.caches {
+		c.cache.Acquire()
+	}
 	return v
 }
 
@@ -74,6 +77,9 @@ func (v *View) Charged(charge func(bytes int64) error) scan.Shard {
 func (v *View) Release() {
 	for _, p := range v.pictures {
 		p.Release()
+	}
+	for _, c := range v.caches {
+		c.cache.Release()
 	}
 	v.index.Release()
 	v.set.release()

@@ -15,10 +15,14 @@ import (
 	"tsdbd/store/move"
 )
 
+// slabsAge is how long the memory of flushed caches is kept at least if no cache needs it.
+const slabsAge = 30 * time.Second
+
 // flushLoop flushes shards as they need it and trims the log.
 func (s *Store) flushLoop(ctx context.Context) {
 	tick := pulse.NewTicker(time.Second)
 	defer tick.Stop()
+	trimmed := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -28,6 +32,11 @@ func (s *Store) flushLoop(ctx context.Context) {
 		}
 		if s.flushSoon.Swap(false) {
 			s.flushAll(ctx)
+			s.slabs.Trim(true)
+		}
+		if time.Since(trimmed) > slabsAge {
+			s.slabs.Trim(false)
+			trimmed = time.Now()
 		}
 		for ctx.Err() == nil {
 			if db := s.nextSync(); db != nil {
@@ -181,9 +190,9 @@ func (s *Store) syncSeries(db *database) {
 func (s *Store) flush(ctx context.Context, e *shardEntry) {
 	s.flushing.Lock()
 	s.flushLocked(ctx, e)
-	collect := s.flushing.garbage >= collectBytes
+	collect := s.flushing.bytes >= collectBytes
 	if collect {
-		s.flushing.garbage = 0
+		s.flushing.bytes = 0
 	}
 	s.flushing.Unlock()
 	if collect {
@@ -191,11 +200,10 @@ func (s *Store) flush(ctx context.Context, e *shardEntry) {
 	}
 }
 
-// collectBytes is how much memory of caches is given up before the garbage is
-// collected. Caches are most of what a busy store allocates: left to itself the
-// collector waits until there is as much garbage as data. A collection is
-// cheap here, what caches hold has no pointers: 7.5 million rows through a 64 MiB
-// cache take 290 to 340 MB and 270 ns a row with it, 350 to 650 MB and 260 ns without.
+// collectBytes is how much memory of caches is flushed before garbage is collected. Part of
+// it is kept for other caches. The rest is most of what a busy store leaves: left to itself the
+// collector waits until there is as much garbage as data. A collection is cheap here, for what
+// caches hold has no pointers.
 const collectBytes = 32 << 20
 
 func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
@@ -242,7 +250,7 @@ func (s *Store) flushLocked(ctx context.Context, e *shardEntry) {
 	wake(s.roomMade)
 	wake(s.wakeCompact)
 	s.trim()
-	s.flushing.garbage += frozen
+	s.flushing.bytes += frozen
 }
 
 // writeFiles writes a snapshot's files. The catalog has the shard first: files

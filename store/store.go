@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"tsdbd/cache"
 	"tsdbd/internal/ordered"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
@@ -106,7 +107,7 @@ type Store struct {
 	// several at one sequence.
 	flushing struct {
 		ordered.Mutex
-		garbage int64 // bytes of flushed caches since the last collection
+		bytes int64 // of caches that were flushed since the last collection
 	}
 
 	// memory counts bytes.
@@ -131,6 +132,7 @@ type Store struct {
 	cancel      context.CancelFunc
 	loops       sync.WaitGroup
 
+	slabs    *cache.Slabs
 	rows     point.RowPool
 	counters figures.Counters
 	pacer    merges.Pacer
@@ -172,6 +174,8 @@ func newStore(dir string, opt Options) *Store {
 	s.viewing.SetRank(ordered.StoreViewing)
 	s.mu.SetRank(ordered.StoreMaps)
 	s.pacer.Rate.Store(opt.CompactBytesPerSecond)
+	// More saves no time, and is better left to what else needs memory.
+	s.slabs = cache.NewSlabs(opt.FlushBytes / 3)
 	s.slots.Counters, s.slots.Logger = &s.counters, s.logger
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards = make(map[uint64]*shardEntry)
