@@ -123,6 +123,13 @@ func (c *Cache) Rows() int64 {
 	return c.mu.rows
 }
 
+// Count returns the number of series that the cache has met.
+func (c *Cache) Count() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.mu.count
+}
+
 // TimeRange returns a range that holds all rows' times, Empty if there are none.
 func (c *Cache) TimeRange() model.TimeRange {
 	c.mu.RLock()

@@ -19,6 +19,7 @@ import (
 	"tsdbd/shard/moves"
 	"tsdbd/shard/repair"
 	"tsdbd/tsi"
+	"tsdbd/tsm"
 )
 
 // Options configure a shard. Series is required.
@@ -270,6 +271,14 @@ func (s *Shard) ActiveBytes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.mu.active.Bytes() + s.index.MutableBytes() + bytesOf(s.mu.cuts[s.mu.frozen:])
+}
+
+// FillsChunks reports whether a flush would write full chunks: there are many rows of each
+// series, on average.
+func (s *Shard) FillsChunks() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.mu.active.Rows() >= tsm.ChunkRows*int64(s.mu.active.Count())
 }
 
 // Saved reports whether the shard has a manifest on disk.

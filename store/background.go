@@ -92,11 +92,11 @@ func (s *Store) shrinkLog() {
 
 // nextFlush chooses the shard to flush next, or nil. The first of these counts, and among
 // equals the shard with the oldest entry that only the log keeps safe: its last flush failed
-// and its time has come; very many moves wait for its flush; it is the largest, and it or
-// all together are large; it pins the oldest segment, and the log is large; it has had no
-// write for a while.
+// and its time has come; very many moves wait for its flush; it is the largest of those that
+// are large; it is the largest, and all together are large; it pins the oldest segment, and
+// the log is large; it has had no write for a while.
 func (s *Store) nextFlush() *shardEntry {
-	var failed, moved, largest, oldest, idle *shardEntry
+	var failed, moved, large, largest, oldest, idle *shardEntry
 	bytes, now := int64(0), time.Now()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -111,8 +111,12 @@ func (s *Store) nextFlush() *shardEntry {
 		if e.ManyMoves() && older(moved) {
 			moved = e
 		}
-		if n := e.ActiveBytes(); largest == nil || n > bytes || n == bytes && older(largest) {
+		n := e.ActiveBytes()
+		if largest == nil || n > bytes || n == bytes && older(largest) {
 			largest, bytes = e, n
+		}
+		if s.large(e, n) && (large == nil || n > large.ActiveBytes()) {
+			large = e
 		}
 		if older(oldest) {
 			oldest = e
@@ -126,9 +130,11 @@ func (s *Store) nextFlush() *shardEntry {
 		return failed
 	case moved != nil:
 		return moved
+	case large != nil:
+		return large
 	case largest == nil:
 		return nil
-	case bytes > s.opt.FlushBytes || s.held() > s.opt.CacheBytes/2:
+	case s.held() > s.opt.CacheBytes/2:
 		return largest
 	case s.log.Stats().DiskBytes > s.opt.LogBytes:
 		if first := s.mu.refused.First(); first == 0 || s.mu.unflushed[oldest] < first { // else a flush makes no room
@@ -137,6 +143,17 @@ func (s *Store) nextFlush() *shardEntry {
 	}
 	return idle
 }
+
+// large reports whether a shard that would flush so many bytes is to be flushed now. If the rows
+// fill chunks, files do not get better by more of them, and memory is better saved.
+func (s *Store) large(e *shardEntry, bytes int64) bool {
+	return bytes > s.opt.FlushBytes || bytes > fullBytes(s.opt.FlushBytes) && e.FillsChunks()
+}
+
+// fullBytes returns what a cache may have whose rows fill chunks. So much memory of flushed
+// caches is kept for others, too: more of it saves no time, and is better left to what else
+// needs memory.
+func fullBytes(flushBytes int64) int64 { return flushBytes / 3 }
 
 // ManyMoves reports whether so many moves wait for a flush that it is due.
 func (e *shardEntry) ManyMoves() bool {

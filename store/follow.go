@@ -401,7 +401,7 @@ func (s *Store) apply(e *entry.Entry) error {
 		sh.Apply(e.Sequence, w.Rows, w.Values, w.Strings)
 		s.dirty(sh)
 		s.count(sh, sh.Bytes())
-		if s.held() > s.opt.CacheBytes/2 || sh.ActiveBytes() > s.opt.FlushBytes {
+		if s.held() > s.opt.CacheBytes/2 || s.large(sh, sh.ActiveBytes()) {
 			wake(s.wakeFlush)
 		}
 	}

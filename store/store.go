@@ -174,8 +174,7 @@ func newStore(dir string, opt Options) *Store {
 	s.viewing.SetRank(ordered.StoreViewing)
 	s.mu.SetRank(ordered.StoreMaps)
 	s.pacer.Rate.Store(opt.CompactBytesPerSecond)
-	// More saves no time, and is better left to what else needs memory.
-	s.slabs = cache.NewSlabs(opt.FlushBytes / 3)
+	s.slabs = cache.NewSlabs(fullBytes(opt.FlushBytes))
 	s.slots.Counters, s.slots.Logger = &s.counters, s.logger
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards = make(map[uint64]*shardEntry)

@@ -34,7 +34,7 @@ type Options struct {
 	// Lead. What the log has comes by LogOptions.Follow.
 	Follower bool
 
-	FlushBytes int64 // a shard's cache is flushed above it; default 48 MiB
+	FlushBytes int64 // a shard's cache is flushed above it, or above a third if that fills chunks; default 48 MiB
 	CacheBytes int64 // hard mark of all caches, writes are refused above it; default 512 MiB
 	// Exemplars is how many exemplars the store keeps in memory, in all databases. They take
 	// an eighth of CacheBytes at most. 0: none are kept.
