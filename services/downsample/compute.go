@@ -44,9 +44,8 @@ func (v *visitor) align(measurement string, from, to int64) (target uint64, err 
 	b := &batch{visitor: v, memory: memory, measurement: measurement, from: from, to: to, seed: maphash.MakeSeed()}
 	b.definition = v.d.At(from)
 	b.functions = b.definition.Columns()
-	var begin uint64
 	for range rounds {
-		begin = v.opt.Applied()
+		begin := v.opt.Applied()
 		if err := b.read(); err != nil {
 			return 0, err
 		}
@@ -64,9 +63,9 @@ func (v *visitor) align(measurement string, from, to int64) (target uint64, err 
 		if right || err != nil {
 			return target, err
 		}
-	}
-	if b.refused { // the target can never be right: what others did to it since the last round is seen next time
-		return begin, nil
+		if b.refused != nil {
+			return 0, b.refused
+		}
 	}
 	return 0, errChanging
 }
@@ -85,7 +84,7 @@ type batch struct {
 	left        int            // rows of have that are not seen, or lack a field
 	want        sum            // of the rows that the target should have
 	changed     bool           // rows of the target were written or deleted
-	refused     bool           // the target can never have some rows
+	refused     error          // why the target cannot have some rows
 
 	pending []*result.IntoBatch
 	rows    int // of pending
@@ -304,14 +303,14 @@ func (b *batch) write(c *cells, lo, hi int) error {
 	return nil
 }
 
-// flush writes what is pending. Rows that can never be stored are no reason to repeat it.
+// flush writes what is pending. Of rows that cannot be stored the others are.
 func (b *batch) flush() error {
 	if len(b.pending) == 0 {
 		return nil
 	}
 	err := b.opt.Write(b.ctx, b.pending)
 	if _, _, partial := point.Partial(err); partial {
-		b.partial, b.refused, err = err, true, nil
+		b.refused, err = err, nil
 	}
 	b.written.Add(uint64(b.rows))
 	b.pending, b.rows, b.changed = nil, 0, true

@@ -136,9 +136,6 @@ func (s *Service) round(ctx context.Context) {
 		case err == nil:
 		case errors.Is(err, errMore):
 			wait = 0
-		case errors.As(err, new(*refusedError)):
-			text = err.Error()
-			s.opt.Logger.Warn("downsample: not all rows were stored", "db", db.Name, "from", d.From, "into", d.Into, "err", err)
 		default:
 			wait, text = max(wait, retryAfter), err.Error()
 			s.failures.Add(1)

@@ -65,8 +65,6 @@ func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsamp
 		return err
 	case v.more && v.computedAny: // else rest
 		return errMore
-	case v.partial != nil:
-		return &refusedError{v.partial}
 	}
 	return nil
 }
@@ -89,10 +87,6 @@ func turn(spans []touched.Span, at touched.Span) []touched.Span {
 	return append(first, last...)
 }
 
-// refusedError says that a visit has computed all windows, but the target can never store
-// some of the rows.
-type refusedError struct{ error }
-
 // visitor is a visit under way.
 type visitor struct {
 	*Service
@@ -109,7 +103,6 @@ type visitor struct {
 	failures    int   // windows that failed
 	firstErr    error // of the first of them
 	computedAny bool  // some did not
-	partial     error // some rows could not be stored
 }
 
 // pieces computes windows of measurements. A window that fails is left out, and keeps
