@@ -173,18 +173,61 @@ func (t *Downsample) Windows(from, to int64) (n int64) {
 	return n
 }
 
-// Takes returns which measurements the downsample takes, by name.
+// Takes returns which measurements the downsample takes, by name. Staged rows, which a source
+// has that is a target as well, are of none.
 func (t *Downsample) Takes() func(measurement string) bool {
 	switch {
 	case t.Regex:
 		if re, err := regexp.Compile(t.Measurement); err == nil {
-			return re.MatchString
+			return func(name string) bool { return re.MatchString(name) && !Staged(name) }
 		}
 		return func(string) bool { return false }
 	case t.Measurement != "":
 		return func(name string) bool { return name == t.Measurement }
 	}
-	return func(string) bool { return true }
+	return func(name string) bool { return !Staged(name) }
+}
+
+// StagedPrefix begins the names of measurements of a target that are not for clients. There
+// a move stages the rows that series get which it makes one of several, until its entry gives
+// them the measurement that they are for.
+const StagedPrefix = "_fold:"
+
+// Staged reports whether a measurement of a target has staged rows.
+func Staged(measurement string) bool { return strings.HasPrefix(measurement, StagedPrefix) }
+
+// Lost returns the parts of a range of the target whose windows cannot be computed again: the
+// source has lost rows of them by its age, or has no shard group there.
+func (t *Downsample) Lost(db *Database, r model.TimeRange) (out []model.TimeRange) {
+	from := db.RetentionPolicy(t.From)
+	floor := t.Floor(from)
+	at := r.Min
+	for _, g := range from.ShardGroups {
+		first, end := max(t.Start(g.Start), floor), t.End(g.TimeRange().Max)
+		if end <= max(at, first) {
+			continue
+		}
+		if first > r.Max || at > r.Max {
+			break
+		}
+		if at < first {
+			out = append(out, model.TimeRange{Min: at, Max: first - 1})
+		}
+		at = end
+	}
+	if at <= r.Max {
+		out = append(out, model.TimeRange{Min: at, Max: r.Max})
+	}
+	return out
+}
+
+// Floor returns the start of the first window of which the source, its policy From, has lost
+// nothing by its age.
+func (t *Downsample) Floor(from *RetentionPolicy) int64 {
+	if from.Expired == 0 {
+		return model.MinTime
+	}
+	return t.Ceil(from.Expired)
 }
 
 // OnlyCopies returns the shard groups of the target that may have rows which nothing can

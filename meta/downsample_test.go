@@ -2,6 +2,7 @@ package meta
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"testing"
@@ -172,5 +173,43 @@ func TestBackfillOfAllTime(t *testing.T) {
 	d = mustApply(t, d, CreateDownsample{Database: "d", From: "raw", Into: "hours", Definitions: []Definition{{Every: hour, Functions: []string{"max"}}}, Time: model.MaxTime})
 	if got := d.Database("d").Downsamples[0].Backfill; got != math.MaxInt64 {
 		t.Errorf("%d", got)
+	}
+}
+
+// TestLost: what the target has of times that the source does not cover cannot be computed
+// again.
+func TestLost(t *testing.T) {
+	h := int64(hour)
+	d := Downsample{From: "raw", Definitions: []Definition{{Since: model.MinTime, Every: hour}}}
+	for _, c := range []struct {
+		expired int64
+		groups  [][2]int64 // of the source, in half hours
+		from    int64
+		to      int64 // in half hours, not included
+		want    string
+	}{
+		{0, nil, 0, 10, "[0,10)"},
+		{0, [][2]int64{{2, 4}, {4, 6}}, 0, 10, "[0,2)[6,10)"},
+		{0, [][2]int64{{2, 4}, {6, 8}}, 2, 8, "[4,6)"},
+		{0, [][2]int64{{3, 5}}, 0, 10, "[0,2)[6,10)"}, // windows of which it has a part
+		{0, [][2]int64{{0, 20}}, 2, 10, ""},
+		{0, [][2]int64{{20, 30}}, 2, 10, "[2,10)"},
+		{4, [][2]int64{{0, 2}, {2, 8}}, 0, 10, "[0,4)[8,10)"}, // a late group of lost rows, and one that has lost some
+		{5, [][2]int64{{5, 8}}, 0, 10, "[0,6)[8,10)"},
+		{12, [][2]int64{{0, 8}}, 0, 10, "[0,10)"},
+	} {
+		db := &Database{RetentionPolicies: []*RetentionPolicy{{Name: "raw"}}}
+		rp := db.RetentionPolicies[0]
+		rp.Expired = c.expired * h / 2
+		for _, g := range c.groups {
+			rp.ShardGroups = append(rp.ShardGroups, &ShardGroup{Start: g[0] * h / 2, End: g[1] * h / 2})
+		}
+		got := ""
+		for _, r := range d.Lost(db, model.TimeRange{Min: c.from * h / 2, Max: c.to*h/2 - 1}) {
+			got += fmt.Sprintf("[%d,%d)", r.Min*2/h, (r.Max+1)*2/h)
+		}
+		if got != c.want {
+			t.Errorf("expired %d, groups %v, [%d,%d): %s, want %s", c.expired, c.groups, c.from, c.to, got, c.want)
+		}
 	}
 }

@@ -24,6 +24,11 @@ type downsample struct {
 	// covered are the windows for which the source has shard groups, in order. What is
 	// touched elsewhere in the target cannot be computed, and stays as it is.
 	covered []window
+	// floor is the start of the first window that is computed.
+	floor int64
+	// lost is the sequence of the last entry that touched rows of the target which cannot be
+	// computed again, since the start.
+	lost uint64
 	// seen is scratch memory of write: the window that was touched last by rows of
 	// each layout.
 	seen map[*point.Layout]window
@@ -38,7 +43,7 @@ func newDownsample(d *meta.Downsample) *downsample {
 
 // cover takes note of the shard groups of the source.
 func (t *downsample) cover(source *meta.RetentionPolicy) {
-	t.covered = nil
+	t.covered, t.floor = nil, t.Floor(source)
 	for _, g := range source.ShardGroups {
 		r := g.TimeRange()
 		w := window{t.Start(r.Min), t.End(r.Max)}
@@ -73,6 +78,9 @@ func (t *downsample) write(sequence uint64, target bool, rows []point.Row) {
 			continue
 		}
 		layout = r.Layout
+		if target && meta.Staged(layout.Measurement) {
+			continue
+		}
 		if w = t.seen[layout]; r.Time >= w.from && r.Time < w.to {
 			continue
 		}
@@ -84,6 +92,9 @@ func (t *downsample) write(sequence uint64, target bool, rows []point.Row) {
 
 // mark marks windows whose rows have changed in the source or the target.
 func (t *downsample) mark(sequence uint64, target bool, measurement string, w window) {
+	if target && !slices.ContainsFunc(t.covered, func(c window) bool { return max(c.from, t.floor) <= w.from && w.to <= c.to }) {
+		t.lost = sequence
+	}
 	if measurement != "" && !t.takes(measurement) {
 		return
 	}

@@ -386,6 +386,17 @@ func (m *Marks) sourceOf(t *downsample) *downsample {
 	return nil
 }
 
+// Lost returns the sequence of the last entry that touched rows of the target which cannot be
+// computed again, other than by staging rows; 0 if there was none since the start.
+func (m *Marks) Lost(id uint64) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t := m.downsamples[id]; t != nil {
+		return t.lost
+	}
+	return 0
+}
+
 // State sums up the windows of a downsample that are to be computed.
 type State struct {
 	Windows  int64 // of measurements

@@ -269,6 +269,58 @@ func TestTarget(t *testing.T) {
 	}
 }
 
+// TestLost: who folds rows of the target that nothing can compute again sees whether they
+// change meanwhile. Staged rows are no change.
+func TestLost(t *testing.T) {
+	d := apply(t, catalog(t), create("hours", time.Hour))
+	day := 24 * time.Hour
+	d = apply(t, d, meta.AlterRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "raw", Duration: &day}})
+	for n := range 5 { // shards 4 to 8
+		d = apply(t, d, meta.CreateShardGroup{Database: "d", RetentionPolicy: "hours", Time: int64(n) * 24 * hour})
+	}
+	id := d.Database("d").Downsamples[0].ID
+	m := open(disk(t), d)
+	key := func(model.SeriesID) (string, error) { return "cpu,host=a", nil }
+	expire := meta.DropShardGroup{Database: "d", RetentionPolicy: "raw", ID: 1, IfDuration: day}
+	m.Before(1, expire, d)
+	d = apply(t, d, expire)
+	m.After(1, d)
+	for i, step := range []struct {
+		what string
+		do   func(sequence uint64)
+		lost bool
+	}{
+		{"rows of the source", func(n uint64) { m.Write(n, 2, rows("cpu", 30)) }, false},
+		{"late rows of the source", func(n uint64) { m.Write(n, 1, rows("cpu", 3)) }, false},
+		{"rows of windows that are computed", func(n uint64) { m.Write(n, 5, rows("cpu", 30, 31)) }, false},
+		{"rows of windows that have expired", func(n uint64) { m.Write(n, 4, rows("cpu", 3)) }, true},
+		{"rows where the source has no shard", func(n uint64) { m.Write(n, 7, rows("cpu", 80)) }, true},
+		{"staged rows", func(n uint64) { m.Write(n, 4, rows(meta.StagedPrefix+"cpu", 3, 4)) }, false},
+		{"a row behind staged rows", func(n uint64) { m.Write(n, 4, append(rows(meta.StagedPrefix+"cpu", 3), rows("cpu", 3)...)) }, true},
+		{"a delete of what is computed", func(n uint64) {
+			m.Delete(n, 5, roaring.BitmapOf(1), model.TimeRange{Min: 30 * hour, Max: 31 * hour}, key)
+		}, false},
+		{"a delete of what has expired", func(n uint64) {
+			m.Delete(n, 4, roaring.BitmapOf(1), model.TimeRange{Min: 3 * hour, Max: 5 * hour}, key)
+		}, true},
+		{"a move", func(n uint64) { m.Shard(n, 4, "cpu", "mem") }, true},
+		{"a dropped shard", func(n uint64) { m.Before(n, meta.DropShard{ID: 7}, d) }, true},
+	} {
+		before, sequence := m.Lost(id), uint64(10+i)
+		step.do(sequence)
+		want := before
+		if step.lost {
+			want = sequence
+		}
+		if got := m.Lost(id); got != want {
+			t.Errorf("%s: lost rows last touched by %d, want %d", step.what, got, want)
+		}
+	}
+	if got := m.Lost(99); got != 0 {
+		t.Errorf("no downsample: %d", got)
+	}
+}
+
 // TestLongerLifeSaved: a crash right after the files of the catalog have a change finds the
 // marks that follow from it, though After was not called.
 func TestLongerLifeSaved(t *testing.T) {
