@@ -2,6 +2,8 @@ package move
 
 import (
 	"fmt"
+	"math"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -79,4 +81,56 @@ func (r *Request) keepsAggregates() error {
 		}
 	}
 	return nil
+}
+
+// functionOf returns the function of a field that is an aggregate of a downsample, else "".
+func functionOf(t *meta.Downsample, field string) string {
+	for _, function := range t.Columns() {
+		if strings.HasPrefix(field, function+"_") {
+			return function
+		}
+	}
+	return ""
+}
+
+// foldOf returns how two aggregates of series in a window become one, nil if they cannot: of
+// two first values, nothing says which one was first. Sums of integers wrap around, as those of a SELECT do.
+func foldOf(function string, t model.FieldType) func(t model.FieldType, a, b uint64) uint64 {
+	number := t == model.Float || t == model.Integer || t == model.Unsigned
+	switch fold := meta.Fold(function); {
+	case fold == "sum" && number:
+		return plus
+	case fold == "min" && (number || t == model.Boolean):
+		return func(t model.FieldType, a, b uint64) uint64 {
+			if less(t, b, a) {
+				return b
+			}
+			return a
+		}
+	case fold == "max" && (number || t == model.Boolean):
+		return func(t model.FieldType, a, b uint64) uint64 {
+			if less(t, a, b) {
+				return b
+			}
+			return a
+		}
+	}
+	return nil
+}
+
+func plus(t model.FieldType, a, b uint64) uint64 {
+	if t == model.Float {
+		return math.Float64bits(math.Float64frombits(a) + math.Float64frombits(b))
+	}
+	return a + b
+}
+
+func less(t model.FieldType, a, b uint64) bool {
+	switch t {
+	case model.Float:
+		return math.Float64frombits(a) < math.Float64frombits(b)
+	case model.Integer:
+		return int64(a) < int64(b)
+	}
+	return a < b
 }

@@ -78,7 +78,10 @@ type Request struct {
 	Bounds cardinality.Bounds
 	// OnlyCopies are the shards in which no series may become one, with their policies.
 	OnlyCopies map[uint64]string
-	// Charge is called before memory is taken, with its bytes. Its error ends the work.
+	// Database is its name.
+	Database string
+	// Charge is called before memory is taken, with its bytes, and with a negative number of
+	// what is given back before the end. Its error ends the work.
 	Charge func(bytes int64) error
 	// PairBytes is how much memory the pairs may take in all shards together.
 	PairBytes int64

@@ -54,9 +54,6 @@ func (r *Request) Recheck(ctx context.Context, open func(id uint64) (*shard.Shar
 			}
 		}
 		rest.Shards = append(rest.Shards, now)
-		if r.OnlyCopies[v.ID()] != "" {
-			return nil, ErrStale // whether series become one there is not looked at again
-		}
 		if r.Change.Fields() {
 			if hasField(v, r.Change) != (old.moved != nil) {
 				return nil, ErrStale
