@@ -21,6 +21,11 @@ func (s *Server) lead(ctx context.Context) {
 		running.Go(func() { s.continuous.Run(ctx) })
 	}
 	running.Go(func() { s.downsample.Run(ctx) })
+	running.Go(func() {
+		if err := s.store.RemoveStaged(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("rows that moves have staged are left until the next move or start", "err", err)
+		}
+	})
 	if c.Monitor.StoreEnabled {
 		host, err := os.Hostname()
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -49,6 +48,12 @@ func (s *Store) Move(ctx context.Context, req scan.MoveRequest) (moved scan.Move
 		Range:       model.AllTime,
 	})}
 	defer m.Release()
+	m.folds = &move.Folds{Store: s, Turn: s.folding, Database: db.name, Measurement: req.Change.To}
+	defer func() {
+		if failed := m.folds.End(ctx, err == nil); failed != nil {
+			s.logger.Warn("rows that a move has staged are left until the next move or start", "db", db.name, "err", failed)
+		}
+	}()
 	s.counters.Moves.Add(1)
 	err = errDeleteBusy
 	for range deleteRounds {
@@ -86,7 +91,7 @@ type pendingMove struct {
 	dropped uint64 // how often claims were dropped
 	bounds  cardinality.Bounds
 	steps   []move.Step
-	only    map[uint64]string // see move.OnlyCopies
+	folds   *move.Folds
 }
 
 // forget gives back what prepare has taken.
@@ -100,7 +105,9 @@ func (m *pendingMove) forget() {
 
 // charge is called before memory is taken.
 func (m *pendingMove) charge(bytes int64) error {
-	if !m.store.admit(bytes) {
+	if bytes <= 0 {
+		m.store.memory.reserved.Add(bytes)
+	} else if !m.store.admit(bytes) {
 		wake(m.store.wakeFlush)
 		return m.store.overloaded()
 	}
@@ -123,23 +130,28 @@ func (m *pendingMove) claim(keys []string, ids []model.SeriesID) error {
 func (m *pendingMove) prepare(ctx context.Context, ids []uint64) error {
 	s := m.store
 	database := s.Catalog().Database(m.db.name)
-	m.steps, m.only = move.Steps(m.change, database), move.OnlyCopies(database)
+	m.steps = move.Steps(m.change, database)
 	s.gate.RLock()
 	m.dropped, m.bounds = m.db.series.Dropped(), s.bounds
 	s.gate.RUnlock()
-	for i, step := range m.steps {
-		r := &move.Request{
-			Change: &step.Change, Series: m.db.file(), Bounds: m.bounds, OnlyCopies: m.only,
-			PairBytes: s.opt.CacheBytes / 4, Charge: m.charge, Claim: m.claim,
+	m.folds.Begin()
+	for i := range m.steps {
+		bounds := m.bounds
+		if i > 0 {
+			bounds = cardinality.Bounds{} // its names follow from those of the first
 		}
-		for _, id := range ids {
-			if e := s.shard(id); e != nil && (step.Shards == nil || step.Shards[id]) {
-				r.Add(e.Shard, m.Set(id))
-			}
-		}
-		m.prepared = append(m.prepared, r)
-		if err := r.Make(ctx); err != nil && (i == 0 || !errors.Is(err, move.ErrNotFound)) {
+		if err := m.make(ctx, i, &m.steps[i], ids, bounds, m.Set); err != nil {
 			return err
+		}
+	}
+	if !m.change.Fields() {
+		if err := m.folds.Fold(ctx, m.prepared); err != nil {
+			return err
+		}
+		if step, some := m.folds.Step(); some {
+			if err := m.make(ctx, len(m.steps), &step, ids, cardinality.Bounds{}, m.folds.Staged); err != nil {
+				return err
+			}
 		}
 	}
 	m.targets = map[uint64]*tsi.Batch{}
@@ -151,24 +163,46 @@ func (m *pendingMove) prepare(ctx context.Context, ids []uint64) error {
 	})
 }
 
+// make works a step out.
+func (m *pendingMove) make(ctx context.Context, i int, step *move.Step, ids []uint64, bounds cardinality.Bounds, set func(shard uint64) *roaring.Bitmap) error {
+	s := m.store
+	r := &move.Request{
+		Change: &step.Change, Series: m.db.file(), Bounds: bounds, Database: m.db.name,
+		PairBytes: s.opt.CacheBytes / 4, Charge: m.charge, Claim: m.claim,
+	}
+	for _, id := range ids {
+		if e := s.shard(id); e != nil && (step.Shards == nil || step.Shards[id]) {
+			r.Add(e.Shard, set(id))
+		}
+	}
+	m.prepared = append(m.prepared, r)
+	if err := r.Make(ctx); err != nil && (i == 0 || !errors.Is(err, move.ErrNotFound)) {
+		return err
+	}
+	return nil
+}
+
 // log logs and applies what prepare has worked out, and what has come since, in some
 // shards. The gate is held.
 func (m *pendingMove) log(ctx context.Context, ids []uint64) (moved scan.Moved, err error) {
 	s := m.store
 	database := s.Catalog().Database(m.db.name)
-	open := func(id uint64) (*shard.Shard, *roaring.Bitmap) {
-		if e := s.shard(id); e != nil {
-			return e.Shard, m.Set(id)
-		}
-		return nil, nil
-	}
-	if m.db.series.Dropped() != m.dropped || s.bounds != m.bounds || !maps.Equal(move.OnlyCopies(database), m.only) ||
-		!reflect.DeepEqual(move.Steps(m.change, database), m.steps) {
+	if m.db.series.Dropped() != m.dropped || s.bounds != m.bounds || !reflect.DeepEqual(move.Steps(m.change, database), m.steps) ||
+		!m.change.Fields() && !m.folds.Valid() {
 		return moved, move.ErrStale
 	}
 	e := &entry.Move{Database: m.db.id, Ready: m.targets}
 	for i, r := range m.prepared {
-		changes, err := r.Recheck(ctx, open)
+		set := m.Set
+		if i == len(m.steps) {
+			set = m.folds.Staged
+		}
+		changes, err := r.Recheck(ctx, func(id uint64) (*shard.Shard, *roaring.Bitmap) {
+			if e := s.shard(id); e != nil {
+				return e.Shard, set(id)
+			}
+			return nil, nil
+		})
 		if err != nil && (i == 0 || !errors.Is(err, move.ErrNotFound)) {
 			return moved, err
 		}
@@ -237,3 +271,6 @@ func (f *follower) restoreTargets(e *entry.Entry) error {
 	}
 	return f.restored(d, err)
 }
+
+// RemoveStaged deletes what moves have staged that were not made, as of a node that led before.
+func (s *Store) RemoveStaged(ctx context.Context) error { return move.RemoveStaged(ctx, s, s.folding) }

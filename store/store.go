@@ -90,6 +90,9 @@ type Store struct {
 		closed    bool
 	}
 
+	// folding has an element while a move folds rows, or what moves have staged is removed.
+	folding chan struct{}
+
 	// applying is held while an entry is applied: between entries the caches
 	// stand exactly at sequence.
 	applying struct {
@@ -185,6 +188,7 @@ func newStore(dir string, opt Options) *Store {
 	s.quarantine = repair.NewQuarantine(s.fs, dir, s.logger)
 	s.wakeFlush, s.roomMade = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.wakeCompact, s.wakeLarge = make(chan struct{}, 1), make(chan struct{}, 1)
+	s.folding = make(chan struct{}, 1)
 	s.closing = make(chan struct{})
 	s.following.Store(opt.Follower)
 	return s

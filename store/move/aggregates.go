@@ -1,11 +1,8 @@
 package move
 
 import (
-	"fmt"
 	"math"
 	"strings"
-
-	"github.com/RoaringBitmap/roaring/v2"
 
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -44,43 +41,6 @@ func Steps(c *model.Change, db *meta.Database) []Step {
 		}
 	}
 	return out
-}
-
-// OnlyCopies returns the shards that may have aggregates of rows that have expired, with
-// the policies that they are of.
-func OnlyCopies(db *meta.Database) map[uint64]string {
-	out := map[uint64]string{}
-	if db == nil {
-		return out
-	}
-	for i := range db.Downsamples {
-		t := &db.Downsamples[i]
-		for _, g := range t.OnlyCopies(db) {
-			for _, sh := range g.Shards {
-				out[sh.ID] = t.Into
-			}
-		}
-	}
-	return out
-}
-
-// keepsAggregates refuses a move by which series become one where the aggregates of both
-// are the only copies: a row of one would replace that of the other.
-func (r *Request) keepsAggregates() error {
-	for _, sh := range r.Shards {
-		policy := r.OnlyCopies[sh.View.ID()]
-		if policy == "" || sh.moved == nil {
-			continue
-		}
-		pairs := r.pairs.Only(sh.moved)
-		targets := pairs.Targets()
-		staying := roaring.AndNot(sh.View.AllSeries(), sh.moved)
-		if int(targets.GetCardinality()) < pairs.Len() || targets.Intersects(staying) {
-			return fmt.Errorf("series of %q would become one in policy %s, which has aggregates of rows that have expired: one series would replace the other. Move fewer series, or drop the downsample into %[2]s if it may",
-				r.Change.Measurement, policy)
-		}
-	}
-	return nil
 }
 
 // functionOf returns the function of a field that is an aggregate of a downsample, else "".

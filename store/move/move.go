@@ -76,8 +76,6 @@ type Request struct {
 	Shards []Shard // all of the database
 	Series Series
 	Bounds cardinality.Bounds
-	// OnlyCopies are the shards in which no series may become one, with their policies.
-	OnlyCopies map[uint64]string
 	// Database is its name.
 	Database string
 	// Charge is called before memory is taken, with its bytes, and with a negative number of
@@ -111,9 +109,6 @@ func (r *Request) Make(ctx context.Context) (err error) {
 		return r.encode()
 	}
 	if err := r.pair(ctx); err != nil {
-		return err
-	}
-	if err := r.keepsAggregates(); err != nil {
 		return err
 	}
 	r.Moved.Merged = r.merged()
