@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/influxdata/influxql"
 
@@ -47,7 +48,7 @@ func (s *session) move(st *syntax.Move) error {
 
 // checkConditions refuses to rename a tag or field that the condition of a downsample
 // names. The condition would hold for other rows from then on, and the aggregates of those
-// for which it held would go.
+// for which it held would go. Nor may a tag be renamed that rows are grouped by, or are without.
 func (s *session) checkConditions(database string, c *model.Change) error {
 	name := cmp.Or(c.RenameTag.From, c.RenameField.From)
 	db := s.catalog().Database(database)
@@ -56,6 +57,11 @@ func (s *session) checkConditions(database string, c *model.Change) error {
 	}
 	for i := range db.Downsamples {
 		t := &db.Downsamples[i]
+		for k := range t.Definitions {
+			if d := &t.Definitions[k]; slices.Contains(d.By, c.RenameTag.From) || slices.Contains(d.Without, c.RenameTag.From) {
+				return fmt.Errorf("the downsample from %s into %s names the tag %s, which its rows are grouped by or are without: drop it, and create it again with the new name", t.From, t.Into, c.RenameTag.From)
+			}
+		}
 		where := t.Current().Where
 		if where == "" {
 			continue
