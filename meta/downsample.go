@@ -196,6 +196,16 @@ const StagedPrefix = "_fold:"
 // Staged reports whether a measurement of a target has staged rows.
 func Staged(measurement string) bool { return strings.HasPrefix(measurement, StagedPrefix) }
 
+// Keeps reports whether rows of some window in a range keep a tag.
+func (t *Downsample) Keeps(tag string, r model.TimeRange) bool {
+	for i := t.at(r.Min); i < len(t.Definitions) && t.Definitions[i].Since <= r.Max; i++ {
+		if t.Definitions[i].Keeps(tag) {
+			return true
+		}
+	}
+	return false
+}
+
 // Lost returns the parts of a range of the target whose windows cannot be computed again: the
 // source has lost rows of them by its age, or has no shard group there.
 func (t *Downsample) Lost(db *Database, r model.TimeRange) (out []model.TimeRange) {

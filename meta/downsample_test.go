@@ -213,3 +213,25 @@ func TestLost(t *testing.T) {
 		}
 	}
 }
+
+// TestKeeps: rows of some time keep a tag if a definition of that time does.
+func TestKeeps(t *testing.T) {
+	d := Downsample{Definitions: []Definition{{Since: model.MinTime, Every: hour}, {Since: 100, Every: hour, Without: []string{"pod"}}, {Since: 200, Every: hour, Grouped: true, By: []string{"dc"}}}}
+	for _, c := range []struct {
+		tag      string
+		from, to int64
+		want     bool
+	}{
+		{"pod", 0, 99, true},
+		{"pod", 99, 300, true},
+		{"pod", 100, 300, false},
+		{"host", 100, 150, true},
+		{"host", 199, 300, true},
+		{"host", 200, 300, false},
+		{"dc", 200, 300, true},
+	} {
+		if got := d.Keeps(c.tag, model.TimeRange{Min: c.from, Max: c.to}); got != c.want {
+			t.Errorf("%s in [%d, %d]: %v", c.tag, c.from, c.to, got)
+		}
+	}
+}

@@ -171,7 +171,7 @@ func (m *pendingMove) make(ctx context.Context, i int, step *move.Step, ids []ui
 		PairBytes: s.opt.CacheBytes / 4, Charge: m.charge, Claim: m.claim,
 	}
 	for _, id := range ids {
-		if e := s.shard(id); e != nil && (step.Shards == nil || step.Shards[id]) {
+		if e := s.shard(id); e != nil && step.Concerns(id) {
 			r.Add(e.Shard, set(id))
 		}
 	}
@@ -213,7 +213,14 @@ func (m *pendingMove) log(ctx context.Context, ids []uint64) (moved scan.Moved, 
 			return moved, s.refusal(err)
 		}
 	}
-	return m.prepared[0].Moved, nil
+	moved = m.prepared[0].Moved
+	if !m.change.Fields() { // the other steps are for other shards
+		for _, r := range m.prepared[1:len(m.steps)] {
+			moved.Series += r.Moved.Series
+			moved.Merged += r.Moved.Merged
+		}
+	}
+	return moved, nil
 }
 
 // applyMove applies a logged move to its shards, while no View is taken: each has all of

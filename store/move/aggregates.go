@@ -2,6 +2,7 @@ package move
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"tsdbd/meta"
@@ -12,16 +13,62 @@ import (
 type Step struct {
 	Change model.Change
 	Shards map[uint64]bool // that it may concern; nil: all
+	Except map[uint64]bool // that it does not concern
+}
+
+// Concerns reports whether the step may change series of a shard.
+func (s *Step) Concerns(shard uint64) bool {
+	return (s.Shards == nil || s.Shards[shard]) && !s.Except[shard]
 }
 
 // Steps returns a change, and what follows from it if it renames a field: the targets of
 // downsamples have the aggregates of the field under names that begin with a function. They keep
-// aggregates of rows that have expired, which nothing can compute again under other names.
+// aggregates of rows that have expired, which nothing can compute again under other names. A tag
+// is not set where the rows of a target keep no such tag.
 func Steps(c *model.Change, db *meta.Database) []Step {
 	out := []Step{{Change: *c}}
-	if !c.Fields() || db == nil {
-		return out
+	switch {
+	case db == nil:
+	case c.Fields():
+		out = columns(out, c, db)
+	case len(c.Set) > 0:
+		out = kept(out, c, db)
 	}
+	return out
+}
+
+// kept leaves the shards of targets out that do not keep all tags that a change sets, and
+// appends the steps that set those that they keep.
+func kept(out []Step, c *model.Change, db *meta.Database) []Step {
+	out[0].Except = map[uint64]bool{}
+	at := map[string]int{} // in out, by the tags
+	for i := range db.Downsamples {
+		t := &db.Downsamples[i]
+		for _, g := range db.RetentionPolicy(t.Into).ShardGroups {
+			change := *c
+			change.Set = slices.DeleteFunc(slices.Clone(c.Set), func(tag model.Tag) bool { return !t.Keeps(tag.Key, g.TimeRange()) })
+			if len(change.Set) == len(c.Set) {
+				continue
+			}
+			key := change.String()
+			n, ok := at[key]
+			if !ok && len(change.Set) > 0 {
+				n, at[key] = len(out), len(out)
+				out = append(out, Step{Change: change, Shards: map[uint64]bool{}})
+			}
+			for _, sh := range g.Shards {
+				out[0].Except[sh.ID] = true
+				if len(change.Set) > 0 {
+					out[n].Shards[sh.ID] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// columns appends the renames of the aggregates of a field.
+func columns(out []Step, c *model.Change, db *meta.Database) []Step {
 	at := map[string]int{} // in out, by function
 	for i := range db.Downsamples {
 		t := &db.Downsamples[i]
