@@ -136,11 +136,7 @@ func (m *pendingMove) prepare(ctx context.Context, ids []uint64) error {
 	s.gate.RUnlock()
 	m.folds.Begin()
 	for i := range m.steps {
-		bounds := m.bounds
-		if i > 0 {
-			bounds = cardinality.Bounds{} // its names follow from those of the first
-		}
-		if err := m.make(ctx, i, &m.steps[i], ids, bounds, m.Set); err != nil {
+		if err := m.make(ctx, i, &m.steps[i], ids, m.Set); err != nil {
 			return err
 		}
 	}
@@ -149,7 +145,7 @@ func (m *pendingMove) prepare(ctx context.Context, ids []uint64) error {
 			return err
 		}
 		if step, some := m.folds.Step(); some {
-			if err := m.make(ctx, len(m.steps), &step, ids, cardinality.Bounds{}, m.folds.Staged); err != nil {
+			if err := m.make(ctx, len(m.steps), &step, ids, m.folds.Staged); err != nil {
 				return err
 			}
 		}
@@ -164,11 +160,14 @@ func (m *pendingMove) prepare(ctx context.Context, ids []uint64) error {
 }
 
 // make works a step out.
-func (m *pendingMove) make(ctx context.Context, i int, step *move.Step, ids []uint64, bounds cardinality.Bounds, set func(shard uint64) *roaring.Bitmap) error {
+func (m *pendingMove) make(ctx context.Context, i int, step *move.Step, ids []uint64, set func(shard uint64) *roaring.Bitmap) error {
 	s := m.store
 	r := &move.Request{
-		Change: &step.Change, Series: m.db.file(), Bounds: bounds, Database: m.db.name,
+		Change: &step.Change, Series: m.db.file(), Database: m.db.name,
 		PairBytes: s.opt.CacheBytes / 4, Charge: m.charge, Claim: m.claim,
+	}
+	if i == 0 { // the names of other steps follow from those of the first
+		r.Bounds = m.bounds
 	}
 	for _, id := range ids {
 		if e := s.shard(id); e != nil && step.Concerns(id) {
@@ -213,14 +212,7 @@ func (m *pendingMove) log(ctx context.Context, ids []uint64) (moved scan.Moved, 
 			return moved, s.refusal(err)
 		}
 	}
-	moved = m.prepared[0].Moved
-	if !m.change.Fields() { // the other steps are for other shards
-		for _, r := range m.prepared[1:len(m.steps)] {
-			moved.Series += r.Moved.Series
-			moved.Merged += r.Moved.Merged
-		}
-	}
-	return moved, nil
+	return move.Total(m.prepared[:len(m.steps)]), nil
 }
 
 // applyMove applies a logged move to its shards, while no View is taken: each has all of

@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/model/scan"
 )
 
 // Step is a change that a move makes: the one that was asked for, or one that follows from it.
@@ -35,6 +36,19 @@ func Steps(c *model.Change, db *meta.Database) []Step {
 		out = kept(out, c, db)
 	}
 	return out
+}
+
+// Total returns what the steps of a move have moved. The renames of aggregates are of series
+// that the first step counts.
+func Total(steps []*Request) scan.Moved {
+	moved := steps[0].Moved
+	if !steps[0].Change.Fields() {
+		for _, r := range steps[1:] {
+			moved.Series += r.Moved.Series
+			moved.Merged += r.Moved.Merged
+		}
+	}
+	return moved
 }
 
 // kept leaves the shards of targets out that do not keep all tags that a change sets, and
