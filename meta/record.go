@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -54,6 +55,9 @@ func replay(path string, d *Data, b []byte, at int) (*Data, error) {
 			return d, torn(path, at, len(r))
 		}
 		if got, want := binio.Checksum(r[:12]), binary.LittleEndian.Uint32(r[12:]); got != want {
+			if lostSector(b, at) && !headAfter(b, at) {
+				return d, torn(path, at, 0)
+			}
 			return nil, binio.Corruptf(path, int64(at), "checksum %08x of the head of a record, it says %08x", got, want)
 		}
 		sequence, length := binary.LittleEndian.Uint64(r), uint64(binary.LittleEndian.Uint32(r[8:]))
@@ -63,6 +67,9 @@ func replay(path string, d *Data, b []byte, at int) (*Data, error) {
 		r = r[:length+recordOverhead]
 		end := len(r) - 4
 		if got, want := binio.Checksum(r[:end]), binary.LittleEndian.Uint32(r[end:]); got != want {
+			if at+len(r) == len(b) && lostSector(b, at) {
+				return d, torn(path, at, 0)
+			}
 			return nil, binio.Corruptf(path, int64(at), "checksum %08x of a record, it says %08x", got, want)
 		}
 		next, err := replayChanges(d, r[recordHeader:end])
@@ -83,9 +90,39 @@ func replay(path string, d *Data, b []byte, at int) (*Data, error) {
 	return d, nil
 }
 
-// torn returns the damage of a last record of which only so many bytes are there.
-func torn(path string, at, bytes int) error {
-	return tornError{binio.Corruptf(path, int64(at), "the last record has only %d bytes", bytes)}
+// torn returns the damage of a last record of which only so many bytes are there, or with 0
+// not all of those in the middle.
+func torn(path string, at, have int) error {
+	if have == 0 {
+		return tornError{binio.Corruptf(path, int64(at), "the last record lacks a sector")}
+	}
+	return tornError{binio.Corruptf(path, int64(at), "the last record has only %d bytes", have)}
+}
+
+// sector is the least that a disk writes.
+const sector = 512
+
+// lostSector reports whether the part that a sector has of b, from at on, is all zeros: the power
+// was cut before it was written, though the file has its size. Records have no such zeros.
+func lostSector(b []byte, at int) bool {
+	for at < len(b) {
+		end := min(len(b), at-at%sector+sector)
+		if len(bytes.Trim(b[at:end], "\x00")) == 0 {
+			return true
+		}
+		at = end
+	}
+	return false
+}
+
+// headAfter reports whether a record begins behind at.
+func headAfter(b []byte, at int) bool {
+	for at++; at <= len(b)-recordHeader; at++ {
+		if binio.Checksum(b[at:at+12]) == binary.LittleEndian.Uint32(b[at+12:]) {
+			return true
+		}
+	}
+	return false
 }
 
 type tornError struct{ error }

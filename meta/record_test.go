@@ -2,6 +2,7 @@ package meta
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -486,6 +487,52 @@ func TestReadBesideAppend(t *testing.T) {
 		put(file[:part])
 		if _, err := ReadFile(disk, "/meta/catalog.0"); !errors.Is(err, binio.ErrCorrupt) {
 			t.Errorf("%d of %d bytes stay: %v", part, len(file), err)
+		}
+	}
+}
+
+// TestLostSector: a last record of which the power cut has left a sector out is torn. Other damage
+// is damage, whatever it is in.
+func TestLostSector(t *testing.T) {
+	b, _ := sampleFile(t)
+	d, s, err := decode("f", b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := EncodeCommand(CreateUser{Name: strings.Repeat("u", 1500), Hash: "$2a$10$hash"}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes = append(binary.AppendUvarint(binary.AppendUvarint(nil, d.Applied+1), uint64(len(changes))), changes...)
+	at := len(b)
+	b = appendRecord(b, d.Index+1, changes)
+	if _, _, err := decode("f", b); err != nil {
+		t.Fatal(err)
+	}
+	zeros := func(lo, hi int) []byte {
+		bad := bytes.Clone(b)
+		clear(bad[lo:hi])
+		return bad
+	}
+	next := at - at%sector + sector
+	flipped := bytes.Clone(b)
+	flipped[next+7] ^= 1
+	for _, c := range []struct {
+		what string
+		b    []byte
+		torn bool
+	}{
+		{"all of it", zeros(at, len(b)), true},
+		{"its head", zeros(at, next), true},
+		{"a sector in the middle", zeros(next, next+sector), true},
+		{"its end", zeros(next+2*sector, len(b)), true},
+		{"less than a sector", zeros(next, next+sector-1), false},
+		{"a bit", flipped, false},
+		{"the record before it", zeros(int(s.base), at), false},
+	} {
+		got, _, err := decode("f", c.b)
+		if !errors.Is(err, binio.ErrCorrupt) || errors.Is(err, ErrTorn) != c.torn || c.torn && got.Index != d.Index {
+			t.Errorf("without %s: %v", c.what, err)
 		}
 	}
 }
