@@ -3,6 +3,7 @@ package engine
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/influxdata/influxql"
 
@@ -112,13 +113,26 @@ func tagArgs(e *influxql.Call) (tags []influxql.VarRef) {
 	return tags
 }
 
+// folderKey tells the folders of calls apart.
+type folderKey struct {
+	rng    model.TimeRange
+	stored string // which targets have what calls need
+}
+
 // folder returns the folder for a call.
 func (r *levelRun) folder(c *call) *folder {
-	f := r.folders[c.Range]
+	columns, refused := r.stored(c)
+	key := folderKey{c.Range, r.targetsWith(columns, refused)}
+	f := r.folders[key]
 	if f == nil {
-		f = &folder{Plan: partial.NewPlan(c.Range, &r.l.Windows, len(r.l.Calls))}
-		r.folders[c.Range] = f
+		f = &folder{Plan: partial.NewPlan(c.Range, &r.l.Windows, len(r.l.Calls)), refused: refused}
+		r.folders[key] = f
 		r.operators = append(r.operators, f)
+	}
+	for _, name := range columns {
+		if !slices.Contains(f.needs, name) {
+			f.needs = append(f.needs, name)
+		}
 	}
 	return f
 }
@@ -230,4 +244,74 @@ func (c *call) ties() rowset.Ties {
 		return rowset.BySeries
 	}
 	return rowset.AsInflux
+}
+
+// innermost returns the call that sees the rows.
+func (c *call) innermost() *call {
+	for c.inner != nil {
+		c = c.inner
+	}
+	return c
+}
+
+// callsOf lists the innermost calls that an operator answers.
+func (r *levelRun) callsOf(answers func(c *call) bool) string {
+	var names []string
+	places := map[string]int{}
+	for _, c := range r.calls {
+		if c = c.innermost(); answers(c) {
+			names, _ = expr.Place(names, places, c.Key)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// stored returns the functions of which targets must have columns to answer a call, or why
+// aggregates are not enough for it.
+func (r *levelRun) stored(c *call) (columns []string, refused string) {
+	switch {
+	case !r.l.Downsampled():
+		return nil, ""
+	case c.Alone && len(r.l.Refs) > 0:
+		return nil, "other columns of the rows are asked for"
+	case r.l.Typed:
+		return nil, "the type of a field is asked for"
+	case c.Partial == nil:
+		return nil, c.Expr.Name + "() needs all rows"
+	}
+	if _, rest := expr.SplitTags(r.l.Where, expr.IsFieldRef); rest != nil {
+		return nil, "a condition is on a field"
+	}
+	for _, kind := range c.Partial.Slots {
+		name := partial.Kinds[kind].Stored
+		if name == "" {
+			return nil, c.Expr.Name + "() needs all rows"
+		}
+		columns = append(columns, name)
+		if c.Partial.Counted {
+			columns = append(columns, partial.Kinds[partial.Count].Stored)
+		}
+	}
+	return columns, ""
+}
+
+// targetsWith says which targets have columns, so that calls of which it is the same can be
+// folded together.
+func (r *levelRun) targetsWith(columns []string, refused string) string {
+	if !r.l.Downsampled() || refused != "" {
+		return refused
+	}
+	var out []byte
+	for _, src := range r.l.Sources {
+		for _, t := range src.Targets() {
+			has := byte('+')
+			for _, c := range columns {
+				if !slices.Contains(t.Columns, c) {
+					has = '-'
+				}
+			}
+			out = append(out, has)
+		}
+	}
+	return string(out)
 }

@@ -19,7 +19,8 @@ type exec struct {
 	opt     Options
 	planner *plan.Planner
 	stop    admission.Stopper
-	prof    *profile // of EXPLAIN ANALYZE, else nil
+	prof    *profile      // of EXPLAIN ANALYZE, else nil
+	noted   map[Note]bool // what was told of downsamples
 }
 
 func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
@@ -45,6 +46,7 @@ func newExec(ctx context.Context, storage scan.Storage, opt Options) *exec {
 	x.stop = x.Stopper()
 	x.planner = &plan.Planner{
 		Budget: x.Budget, Storage: storage, Now: opt.Now, MaxBuckets: opt.MaxSelectBuckets, Warn: opt.Warn,
+		Downsamples: opt.Downsamples,
 	}
 	return x
 }
@@ -61,4 +63,19 @@ func (x *exec) plan(stmt *influxql.SelectStatement) (*levelRun, error) {
 func (x *exec) release() {
 	x.planner.Release()
 	x.Claim.Release()
+}
+
+// maxNotes bounds what is told of the downsamples of many measurements.
+const maxNotes = 20
+
+// note passes on a text on a downsample, each once.
+func (x *exec) note(n Note) {
+	if x.opt.Note == nil || x.noted[n] || len(x.noted) >= maxNotes {
+		return
+	}
+	if x.noted == nil {
+		x.noted = map[Note]bool{}
+	}
+	x.noted[n] = true
+	x.opt.Note(n)
 }

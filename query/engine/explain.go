@@ -14,7 +14,6 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/read"
-	"tsdbd/query/expr"
 	"tsdbd/query/result"
 )
 
@@ -123,14 +122,6 @@ func (r *levelRun) costs(parts [][]string) ([][]string, error) {
 	return parts, nil
 }
 
-// innermost returns the call that sees the rows.
-func (c *call) innermost() *call {
-	for c.inner != nil {
-		c = c.inner
-	}
-	return c
-}
-
 // Analyze returns the lines of EXPLAIN ANALYZE. It runs the statement and discards
 // the rows. The lines show what each operator did, and what the cursors of each shard
 // returned.
@@ -221,6 +212,9 @@ func (r *levelRun) describeSources(n *planNode) {
 func (f *folder) describe(to *planNode) *planNode {
 	n := to.add("fold %s", f.r.callsOf(func(c *call) bool { return c.scan == f.Plan }))
 	f.r.describeSources(n)
+	for _, text := range f.segments {
+		n.add("%s", text)
+	}
 	switch dir := f.Direction(); {
 	case dir > 0:
 		n.add("oldest shard first, until every group has its value")
@@ -253,7 +247,7 @@ func (f *folder) statistics() string {
 			chosen = true
 		}
 	}
-	for _, u := range f.r.units {
+	for _, u := range f.units {
 		cs, ok := u.Bind(f.Refs)
 		switch {
 		case !ok:
@@ -300,18 +294,6 @@ func (rd *reader) describe(to *planNode) *planNode {
 		}
 	}
 	return n
-}
-
-// callsOf lists the innermost calls that an operator answers.
-func (r *levelRun) callsOf(answers func(c *call) bool) string {
-	var names []string
-	places := map[string]int{}
-	for _, c := range r.calls {
-		if c = c.innermost(); answers(c) {
-			names, _ = expr.Place(names, places, c.Key)
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 // counted prints a number of things.

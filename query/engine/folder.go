@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -10,8 +11,10 @@ import (
 	"tsdbd/model"
 	"tsdbd/query/admission"
 	"tsdbd/query/engine/partial"
+	"tsdbd/query/engine/plan"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/engine/rowset"
+	"tsdbd/query/expr"
 )
 
 // folder is the operator that folds rows into partial aggregates. One walk over the
@@ -26,6 +29,13 @@ type folder struct {
 	frames      uint64 // of subqueries so far
 	batched     bool   // each batch of groups is folded by itself: the states may be large
 	member      []bool // groups of the present batch; nil: all
+
+	units       []*read.Unit    // of the level, without the times of stored units
+	needs       []string        // functions of which targets must have columns
+	refused     string          // why aggregates are not enough; "": they are
+	stored      *partial.Stored // plan of storedUnits; nil: none
+	storedUnits []*read.Unit
+	segments    []string // what EXPLAIN says of them
 }
 
 // task is a set of series of a unit that one worker folds.
@@ -40,7 +50,10 @@ func (f *folder) open(r *levelRun) error {
 	f.r, f.Did = r, r.x.prof.open(f)
 	f.Table, f.subs, f.member = nil, nil, nil
 	bounds := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
-	for _, u := range r.units {
+	if !r.l.Downsampled() {
+		f.units = r.units
+	}
+	for _, u := range slices.Concat(f.units, f.storedUnits) {
 		if b, ok := u.Shard.TimeBounds(nil); ok {
 			bounds = bounds.Union(b.Intersect(u.Shard.TimeRange()))
 		} else {
@@ -62,7 +75,10 @@ func (f *folder) open(r *levelRun) error {
 		f.heads = f.firstWindows(bounds)
 	}
 	var err error
-	f.first, f.last, err = f.Prepare(bounds)
+	if f.first, f.last, err = f.Prepare(bounds); err == nil && f.stored != nil {
+		f.stored.Did = f.Did
+		_, _, err = f.stored.Prepare(bounds)
+	}
 	r.windows = int(min(f.last-f.first+1, maxFirstCells))
 	return err
 }
@@ -90,8 +106,8 @@ func (f *folder) read(batch []int32) error {
 }
 
 // newTable returns an empty table for all windows.
-func (f *folder) newTable() *partial.Table {
-	t := partial.NewTable(len(f.Slots), f.Windows.None(), f.first, f.last)
+func (f *folder) newTable(p *partial.Plan) *partial.Table {
+	t := partial.NewTable(len(p.Slots), f.Windows.None(), f.first, f.last)
 	t.Desc = !f.r.l.Asc
 	t.Stop = new(admission.Stopper)
 	*t.Stop = f.r.x.Stopper()
@@ -172,30 +188,30 @@ func (f *folder) all() error {
 	if f.member != nil {
 		keep = func(g int32) bool { return f.member[g] }
 	}
-	work := f.tasks(f.r.units, keep)
+	raw, stored := f.tasks(f.Plan, f.units, keep), f.storedTasks(f.storedUnits, keep)
 	rest := f.Range
 	for _, n := range f.heads {
 		head := rest
 		if head.Max = f.StartOf(f.first+n) - 1; head.Max >= rest.Max {
 			break
 		}
-		if err := f.scan(work, head, 0); err != nil || f.enough(head.Max) {
+		if err := f.scan(raw, stored, head, 0); err != nil || f.enough(head.Max) {
 			return err
 		}
 		rest.Min = head.Max + 1
 	}
-	return f.scan(work, rest, 0)
+	return f.scan(raw, stored, rest, 0)
 }
 
 // tasks deals the series of units out to workers, those of groups that keep
 // accepts. nil accepts all.
-func (f *folder) tasks(us []*read.Unit, keep func(g int32) bool) [][]task {
+func (f *folder) tasks(p *partial.Plan, us []*read.Unit, keep func(g int32) bool) [][]task {
 	workers := f.r.x.Workers
 	work := make([][]task, workers)
 	spread, used := 0, 1 // the workers that get something are the first ones
 	for _, u := range us {
-		cs, ok := u.Bind(f.Refs)
-		if !ok || !u.Range.Overlaps(f.Range) || !f.Bound(cs) {
+		cs, ok := u.Bind(p.Refs)
+		if !ok || !u.Range.Overlaps(p.Range) || !p.Bound(cs) {
 			continue
 		}
 		set := u.Series
@@ -219,17 +235,45 @@ func (f *folder) tasks(us []*read.Unit, keep func(g int32) bool) [][]task {
 	return work[:used]
 }
 
-// scan folds the rows of tasks within rng, each worker into a table of its own, and
-// merges the tables. dir is that of partial.Worker.ScanPart.
-func (f *folder) scan(work [][]task, rng model.TimeRange, dir int) error {
+// storedTasks is tasks for stored units.
+func (f *folder) storedTasks(us []*read.Unit, keep func(g int32) bool) [][]task {
+	if len(us) == 0 {
+		return nil
+	}
+	return f.tasks(f.stored.Plan, us, keep)
+}
+
+// scan folds the rows of tasks within rng, and those of stored units. dir is that of
+// partial.Worker.ScanPart.
+func (f *folder) scan(raw, stored [][]task, rng model.TimeRange, dir int) error {
+	var err error
+	if f.Table, err = f.scanPlan(f.Plan, f.Table, raw, rng, dir); err != nil || stored == nil {
+		return err
+	}
+	if rng.Min == f.Range.Min {
+		rng.Min = f.stored.Range.Min // of windows that begin before it
+	}
+	t, err := f.scanPlan(f.stored.Plan, nil, stored, rng, dir)
+	if err != nil {
+		return err
+	}
+	f.Table.MergeStored(t, f.stored, f.Slots)
+	n := f.Table.Bytes
+	f.Table.Bytes = 0
+	return f.r.x.Grow(n)
+}
+
+// scanPlan folds the rows of tasks within rng, each worker into a table of its own, and
+// merges the tables. into is the first of them, if it is not nil.
+func (f *folder) scanPlan(p *partial.Plan, into *partial.Table, work [][]task, rng model.TimeRange, dir int) (*partial.Table, error) {
 	x := f.r.x
 	tables := make([]*partial.Table, len(work))
 	err := x.Parallel(len(work), func(i int) error {
-		tables[i] = f.newTable()
-		if i == 0 && f.Table != nil {
-			tables[i] = f.Table
+		tables[i] = f.newTable(p)
+		if i == 0 && into != nil {
+			tables[i] = into
 		}
-		w := partial.NewWorker(x.Budget, f.Plan, rng, tables[i])
+		w := partial.NewWorker(x.Budget, p, rng, tables[i])
 		for _, t := range work[i] {
 			if !t.u.Range.Overlaps(rng) {
 				continue // not of the first windows
@@ -241,15 +285,14 @@ func (f *folder) scan(work [][]task, rng model.TimeRange, dir int) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return into, err
 	}
-	f.Table = tables[0]
 	for _, t := range tables[1:] {
-		f.Table.Merge(t, f.Slots)
+		tables[0].Merge(t, p.Slots)
 	}
-	n := f.Table.Bytes
-	f.Table.Bytes = 0
-	return x.Grow(n)
+	n := tables[0].Bytes
+	tables[0].Bytes = 0
+	return tables[0], x.Grow(n)
 }
 
 // firstWindows returns after how many windows, counted from the first, to check
@@ -318,27 +361,136 @@ func (f *folder) enough(upTo int64) bool {
 // the series of a shard from that end, until every group has its value.
 func (f *folder) ends() error {
 	dir := f.Direction()
-	us := slices.Clone(f.r.units)
+	us := slices.Concat(f.units, f.storedUnits)
 	slices.SortStableFunc(us, func(a, b *read.Unit) int {
-		c := cmp.Compare(a.Shard.TimeRange().Min, b.Shard.TimeRange().Min)
+		c := cmp.Compare(a.Range.Min, b.Range.Min)
 		if dir < 0 {
 			return -c
 		}
 		return c
 	})
-	f.Table = f.newTable()
+	f.Table = f.newTable(f.Plan)
 	var keep func(g int32) bool
 	for len(us) > 0 {
-		// Shards of equal times (of several retention policies) go together.
+		// Units of equal times (of several retention policies) go together.
 		n := 1
-		for n < len(us) && us[n].Shard.TimeRange().Overlaps(us[0].Shard.TimeRange()) {
-			n++
+		for together := us[0].Range; n < len(us) && us[n].Range.Overlaps(together); n++ {
+			together = together.Union(us[n].Range)
 		}
-		if err := f.scan(f.tasks(us[:n], keep), f.Range, dir); err != nil {
+		var raw, stored []*read.Unit
+		for _, u := range us[:n] {
+			if slices.Contains(f.storedUnits, u) {
+				stored = append(stored, u)
+			} else {
+				raw = append(raw, u)
+			}
+		}
+		if err := f.scan(f.tasks(f.Plan, raw, keep), f.storedTasks(stored, keep), f.Range, dir); err != nil {
 			return err
 		}
 		us = us[n:]
 		keep = func(g int32) bool { return f.Table.At(g, 0)[0].N == 0 }
+	}
+	return nil
+}
+
+// openStored selects the series of targets that the operators of the level read in place of
+// series of the selection.
+func (r *levelRun) openStored(sel read.Selection, names []string) error {
+	for _, o := range r.operators {
+		var err error
+		switch o := o.(type) {
+		case *folder:
+			err = o.openStored(r, sel, names)
+		case *reader:
+			refused := r.callsOf(func(c *call) bool { return c.reader == o }) + " needs all rows"
+			err = r.eachMeasurement(sel, names, func(src *plan.Source, m *read.Measurement) error {
+				r.ask(src, m, o.rng, nil, refused)
+				return nil
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openStored selects the series of targets for a folder, and leaves their times out of the
+// units of the level.
+func (f *folder) openStored(r *levelRun, sel read.Selection, names []string) error {
+	f.storedUnits, f.stored, f.segments = nil, nil, nil
+	covered := map[*read.Measurement][]plan.Segment{}
+	err := r.eachMeasurement(sel, names, func(src *plan.Source, m *read.Measurement) error {
+		covered[m] = r.ask(src, m, f.Range, f.needs, f.refused)
+		for _, s := range covered[m] {
+			units, err := r.x.Units(r.groups, read.Selection{
+				Sources: []*read.Measurement{src.Stored(&s.Target, m.Name)}, Where: r.l.Where, Keys: r.l.Dims, Range: s.TimeRange,
+			})
+			if err != nil {
+				return err
+			}
+			f.storedUnits = append(f.storedUnits, units...)
+			text := fmt.Sprintf("rows of %s %s are from the downsample %s, in windows of %s",
+				src.Policy, times(s.TimeRange), s.Policy, influxql.FormatDuration(s.Every))
+			if len(units) > 0 && !slices.Contains(f.segments, text) {
+				f.segments = append(f.segments, text)
+				r.x.note(Note{Text: text})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	f.units = without(r.units, covered)
+	if len(f.storedUnits) == 0 {
+		return nil
+	}
+	f.stored = f.StoredOf(plan.StoredColumn)
+	for _, u := range f.storedUnits {
+		f.stored.Range = f.stored.Range.Union(u.Range)
+	}
+	return nil
+}
+
+// ask asks which segments of targets an operator reads in place of rows of a measurement, and
+// notes what no rows are read for.
+func (r *levelRun) ask(src *plan.Source, m *read.Measurement, rng model.TimeRange, columns []string, refused string) []plan.Segment {
+	tags := slices.Clone(r.l.Dims)
+	influxql.WalkFunc(r.l.Where, func(n influxql.Node) {
+		if ref, ok := n.(*influxql.VarRef); ok && !expr.IsFieldRef(ref) {
+			tags = append(tags, ref.Val)
+		}
+	})
+	segments, unused := r.x.opt.Downsamples.Segments(&plan.Ask{
+		Database: src.Database, Policy: src.Policy, Measurement: m.Name, Range: rng, Windows: &r.l.Windows,
+		Columns: columns, Tags: tags, Refused: refused,
+	})
+	for _, u := range unused {
+		r.x.note(Note{Unused: true, Text: fmt.Sprintf("rows of %s %s are lost, and the downsample %s does not answer for them: %s",
+			src.Policy, times(u.TimeRange), u.Policy, u.Why)})
+	}
+	return segments
+}
+
+// eachMeasurement calls f for the measurements of a selection whose rows targets have.
+func (r *levelRun) eachMeasurement(sel read.Selection, names []string, f func(src *plan.Source, m *read.Measurement) error) error {
+	at := 0
+	for _, src := range r.l.Sources {
+		n := 1
+		if src.Subquery == nil {
+			n = len(model.InBoth(src.Names, names))
+		}
+		for _, m := range sel.Sources[at : at+n] {
+			if m == nil || len(src.Targets()) == 0 {
+				continue
+			}
+			if err := f(src, m); err != nil {
+				return err
+			}
+		}
+		at += n
 	}
 	return nil
 }

@@ -37,11 +37,11 @@ type operator interface {
 type levelRun struct {
 	x         *exec
 	l         *plan.Level
-	subs      []*levelRun                 // as level.sources; nil for measurements
-	passed    []map[string]influxql.Expr  // as subs; columns of those that folders read in their place, else nil
-	calls     []*call                     // as level.calls
-	operators []operator                  // none if the level has nothing to read
-	folders   map[model.TimeRange]*folder // of operators, by what calls ask for
+	subs      []*levelRun                // as level.sources; nil for measurements
+	passed    []map[string]influxql.Expr // as subs; columns of those that folders read in their place, else nil
+	calls     []*call                    // as level.calls
+	operators []operator                 // none if the level has nothing to read
+	folders   map[folderKey]*folder      // of operators, by what calls ask for
 	readers   map[readerKey]*reader
 	bare      []int // place in refs of fields that are no more than that, or -1
 
@@ -59,7 +59,7 @@ type levelRun struct {
 func newLevelRun(x *exec, l *plan.Level) (*levelRun, error) {
 	r := &levelRun{
 		x: x, l: l, subs: make([]*levelRun, len(l.Sources)),
-		folders: map[model.TimeRange]*folder{}, readers: map[readerKey]*reader{},
+		folders: map[folderKey]*folder{}, readers: map[readerKey]*reader{},
 	}
 	for i, src := range l.Sources {
 		if src.Subquery != nil {
@@ -229,6 +229,11 @@ func (r *levelRun) open(names []string) (err error) {
 		}
 		r.units = append(r.units, units...)
 	}
+	if r.l.Downsampled() {
+		if err := r.openStored(sel, names); err != nil {
+			return err
+		}
+	}
 	for _, o := range r.operators {
 		if err := o.open(r); err != nil {
 			return err
@@ -241,7 +246,7 @@ func (r *levelRun) open(names []string) (err error) {
 func (r *levelRun) selection(names []string) read.Selection {
 	l := r.l
 	sel := read.Selection{Where: l.Where, Keys: l.Dims, Range: l.Read}
-	if !l.HasSubs() { // else order cuts the groups
+	if !r.cuts() {
 		sel.Limit, sel.Offset = l.SLimit, l.SOffset
 	}
 	for _, src := range l.Sources {
@@ -256,12 +261,16 @@ func (r *levelRun) selection(names []string) read.Selection {
 	return sel
 }
 
+// cuts reports whether order cuts the groups to SLIMIT and SOFFSET: they are those of several
+// sources.
+func (r *levelRun) cuts() bool { return r.l.HasSubs() || r.l.Downsampled() }
+
 // order returns the groups in the order of output. The groups of each name that rows of
 // subqueries have are cut to SLIMIT and SOFFSET.
 func (r *levelRun) order() []int32 {
 	l := r.l
 	all := r.groups.Order(l.Asc)
-	if !l.HasSubs() || l.SLimit == 0 && l.SOffset == 0 {
+	if !r.cuts() || l.SLimit == 0 && l.SOffset == 0 {
 		return all
 	}
 	if !l.Asc {
@@ -273,7 +282,7 @@ func (r *levelRun) order() []int32 {
 		if i > 0 && r.groups.Names[g] != r.groups.Names[all[i-1]] {
 			n = 0
 		}
-		if n >= l.SOffset && n-l.SOffset < l.SLimit {
+		if n >= l.SOffset && (l.SLimit == 0 || n-l.SOffset < l.SLimit) {
 			kept = append(kept, g)
 		}
 		n++

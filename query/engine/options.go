@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tsdbd/query/admission"
+	"tsdbd/query/engine/plan"
 	"tsdbd/query/result"
 )
 
@@ -32,6 +33,12 @@ type Options struct {
 	// Result; nil drops them.
 	Warn func(text string)
 
+	// Downsamples says which downsamples there are; nil: none are read.
+	Downsamples plan.Downsamples
+	// Note takes what is to say of the downsamples that were read, or not, before the first
+	// Result; nil drops it.
+	Note func(note Note)
+
 	// Tests make these small. 0 is the default.
 	streamRows int64 // rows of one output series in a slice on its way out, about
 	workRows   int   // rows an operator works on between two looks at the context
@@ -39,4 +46,10 @@ type Options struct {
 
 	// Into receives the rows of SELECT ... INTO. Without it such a statement fails.
 	Into func(ctx context.Context, b *result.IntoBatch) error
+}
+
+// Note is a text on a downsample.
+type Note struct {
+	Text   string
+	Unused bool // it has rows that no others stand for, but could not answer
 }

@@ -35,7 +35,7 @@ func (f *folder) settleTies() error {
 		if !any {
 			continue
 		}
-		for _, u := range r.units {
+		for _, u := range f.units {
 			sizes := u.Sizes(u.Series)
 			for j, g := range u.Groups {
 				if g >= 0 && sizes[j] >= rowset.ManySeries {
@@ -59,7 +59,7 @@ func (f *folder) settle(slotAt int, open []bool) error {
 	one := &partial.Plan{Refs: refs, Slots: []partial.Slot{sl}, Range: p.Range, Windows: p.Windows, Aux: p.Aux, Keyed: p.Keyed}
 	one.Table = partial.NewTable(1, true, 0, 0)
 	w := partial.NewWorker(r.x.Budget, one, p.Range, one.Table)
-	for _, u := range r.units {
+	for _, u := range f.units {
 		m, bytes, err := r.x.Rows(u, read.Request{
 			Refs: refs, Range: p.Range, Asc: sl.Kind == partial.First, Limit: 1, Ties: rowset.AsInfluxChosen, Counts: p.Did,
 			Want: func(g int32) bool { return open[g] },

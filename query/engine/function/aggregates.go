@@ -16,7 +16,7 @@ import (
 var aggregates = map[string]Function{
 	"count":    {Check: arguments(1, 1, fieldOrDistinct), takes: anyType, Gives: model.Integer, Filled: true, counts: true, Partial: &folding{Slots: []partial.Kind{partial.Count}, Value: countOf}},
 	"sum":      {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Value: sumOf}},
-	"mean":     {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Value: meanOf}},
+	"mean":     {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Counted: true, Value: meanOf}},
 	"spread":   {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Min, partial.Max}, Value: spreadOf}},
 	"stddev":   {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum, partial.Square}, As: model.Float, Value: stddevOf}},
 	"median":   {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Ranks}, List: medianOf}},

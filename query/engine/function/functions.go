@@ -55,6 +55,8 @@ type folding struct {
 	Slots []partial.Kind
 	As    model.FieldType // the type in which the values are folded; Unknown: their own
 	Timed bool            // needs the times of values
+	// Counted says that Value needs to know how many values there are.
+	Counted bool
 	// Value appends the results of windows, those that have values of the first slot. The
 	// second one is with it. Nil: the values that the first slot has chosen.
 	Value func(out *column.Vector, typ model.FieldType, w partial.Windows)

@@ -40,14 +40,17 @@ var Kinds = [...]struct {
 	large bool     // grows with the values or rows of a window
 	// ordered says that the order of rows of equal time shows.
 	ordered bool
+	// Stored is the function whose values, of windows and of series, can be put together to
+	// the aggregate; "": none.
+	Stored string
 }{
-	Count:  {Stats: countOfStats},
-	Sum:    {Stats: sumOfStats},
+	Count:  {Stats: countOfStats, Stored: "count"},
+	Sum:    {Stats: sumOfStats, Stored: "sum"},
 	Square: {What: "squares"},
-	Min:    {Stats: AllOfStats},
-	Max:    {Stats: AllOfStats},
-	First:  {Stats: AllOfStats, Timed: true},
-	Last:   {Stats: AllOfStats, Timed: true},
+	Min:    {Stats: AllOfStats, Stored: "min"},
+	Max:    {Stats: AllOfStats, Stored: "max"},
+	First:  {Stats: AllOfStats, Timed: true, Stored: "first"},
+	Last:   {Stats: AllOfStats, Timed: true, Stored: "last"},
 	Tally:  {What: "distinct values", large: true},
 	Sketch: {What: "sketches", large: true},
 	Top:    {What: "chosen rows", Timed: true, large: true, ordered: true},

@@ -22,13 +22,18 @@ type Source struct {
 	Subquery *Level   // nil: measurements
 	Names    []string // of the measurements, sorted: one, or all that a regular expression matches
 
-	view *openView
+	Database, Policy string // of the measurements
+
+	view    *openView
+	targets []storedView // of the rows of view
 }
 
 // Measurement returns what there is to read of one of the measurements.
-func (s *Source) Measurement(name string) *read.Measurement {
-	m := &read.Measurement{Name: name, View: s.view.View}
-	for _, sh := range s.view.shards {
+func (s *Source) Measurement(name string) *read.Measurement { return s.view.measurement(name) }
+
+func (v *openView) measurement(name string) *read.Measurement {
+	m := &read.Measurement{Name: name, View: v.View}
+	for _, sh := range v.shards {
 		if len(sh.Fields(name)) > 0 {
 			m.Shards = append(m.Shards, sh)
 		}
@@ -39,7 +44,11 @@ func (s *Source) Measurement(name string) *read.Measurement {
 // Having returns measurements among which are all that have series in a range of times which
 // satisfy a predicate.
 func (s *Source) Having(b *read.Budget, where *model.TagExpr, times model.TimeRange) (names []string, err error) {
-	for _, sh := range s.view.shards {
+	shards := s.view.shards
+	for _, t := range s.targets {
+		shards = append(slices.Clip(shards), t.shards...)
+	}
+	for _, sh := range shards {
 		if !sh.TimeRange().Overlaps(times) {
 			continue
 		}
@@ -79,6 +88,7 @@ type Level struct {
 	Calls    []*function.Call        // aggregates, each once
 	CallAt   map[*influxql.Call]int  // place in calls
 	Selector bool                    // one selector alone: rows keep the chosen point's time
+	Typed    bool                    // a field has a type that the statement gives it
 
 	Fields []influxql.Expr // select list; for top and bottom with their tags
 }
@@ -91,13 +101,19 @@ type Planner struct {
 	Now          time.Time
 	MaxBuckets   int               // windows of GROUP BY time; 0 is no limit
 	Warn         func(text string) // takes texts for the client; may be nil
+	Downsamples  Downsamples       // may be nil
 
 	views   map[viewKey]*openView
+	targets map[viewKey][]storedView
 	matches map[matchKey][]string // what regular expressions match
 }
 
-// viewKey names a retention policy.
-type viewKey struct{ database, policy string }
+// viewKey names a retention policy, whose rows are aggregates of windows of every, or rows
+// if that is 0.
+type viewKey struct {
+	database, policy string
+	every            int64
+}
 
 // openView is a view that is open, and its shards, which charge what they list.
 type openView struct {
@@ -121,6 +137,10 @@ func (x *Planner) Plan(stmt *influxql.SelectStatement) (*Level, error) {
 	}
 	if err := x.limitBuckets(c); err != nil {
 		return nil, err
+	}
+	x.views, x.targets = map[viewKey]*openView{}, map[viewKey][]storedView{}
+	if !aggregates(c.Statement) {
+		x.Downsamples = nil
 	}
 	if err := x.openViews(c.Statement.Sources, c.reads()); err != nil {
 		return nil, err
@@ -193,7 +213,7 @@ func (x *Planner) limitBuckets(c *Compiled) error {
 // layout builds the level of a compiled statement whose typed form is stmt.
 func (x *Planner) layout(c *Compiled, stmt *influxql.SelectStatement, outer *Level) (*Level, error) {
 	c.Where = stmt.Condition // now with types
-	l := &Level{Compiled: c, Statement: stmt, SLimit: stmt.SLimit, SOffset: stmt.SOffset}
+	l := &Level{Compiled: c, Statement: stmt, Typed: typesFields(c.Statement.Fields), SLimit: stmt.SLimit, SOffset: stmt.SOffset}
 	for _, d := range stmt.Dimensions {
 		if ref, ok := d.Expr.(*influxql.VarRef); ok {
 			l.Dims = append(l.Dims, ref.Val)
@@ -225,7 +245,10 @@ func (x *Planner) layout(c *Compiled, stmt *influxql.SelectStatement, outer *Lev
 			if err != nil {
 				return nil, err
 			}
-			l.Sources = append(l.Sources, &Source{Names: names, view: x.view(s)})
+			l.Sources = append(l.Sources, &Source{
+				Names: names, Database: s.Database, Policy: s.RetentionPolicy,
+				view: x.view(s), targets: x.targets[viewKey{s.Database, s.RetentionPolicy, 0}],
+			})
 			if l.Names, err = x.union(l.Names, names); err != nil {
 				return nil, err
 			}

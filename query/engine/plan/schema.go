@@ -23,24 +23,13 @@ func (x *Planner) openViews(sources influxql.Sources, r model.TimeRange) error {
 				return err
 			}
 		case *influxql.Measurement:
-			key := viewKey{s.Database, s.RetentionPolicy}
+			key := viewKey{s.Database, s.RetentionPolicy, 0}
 			if x.views[key] == nil {
-				v, err := x.Storage.View(s.Database, s.RetentionPolicy, r)
-				if err != nil {
+				if err := x.openView(key, r); err != nil {
 					return err
 				}
-				open := &openView{View: v}
-				for _, sh := range v.Shards() {
-					open.shards = append(open.shards, sh.Charged(x.KeepUnits))
-				}
-				if x.views == nil {
-					x.views = map[viewKey]*openView{}
-				}
-				x.views[key] = open
-				if x.Warn != nil {
-					for _, text := range scan.Notes(v, r) {
-						x.Warn(text)
-					}
+				if err := x.openTargets(key, r); err != nil {
+					return err
 				}
 			}
 		}
@@ -48,8 +37,27 @@ func (x *Planner) openViews(sources influxql.Sources, r model.TimeRange) error {
 	return nil
 }
 
+// openView opens a view over r.
+func (x *Planner) openView(key viewKey, r model.TimeRange) error {
+	v, err := x.Storage.View(key.database, key.policy, r)
+	if err != nil {
+		return err
+	}
+	open := &openView{View: v}
+	for _, sh := range v.Shards() {
+		open.shards = append(open.shards, sh.Charged(x.KeepUnits))
+	}
+	x.views[key] = open
+	if x.Warn != nil {
+		for _, text := range scan.Notes(v, r) {
+			x.Warn(text)
+		}
+	}
+	return nil
+}
+
 func (x *Planner) view(m *influxql.Measurement) *openView {
-	return x.views[viewKey{m.Database, m.RetentionPolicy}]
+	return x.views[viewKey{m.Database, m.RetentionPolicy, 0}]
 }
 
 // nameBytes is what a name takes in a list. Its text is the index's.
@@ -67,12 +75,12 @@ func (x *Planner) names(m *influxql.Measurement) ([]string, error) {
 	if m.Regex == nil {
 		return []string{m.Name}, nil
 	}
-	key := matchKey{viewKey{m.Database, m.RetentionPolicy}, m.Regex.Val.String()}
+	key := matchKey{viewKey{m.Database, m.RetentionPolicy, 0}, m.Regex.Val.String()}
 	if names, ok := x.matches[key]; ok {
 		return names, nil
 	}
 	var names []string
-	for _, sh := range x.view(m).shards {
+	for _, sh := range x.shardsOf(m) {
 		if err := x.Ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -195,19 +203,30 @@ func (s *schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.D
 	if err != nil {
 		return nil, nil, err
 	}
+	add := func(field string, typ influxql.DataType, known bool) error {
+		have, met := fields[field]
+		if !met {
+			if err := cmp.Or(s.ask(), s.x.Keep(s.copies*expandedBytes)); err != nil {
+				return err
+			}
+		}
+		if have.LessThan(typ) && (known || !met) {
+			fields[field] = typ
+		}
+		return nil
+	}
 	for _, name := range names {
 		for _, sh := range s.x.view(m).shards {
 			for _, f := range sh.Fields(name) {
-				have, known := fields[f.Key]
-				if !known {
-					if err := cmp.Or(s.ask(), s.x.Keep(s.copies*expandedBytes)); err != nil {
-						return nil, nil, err
-					}
-				}
-				if t := expr.DataType(f.Type); have.LessThan(t) {
-					fields[f.Key] = t
+				if err := add(f.Key, expr.DataType(f.Type), true); err != nil {
+					return nil, nil, err
 				}
 			}
+		}
+		if err := s.x.storedTypes(m, name, add); err != nil {
+			return nil, nil, err
+		}
+		for _, sh := range s.x.shardsOf(m) {
 			if err := s.ask(); err != nil {
 				return nil, nil, err
 			}
@@ -230,7 +249,7 @@ func (s *schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.D
 
 // MapType implements influxql.TypeMapper.
 func (s *schema) MapType(m *influxql.Measurement, name string) influxql.DataType {
-	key := schemaName{viewKey{m.Database, m.RetentionPolicy}, m.String(), name}
+	key := schemaName{viewKey{m.Database, m.RetentionPolicy, 0}, m.String(), name}
 	typ, ok := s.known[key]
 	if !ok && s.ask() == nil {
 		var err error
@@ -261,12 +280,20 @@ func (s *schema) find(m *influxql.Measurement, key string) (typ influxql.DataTyp
 				}
 			}
 		}
+		if err := s.x.storedTypes(m, name, func(field string, t influxql.DataType, known bool) error {
+			if field == key && typ.LessThan(t) && (known || typ == influxql.Unknown) {
+				typ = t
+			}
+			return nil
+		}); err != nil {
+			return typ, err
+		}
 	}
 	if typ != influxql.Unknown {
 		return typ, nil
 	}
 	for _, name := range names {
-		for _, sh := range s.x.view(m).shards {
+		for _, sh := range s.x.shardsOf(m) {
 			if err := s.ask(); err != nil {
 				return typ, err
 			}

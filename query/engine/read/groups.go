@@ -113,6 +113,16 @@ type Unit struct {
 	Columns map[string]influxql.Expr
 }
 
+// Within returns the unit with the rows of r only.
+func (u *Unit) Within(r model.TimeRange) *Unit {
+	if r == u.Range {
+		return u
+	}
+	part := *u
+	part.Range = r
+	return &part
+}
+
 // Group returns the level's group of a series.
 func (u *Unit) Group(id model.SeriesID) int32 { return u.Groups[u.byShard.Of(id)] }
 

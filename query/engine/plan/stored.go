@@ -1,0 +1,196 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/model"
+	"tsdbd/model/scan"
+	"tsdbd/query/engine/function"
+	"tsdbd/query/engine/read"
+	"tsdbd/query/expr"
+	"tsdbd/query/window"
+)
+
+// Downsamples knows the policies that have aggregates of the rows of others.
+type Downsamples interface {
+	// Targets returns what there is of the rows of a policy.
+	Targets(database, policy string) []Target
+	// Segments returns the parts of a range for which rows of targets stand for rows of
+	// the policy, and the parts that the policy has lost and for which none do.
+	Segments(ask *Ask) ([]Segment, []Unused)
+}
+
+// Target is a policy that has aggregates of the rows of another, as one of its definitions
+// makes them. A field F has a column for each function, named FUNCTION_F.
+type Target struct {
+	Policy  string
+	Columns []string // functions
+	Every   time.Duration
+}
+
+// Ask says what is needed of the rows of a measurement.
+type Ask struct {
+	Database, Policy, Measurement string
+	Range                         model.TimeRange
+	Windows                       *window.Windows
+	Columns                       []string // functions
+	Tags                          []string
+	Refused                       string // why aggregates are not enough; "": they are
+}
+
+// Segment is a range of time of a target. It holds whole windows of the target, and may
+// begin before and end after the range that was asked for.
+type Segment struct {
+	Target
+	model.TimeRange
+}
+
+// Unused is a range of time for which only a target has rows, and why they do not stand
+// for those of the policy.
+type Unused struct {
+	Segment
+	Why string
+}
+
+// StoredColumn returns the name of the column that a target has for a function of a field.
+func StoredColumn(function, field string) string { return function + "_" + field }
+
+// storedField returns the field that a column of a target is of. keeps says that the column
+// has its type.
+func (t *Target) storedField(column string) (field string, keeps, ok bool) {
+	for _, name := range t.Columns {
+		if field, ok := strings.CutPrefix(column, StoredColumn(name, "")); ok {
+			return field, function.Functions[name].Gives == model.Unknown, true
+		}
+	}
+	return "", false, false
+}
+
+// storedView is the view of a target.
+type storedView struct {
+	Target
+	*openView
+}
+
+// aggregates reports whether measurements are read for aggregates only.
+func aggregates(stmt *influxql.SelectStatement) bool {
+	calls := false
+	for _, f := range stmt.Fields {
+		influxql.WalkFunc(f.Expr, func(n influxql.Node) {
+			if c, ok := n.(*influxql.Call); ok && !expr.IsMathFunction(c.Name) {
+				calls = true
+			}
+		})
+	}
+	for _, src := range stmt.Sources {
+		switch s := src.(type) {
+		case *influxql.SubQuery:
+			if !aggregates(s.Statement) {
+				return false
+			}
+		case *influxql.Measurement:
+			if !calls {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// openTargets opens the views of the targets of a policy.
+func (x *Planner) openTargets(key viewKey, r model.TimeRange) error {
+	if x.Downsamples == nil {
+		return nil
+	}
+	for _, t := range x.Downsamples.Targets(key.database, key.policy) {
+		wide := r
+		wide.Min = model.MinTime
+		if every := int64(t.Every); r.Min > model.MinTime+every {
+			wide.Min = r.Min - every
+		}
+		at := viewKey{key.database, t.Policy, int64(t.Every)}
+		if x.views[at] == nil {
+			if err := x.openView(at, wide); err != nil {
+				return err
+			}
+		}
+		x.targets[key] = append(x.targets[key], storedView{t, x.views[at]})
+	}
+	return nil
+}
+
+// shardsOf yields the shards of a source and of its targets.
+func (x *Planner) shardsOf(m *influxql.Measurement) (out []scan.Shard) {
+	key := viewKey{m.Database, m.RetentionPolicy, 0}
+	out = x.views[key].shards
+	for _, t := range x.targets[key] {
+		out = append(slices.Clip(out), t.shards...)
+	}
+	return out
+}
+
+// storedTypes calls f for the fields of a measurement of which the targets of a source
+// have columns. The types that columns keep come first. A field of which no column keeps
+// the type is of floats, unless f knows better.
+func (x *Planner) storedTypes(m *influxql.Measurement, name string, f func(field string, typ influxql.DataType, known bool) error) error {
+	for _, known := range []bool{true, false} {
+		for _, t := range x.targets[viewKey{m.Database, m.RetentionPolicy, 0}] {
+			for _, sh := range t.shards {
+				for _, stored := range sh.Fields(name) {
+					field, keeps, ok := t.storedField(stored.Key)
+					if !ok || keeps != known {
+						continue
+					}
+					typ := influxql.DataType(influxql.Float)
+					if known {
+						typ = expr.DataType(stored.Type)
+					}
+					if err := f(field, typ, known); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Stored returns what there is to read of a measurement in a target.
+func (s *Source) Stored(t *Target, name string) *read.Measurement {
+	for _, v := range s.targets {
+		if v.Policy == t.Policy && v.Every == t.Every {
+			return v.measurement(name)
+		}
+	}
+	return &read.Measurement{Name: name}
+}
+
+// Targets returns the targets of the rows of a source.
+func (s *Source) Targets() (out []Target) {
+	for _, v := range s.targets {
+		out = append(out, v.Target)
+	}
+	return out
+}
+
+// Downsampled reports whether a source of the level has targets.
+func (l *Level) Downsampled() bool {
+	return slices.ContainsFunc(l.Sources, func(s *Source) bool { return len(s.targets) > 0 })
+}
+
+// typesFields reports whether a select list says of what type a field is.
+func typesFields(fields influxql.Fields) bool {
+	says := false
+	for _, f := range fields {
+		influxql.WalkFunc(f.Expr, func(n influxql.Node) {
+			if ref, ok := n.(*influxql.VarRef); ok {
+				says = says || expr.FieldType(ref.Type) != model.Unknown
+			}
+		})
+	}
+	return says
+}
