@@ -1,7 +1,6 @@
 package query
 
 import (
-	"cmp"
 	"errors"
 
 	"github.com/influxdata/influxql"
@@ -18,14 +17,7 @@ func (s *session) selectStatement(st *influxql.SelectStatement) error {
 	if s.req.Partial && st.Target != nil {
 		return errors.New("SELECT INTO takes no partial=true: what is computed from a part of the points must not be stored")
 	}
-	run, note, err := s.rewritten(st)
-	if err != nil {
-		return err
-	}
-	if note != "" && s.req.Hints {
-		s.out.messages = append(s.out.messages, result.Message{Level: result.LevelInfo, Text: note})
-	}
-	if err := engine.Select(s.ctx, run, s.storage(), s.selectOptions(), s.out.send); err != nil {
+	if err := engine.Select(s.ctx, st, s.storage(), s.downsampled(st, s.selectOptions(), s.note), s.out.send); err != nil {
 		return err
 	}
 	if s.req.Hints && !s.out.sent && st.Target == nil {
@@ -34,16 +26,21 @@ func (s *session) selectStatement(st *influxql.SelectStatement) error {
 	return nil
 }
 
-// rewritten returns what runs for a SELECT: the statement itself, or one that takes part of
-// its rows from a downsample, and a note on that.
-func (s *session) rewritten(st *influxql.SelectStatement) (run *influxql.SelectStatement, note string, err error) {
-	if s.req.SourceOnly {
-		return st, "", nil
+// downsampled returns options with which a SELECT may read downsamples. note takes what is to
+// say of them.
+func (s *session) downsampled(st *influxql.SelectStatement, opt engine.Options, note func(engine.Note)) engine.Options {
+	if use := s.opt.UseDownsamples; use != "" && use != downsample.Off && !s.req.SourceOnly && st.Target == nil {
+		opt.Downsamples = &downsample.Chooser{Use: use, Catalog: s.catalog(), Now: s.opt.Now(), Until: s.opt.CompleteUntil}
+		opt.Note = note
 	}
-	run, note, err = downsample.Rewrite(st, downsample.Options{
-		Use: s.opt.UseDownsamples, Catalog: s.catalog(), Storage: s.storage(), Now: s.opt.Now(), Until: s.opt.CompleteUntil,
-	})
-	return cmp.Or(run, st), note, err
+	return opt
+}
+
+// note adds to the messages what is to say of downsamples, with Hints.
+func (s *session) note(n engine.Note) {
+	if s.req.Hints {
+		s.out.messages = append(s.out.messages, result.Message{Level: result.LevelInfo, Text: n.Text})
+	}
 }
 
 // hint adds to the messages of a statement why its answer has no rows.
@@ -62,17 +59,11 @@ func (s *session) explain(st *influxql.ExplainStatement) error {
 	if st.Analyze {
 		column, lines = "EXPLAIN ANALYZE", engine.Analyze
 	}
-	stmt, note, err := s.rewritten(stmt)
-	if err != nil {
-		return err
-	}
-	text, err := lines(s.ctx, stmt, s.storage(), s.selectOptions())
-	if err != nil {
-		return err
-	}
 	t := result.NewTable("", column)
-	if note != "" {
-		t.AddRow("DOWNSAMPLE: " + note)
+	opt := s.downsampled(stmt, s.selectOptions(), func(n engine.Note) { t.AddRow("DOWNSAMPLE: " + n.Text) })
+	text, err := lines(s.ctx, stmt, s.storage(), opt)
+	if err != nil {
+		return err
 	}
 	for _, line := range text {
 		t.AddRow(line)

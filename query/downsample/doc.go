@@ -1,13 +1,11 @@
-// Package downsample answers SELECTs from downsamples.
+// Package downsample says which parts of a range of time a SELECT takes from downsamples.
 //
-// Rewrite looks whether a SELECT of aggregates over a policy can take part of its range
-// from a downsample of that policy. It then returns a SELECT over two subqueries, which
-// the engine plans as any other: one reads the rows of the target, the other aggregates
-// the source in the same windows. The calls of the select list combine the aggregates of
-// both, so a window of GROUP BY time may have rows of either. The statement that a client
-// sent is not changed.
+// The planner asks a Chooser which policies have aggregates of the rows of another
+// (Targets). Each operator that folds rows asks which ranges rows of these policies stand
+// for (Segments), and reads the rest from the source. The Chooser reads the catalog only,
+// and may be used by one statement at a time.
 //
-// The answer is that of the source, with these exceptions. Means and sums of floats may
+// An answer is that of the source, with these exceptions. Means and sums of floats may
 // differ in the last digits. A bound of time in a window that the source no longer
-// covers takes the whole window.
+// covers takes the whole window. The time of a value is the start of its window.
 package downsample

@@ -24,13 +24,14 @@ func TestQueriesModel(t *testing.T) {
 		h.begin()
 		h.now = time.Unix(0, 0).Add(72*time.Hour + 10*time.Minute)
 		h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY t1 ON d DURATION INF REPLICATION 1 SHARD DURATION 1d; CREATE RETENTION POLICY t2 ON d DURATION INF REPLICATION 1 SHARD DURATION 7d")
-		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO t1 EVERY 1h AS " + pick("mean, max, count", "sum, min, max, count", "first, last, mean, count, median"))
+		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO t1 EVERY 1h AS " + pick("mean, max, count", "sum, min, max, count", "first, last, mean, count, median", "mean, spread, first, last"))
 		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO t2 EVERY 6h AS max, count, sum")
 		write := func(from, to int) {
 			var lines strings.Builder
 			for range 60 {
 				fmt.Fprintf(&lines, "m,a=%s%s f=%d,i=%di,u=%du %d\n", pick("x", "y", "z"), pick("", ",b=1"), rnd.IntN(64), rnd.IntN(64), rnd.IntN(64), from+rnd.IntN(to-from))
 			}
+			fmt.Fprintf(&lines, "other,a=x f=%d %d\n", rnd.IntN(64), from+rnd.IntN(to-from))
 			fmt.Fprintf(&lines, "m,a=x f=%d,s=\"text\" %d\n", rnd.IntN(64), from+rnd.IntN(to-from))
 			if err := h.load("raw", lines.String()); err != nil {
 				t.Fatal(err)
@@ -52,13 +53,22 @@ func TestQueriesModel(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			fields := make([]string, 1+rnd.IntN(2))
+			group, every := pick("", ", a", ", *", ", a, b"), pick("1h", "2h", "6h", "12h", "1d", "1d, 6h", "30m", "6h, 1h", "1h, 30m", "1mo")
+			noTime := rnd.IntN(6) == 0
+			fields := make([]string, 1+rnd.IntN(3))
 			for i := range fields {
 				if fields[i] = pick("max(f)", "count(i)", "sum(i)", "mean(f)", "min(i)"); rnd.IntN(3) > 0 {
 					continue
 				}
-				fields[i] = pick("max(f)", "mean(f)", "count(i)", "sum(i)", "min(i)", "last(f)", "median(f)", "count(s)", "mean(f) * 2", "derivative(max(i), 1h)", "cumulative_sum(sum(i))", "abs(min(i))", "max(f) - min(f)",
-					"mean(i)", "mean(u)", "sum(s)", "sum(f) / count(f)", "spread(f)", "percentile(f, 50)", "first(i)", "count(distinct(i))", "moving_average(max(f), 2)", "mean(f) + max(i)")
+				fields[i] = pick("max(f)", "mean(f)", "count(i)", "sum(i)", "min(i)", "median(f)", "count(s)", "mean(f) * 2", "derivative(max(i), 1h)", "cumulative_sum(sum(i))", "abs(min(i))", "max(f) - min(f)",
+					"mean(i)", "mean(u)", "sum(s)", "sum(f) / count(f)", "spread(f)", "percentile(f, 50)", "count(distinct(i))", "moving_average(max(f), 2)", "mean(f) + max(i)", "difference(count(i))", "non_negative_derivative(mean(f))",
+					"mean(*)", "count(*)", "max(/f|i/)", "last(f)", "first(i)", "stddev(f)", "max(f::integer)", "holt_winters(sum(i), 2, 2)", "count(nope)")
+				if fields[i] == "last(f)" || fields[i] == "first(i)" {
+					group = ", *" // rows of one window of several series have an order in the source only
+				}
+			}
+			if noTime { // the time of one selector is that of a row or of a window
+				fields = append(fields, "count(f)", "mean(i)")
 			}
 			bound := func(at int) string {
 				return time.Unix(int64(at), 0).UTC().Format(time.RFC3339)
@@ -73,10 +83,14 @@ func TestQueriesModel(t *testing.T) {
 				where += " AND time < '" + bound(to) + "'"
 			}
 			where += pick("", "", " AND a = 'x'", " AND a != 'x' AND b = ''", " AND a =~ /[xy]/", " AND (a = 'x' OR b = '1')", " AND f > 10")
-			source := pick("m", "m", "m", "m", "raw.m", "/m/", "(SELECT max(f) AS f, sum(i) AS i FROM m GROUP BY time(1h), a, b)", "m, nope")
-			q := fmt.Sprintf("SELECT %s FROM %s WHERE %s GROUP BY time(%s)%s%s%s%s%s", strings.Join(fields, ", "), source, where,
-				pick("1h", "2h", "6h", "12h", "1d", "1d, 6h", "30m", "6h, 1h", "1h, 30m", "1mo"), pick("", ", a", ", *", ", a, b"),
-				pick("", " fill(none)", " fill(0)", " fill(previous)", " fill(linear)"), pick("", " ORDER BY time DESC"), pick("", "", " LIMIT 3", " SLIMIT 2", " LIMIT 2 OFFSET 1", " SLIMIT 1 SOFFSET 1"), pick("", "", "", " tz('Asia/Kathmandu')", " tz('Europe/Berlin')"))
+			source := pick("m", "m", "m", "m", "raw.m", "/m/", "m, other", "(SELECT max(f) AS f, sum(i) AS i, mean(u) AS u FROM m GROUP BY time(1h), a, b)", "(SELECT mean(f) AS f, max(i) AS i FROM m GROUP BY a, b)",
+				"(SELECT * FROM m)", "m, nope", "(SELECT max(f) AS f FROM m GROUP BY time(6h), a), m")
+			by := "time(" + every + ")" + group
+			if noTime {
+				by = "a" + group
+			}
+			q := fmt.Sprintf("SELECT %s FROM %s WHERE %s GROUP BY %s%s%s%s%s", strings.Join(fields, ", "), source, where, by,
+				pick("", "", " fill(none)", " fill(0)", " fill(previous)", " fill(linear)"), pick("", "", " ORDER BY time DESC"), pick("", "", " LIMIT 3", " SLIMIT 2", " LIMIT 2 OFFSET 1", " SLIMIT 1 SOFFSET 1"), pick("", "", "", " tz('Asia/Kathmandu')", " tz('Europe/Berlin')"))
 			want := rounded(h.ask(q))
 			h.rewrite, h.notes = true, nil
 			got := rounded(h.ask(q))
@@ -126,7 +140,7 @@ func TestExplain(t *testing.T) {
 	for text, want := range map[string]bool{"EXPLAIN " + q: true, "EXPLAIN ANALYZE " + q: true, "EXPLAIN SELECT f FROM m": false} {
 		h.rewrite = true
 		got := h.ask(text)
-		if told := strings.Contains(got, "DOWNSAMPLE: rows of raw before 1970-01-02T12:00:00Z are from the downsample hours"); told != want || strings.Contains(got, "d.hours.m") != want {
+		if told := strings.Contains(got, "DOWNSAMPLE: rows of raw from 1970-01-01T00:00:00Z to 1970-01-02T12:00:00Z are from the downsample hours, in windows of 1h"); told != want {
 			t.Errorf("%s:\n%s", text, got)
 		}
 	}

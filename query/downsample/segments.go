@@ -1,0 +1,253 @@
+package downsample
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/influxdata/influxql"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/query/engine/plan"
+)
+
+// Use says for which windows a SELECT may take a downsample.
+type Use string
+
+// The uses.
+const (
+	Off      Use = "off"
+	Expired  Use = "expired"  // windows that the source has lost by its age
+	Complete Use = "complete" // all windows that are computed
+)
+
+// Uses are all uses.
+var Uses = []Use{Off, Expired, Complete}
+
+// Chooser chooses downsamples for a SELECT. All of it is required.
+type Chooser struct {
+	Use     Use
+	Catalog *meta.Data
+	Now     time.Time
+	// Until returns up to where all windows of a measurement are computed, end at most.
+	Until func(id uint64, measurement string, end int64) int64
+}
+
+// chain is a downsample and those of whose rows its rows are, up to one whose source is the
+// policy that is asked about.
+type chain []*meta.Downsample
+
+// chains returns the downsamples of the rows of a policy.
+func chains(db *meta.Database, policy string) (out []chain) {
+	for i := range db.Downsamples {
+		c := chain{&db.Downsamples[i]}
+		for c[len(c)-1].Folds && c[len(c)-1].From != policy {
+			next := db.Downsample(c[len(c)-1].From)
+			if next == nil {
+				break
+			}
+			c = append(c, next)
+		}
+		if top := c[len(c)-1]; top.From == policy && !top.Folds {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Targets implements plan.Downsamples.
+func (c *Chooser) Targets(database, policy string) (out []plan.Target) {
+	db := c.Catalog.Database(database)
+	if db == nil {
+		return nil
+	}
+	for _, ch := range chains(db, policy) {
+		for i := range ch[0].Definitions {
+			d := &ch[0].Definitions[i]
+			out = append(out, plan.Target{Policy: ch[0].Into, Columns: d.Columns(), Every: d.Every})
+		}
+	}
+	return out
+}
+
+// piece is a range of time for which a definition of a downsample holds and has rows.
+type piece struct {
+	plan.Target
+	t       *meta.Downsample
+	lo, hi  int64  // [lo, hi), bounds of windows
+	covered int64  // the source has all rows from there on
+	why     string // it does not answer
+}
+
+// Segments implements plan.Downsamples. Of the downsamples that can answer for a time, the
+// one with the longest windows does: it has the fewest rows.
+func (c *Chooser) Segments(ask *plan.Ask) (out []plan.Segment, unused []plan.Unused) {
+	db := c.Catalog.Database(ask.Database)
+	if db == nil || ask.Range.Empty() {
+		return nil, nil
+	}
+	var all []piece
+	for _, ch := range chains(db, ask.Policy) {
+		all = append(all, c.pieces(db, ch, ask)...)
+	}
+	slices.SortStableFunc(all, func(a, b piece) int { return cmp.Compare(b.Every, a.Every) })
+	first, end := ask.Range.Min, ask.Range.Max
+	if end < math.MaxInt64 {
+		end++
+	}
+	free := []span{{first, end}}
+	for i := range all {
+		p := &all[i]
+		if p.why != "" {
+			continue
+		}
+		var rest []span
+		for _, f := range free {
+			s, ok := p.within(f, first, end)
+			if !ok {
+				rest = append(rest, f)
+				continue
+			}
+			out = append(out, plan.Segment{Target: p.Target, TimeRange: s.times()})
+			if f.lo < s.lo {
+				rest = append(rest, span{f.lo, s.lo})
+			}
+			if s.hi < f.hi {
+				rest = append(rest, span{s.hi, f.hi})
+			}
+		}
+		free = rest
+	}
+	slices.SortFunc(out, func(a, b plan.Segment) int { return cmp.Compare(a.Min, b.Min) })
+	if expired := db.RetentionPolicy(ask.Policy).Expired; expired != 0 {
+		for _, f := range free {
+			for i := range all {
+				p := &all[len(all)-1-i] // the shortest windows can answer most
+				part := span{max(f.lo, p.lo), min(f.hi, p.hi, expired)}
+				if p.why != "" && part.lo < part.hi {
+					unused = append(unused, plan.Unused{Segment: plan.Segment{Target: p.Target, TimeRange: part.times()}, Why: p.why})
+					break
+				}
+			}
+		}
+	}
+	return out, unused
+}
+
+// span is the times of [lo, hi).
+type span struct{ lo, hi int64 }
+
+func (s span) times() model.TimeRange { return model.TimeRange{Min: s.lo, Max: s.hi - 1} }
+
+// within returns the windows of a piece that stand for rows of a free part of the range
+// [first, end): those inside it, and at the ends of the range also those that have rows
+// outside of it if the source has lost their rows.
+func (p *piece) within(f span, first, end int64) (s span, ok bool) {
+	if f.lo >= p.hi || f.hi <= p.lo {
+		return s, false
+	}
+	s = span{p.lo, p.hi}
+	if f.lo > p.lo {
+		if s.lo = p.t.Ceil(f.lo); f.lo == first && first < p.covered {
+			s.lo = p.t.Start(first)
+		}
+	}
+	if f.hi < p.hi {
+		if s.hi = p.t.Start(f.hi); f.hi == end && p.t.Ceil(end) <= p.covered {
+			s.hi = p.t.Ceil(end)
+		}
+	}
+	return s, s.lo < s.hi
+}
+
+// pieces returns the pieces of a downsample.
+func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piece) {
+	for _, t := range ch {
+		if !t.Takes()(ask.Measurement) {
+			return nil
+		}
+	}
+	t := ch[0]
+	source, target := db.RetentionPolicy(ask.Policy), db.RetentionPolicy(t.Into)
+	covered := model.MinTime
+	if source.Expired != 0 {
+		covered = t.Ceil(source.Expired)
+	}
+	hi := covered
+	if c.Use == Complete {
+		hi = max(covered, c.Until(t.ID, ask.Measurement, t.Start(c.Now.UnixNano())))
+	}
+	// The target may have lost rows, and may keep rows for a shorter time than the source:
+	// what is older is not computed. The window that the start of time cuts off never is.
+	lost := t.End(model.MinTime)
+	if target.Expired != 0 {
+		lost = max(lost, t.Ceil(target.Expired))
+	}
+	kept := lost
+	if target.Duration > 0 {
+		kept = max(kept, t.Ceil(c.Now.Add(-target.Duration).UnixNano()))
+	}
+	spans := []span{{lost, hi}}
+	if kept > covered {
+		spans = []span{{lost, covered}, {kept, hi}}
+	}
+	begin := int64(model.MaxTime) // of the first rows of both policies
+	for _, policy := range []*meta.RetentionPolicy{source, target} {
+		if len(policy.ShardGroups) > 0 {
+			begin = min(begin, policy.ShardGroups[0].Start)
+		}
+	}
+	for i := range t.Definitions {
+		d := &t.Definitions[i]
+		p := piece{Target: plan.Target{Policy: t.Into, Columns: d.Columns(), Every: d.Every}, t: t, covered: covered}
+		p.why = ask.Refused
+		if p.why == "" {
+			p.why = refused(ch, d, ask, begin)
+		}
+		for _, s := range spans {
+			if p.lo, p.hi = max(s.lo, d.Since), min(s.hi, t.Change(d.Since)); p.lo < p.hi {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// refused returns why rows of a definition do not stand for those of the source.
+func refused(ch chain, d *meta.Definition, ask *plan.Ask, begin int64) string {
+	var missing []string
+	for _, name := range ask.Columns {
+		if !slices.Contains(d.Columns(), name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return "it does not keep " + strings.Join(missing, ", ")
+	}
+	if !ask.Windows.None() && !ask.Windows.Divided(int64(d.Every), max(ask.Range.Min, begin), ask.Range.Max) {
+		return "windows of GROUP BY time are not whole windows of " + influxql.FormatDuration(d.Every)
+	}
+	for i, t := range ch {
+		definitions := []*meta.Definition{d}
+		if i > 0 {
+			definitions = definitions[:0]
+			for k := range t.Definitions {
+				definitions = append(definitions, &t.Definitions[k])
+			}
+		}
+		for _, d := range definitions {
+			if d.Where != "" {
+				return "it has a condition"
+			}
+			for _, tag := range ask.Tags {
+				if !d.Keeps(tag) {
+					return "its rows do not keep the tag " + tag
+				}
+			}
+		}
+	}
+	return ""
+}
