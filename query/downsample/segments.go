@@ -84,11 +84,15 @@ type piece struct {
 
 // Segments implements plan.Downsamples. Of the downsamples that can answer for a time, the
 // one with the longest windows does: it has the fewest rows.
-func (c *Chooser) Segments(ask *plan.Ask) (out []plan.Segment, unused []plan.Unused) {
+func (c *Chooser) Segments(ask *plan.Ask) ([]plan.Segment, []plan.Unused) {
 	db := c.Catalog.Database(ask.Database)
 	if db == nil || ask.Range.Empty() {
 		return nil, nil
 	}
+	return c.segments(db, ask)
+}
+
+func (c *Chooser) segments(db *meta.Database, ask *plan.Ask) (out []plan.Segment, unused []plan.Unused) {
 	var all []piece
 	for _, ch := range chains(db, ask.Policy) {
 		all = append(all, c.pieces(db, ch, ask)...)

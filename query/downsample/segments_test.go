@@ -1,0 +1,95 @@
+package downsample
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/query/engine/plan"
+	"tsdbd/query/window"
+)
+
+// TestSegments: which times come from which downsample. Times are in hours; raw has expired
+// up to 48, its shard groups are of a day.
+func TestSegments(t *testing.T) {
+	const hour = int64(time.Hour)
+	def := func(since int64, every time.Duration, functions ...string) meta.Definition {
+		if since != model.MinTime {
+			since *= hour
+		}
+		return meta.Definition{Since: since, Every: every, Functions: functions}
+	}
+	minutes := meta.Downsample{ID: 1, From: "raw", Into: "minutes", Definitions: []meta.Definition{def(model.MinTime, time.Minute, "mean", "max")}}
+	hours := meta.Downsample{ID: 2, From: "raw", Into: "hours", Definitions: []meta.Definition{def(model.MinTime, time.Hour, "mean", "max", "first")}}
+	days := meta.Downsample{ID: 3, From: "hours", Into: "days", Folds: true, Definitions: []meta.Definition{def(model.MinTime, 24*time.Hour, "max")}}
+	changed := hours
+	changed.Definitions = []meta.Definition{def(model.MinTime, 6*time.Hour, "max"), def(24, time.Hour, "max", "mean")}
+	grouped := hours
+	grouped.Definitions = []meta.Definition{{Since: model.MinTime, Every: time.Hour, Functions: []string{"max"}, Grouped: true, By: []string{"region"}}}
+	some := hours
+	some.Measurement = "other"
+	some.Definitions = []meta.Definition{def(model.MinTime, time.Hour, "max")}
+
+	for _, c := range []struct {
+		name     string
+		list     []meta.Downsample
+		use      Use
+		from, to float64 // hours
+		every    time.Duration
+		columns  string
+		tags     string
+		gone     int64 // hours up to which the policy hours has expired
+		want     string
+	}{
+		{name: "only what expired", list: []meta.Downsample{hours}, use: Expired, from: 0, to: 96, every: time.Hour, columns: "max", want: "hours 0-48"},
+		{name: "all that is computed", list: []meta.Downsample{hours}, use: Complete, from: 0, to: 96, every: time.Hour, columns: "max", want: "hours 0-72"},
+		{name: "whole windows at the ends of what expired", list: []meta.Downsample{hours}, use: Expired, from: 1.5, to: 3.5, columns: "max", want: "hours 1-4"},
+		{name: "windows inside the range of what the source has", list: []meta.Downsample{hours}, use: Complete, from: 50.5, to: 60.5, columns: "max", want: "hours 51-60"},
+		{name: "the longest windows", list: []meta.Downsample{minutes, hours, days}, use: Expired, from: 0, to: 96, columns: "max", want: "days 0-48"},
+		{name: "windows that fill those of the statement", list: []meta.Downsample{minutes, hours, days}, use: Expired, from: 0, to: 96, every: 30 * time.Minute, columns: "max", want: "minutes 0-48"},
+		{name: "functions that are kept", list: []meta.Downsample{minutes, hours, days}, use: Expired, from: 0, to: 96, columns: "first", want: "hours 0-48"},
+		{name: "functions that nobody keeps", list: []meta.Downsample{minutes, hours}, use: Expired, from: 0, to: 96, columns: "last", want: "no minutes 0-48: it does not keep last"},
+		{name: "one after the other", list: []meta.Downsample{minutes, hours}, use: Expired, from: 0, to: 96, columns: "max", gone: 24, want: "minutes 0-24, hours 24-48"},
+		{name: "definitions", list: []meta.Downsample{changed}, use: Expired, from: 0, to: 96, columns: "max", want: "hours 0-24, hours 24-48"},
+		{name: "a definition without the function", list: []meta.Downsample{changed}, use: Expired, from: 0, to: 96, columns: "sum", want: "hours 24-48, no hours 0-24: it does not keep sum"},
+		{name: "tags that rows keep", list: []meta.Downsample{grouped}, use: Expired, from: 0, to: 96, columns: "max", tags: "region", want: "hours 0-48"},
+		{name: "tags that rows do not keep", list: []meta.Downsample{grouped}, use: Expired, from: 0, to: 96, columns: "max", tags: "region host", want: "no hours 0-48: its rows do not keep the tag host"},
+		{name: "a downsample of other measurements", list: []meta.Downsample{some}, use: Expired, from: 0, to: 96, columns: "max"},
+		{name: "nothing has expired in the range", list: []meta.Downsample{hours}, use: Expired, from: 48, to: 96, columns: "last"},
+	} {
+		db := &meta.Database{Name: "d", Downsamples: c.list}
+		for _, name := range []string{"raw", "minutes", "hours", "days"} {
+			rp := &meta.RetentionPolicy{Name: name}
+			if name == "raw" {
+				rp.Expired = 48 * hour
+			}
+			if name == "hours" && c.gone > 0 {
+				rp.Expired = c.gone * hour
+			}
+			db.RetentionPolicies = append(db.RetentionPolicies, rp)
+		}
+		ask := &plan.Ask{
+			Database: "d", Policy: "raw", Measurement: "m", Columns: strings.Fields(c.columns), Tags: strings.Fields(c.tags),
+			Range:   model.TimeRange{Min: int64(c.from * float64(hour)), Max: int64(c.to*float64(hour)) - 1},
+			Windows: &window.Windows{Every: int64(c.every)},
+		}
+		chooser := &Chooser{
+			Use: c.use, Now: time.Unix(0, 96*hour),
+			Until: func(_ uint64, _ string, end int64) int64 { return min(end, 72*hour) },
+		}
+		segments, unused := chooser.segments(db, ask)
+		var got []string
+		for _, s := range segments {
+			got = append(got, fmt.Sprintf("%s %d-%d", s.Policy, s.Min/hour, (s.Max+1)/hour))
+		}
+		for _, u := range unused {
+			got = append(got, fmt.Sprintf("no %s %d-%d: %s", u.Policy, u.Min/hour, (u.Max+1)/hour, u.Why))
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("%s: %s, want %s", c.name, text, c.want)
+		}
+	}
+}
