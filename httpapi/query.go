@@ -46,6 +46,10 @@ const maxSubqueries = 100
 // defaultChunkSize is the number of rows of a chunk unless the client sets it.
 const defaultChunkSize = 10_000
 
+// hintHeader tells why rows are missing although a downsample has them. The body of an answer
+// in the form of InfluxDB 1.x says it if hints are asked for.
+const hintHeader = "X-Tsdbd-Hint"
+
 // query answers /query.
 func (h *Handler) query(w *response, r *request) error {
 	regexes := h.opt.Memory.Open(nil, nil)
@@ -80,6 +84,11 @@ func (h *Handler) query(w *response, r *request) error {
 	w.Header().Set("Content-Type", req.format.Media)
 	limit := rowLimit{left: h.limits.Load().MaxRowLimit}
 	warn := warnings{header: w.Header()}
+	req.options.Unused = func(text string) {
+		if !out.AnySent() {
+			w.Header().Set(hintHeader, headerText(text))
+		}
+	}
 	err = h.opt.Query.Execute(ctx, req.query, req.options, func(res *result.Result) error {
 		if lost := h.leadershipLost(res.Err); lost != nil && !out.AnySent() {
 			return lost

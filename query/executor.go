@@ -59,9 +59,12 @@ type Options struct {
 	// Servers returns the tables of SHOW SERVERS; nil is a node that is in no cluster.
 	Servers func() []*result.Series
 	// UseDownsamples says when SELECTs take downsamples; "" is never. CompleteUntil is
-	// downsample.Options.Until, and required with downsample.Complete.
+	// Until of downsample.Chooser, and required with downsample.Complete.
 	UseDownsamples downsample.Use
 	CompleteUntil  func(id uint64, measurement string, end int64) int64
+	// Unused counts ranges of SELECTs whose rows are lost although a downsample has them; may
+	// be nil.
+	Unused func()
 	// Downsamples returns how far the downsamples are, by their ids; nil is nothing.
 	Downsamples func() map[uint64]show.Progress
 }
@@ -71,6 +74,9 @@ type ExecuteOptions struct {
 	Database        string // for statements that name none
 	RetentionPolicy string // for sources that name none; "" is the default policy
 	ChunkSize       int    // rows per Result; 0 is all in one
+	// Unused takes the reason why rows are missing although a downsample has them, before the
+	// first Result, if there are no Hints; nil drops it.
+	Unused func(text string)
 	// WarnOfChanges adds InfluxDB's warning to the results of statements that a GET
 	// request should not carry. They run all the same.
 	WarnOfChanges bool

@@ -36,10 +36,16 @@ func (s *session) downsampled(st *influxql.SelectStatement, opt engine.Options, 
 	return opt
 }
 
-// note adds to the messages what is to say of downsamples, with Hints.
+// note passes on what is to say of downsamples: with Hints all of it, else what is missing.
 func (s *session) note(n engine.Note) {
-	if s.req.Hints {
+	if n.Unused && s.opt.Unused != nil {
+		s.opt.Unused()
+	}
+	switch {
+	case s.req.Hints:
 		s.out.messages = append(s.out.messages, result.Message{Level: result.LevelInfo, Text: n.Text})
+	case n.Unused && s.req.Unused != nil:
+		s.req.Unused(n.Text)
 	}
 }
 

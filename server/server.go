@@ -218,12 +218,16 @@ func (s *Server) openStore() (err error) {
 func (s *Server) openQueries() error {
 	c := s.config
 	s.showConfig()
+	unused := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "tsdbd_query_downsample_unused_total", Help: "Ranges of queries whose rows are lost although a downsample has them.",
+	})
+	s.registry.MustRegister(unused)
 	s.executor = query.New(query.Options{
 		Storage: s.engine, Admin: s.clients.admin(), Logger: s.log, WithoutPolicy: !c.Meta.RetentionAutocreate,
 		Statistics:     s.statistics,
 		Diagnostics:    s.allDiagnostics,
 		Servers:        s.servers,
-		UseDownsamples: c.Query.UseDownsamples, CompleteUntil: s.store.Touched().Until,
+		UseDownsamples: c.Query.UseDownsamples, CompleteUntil: s.store.Touched().Until, Unused: unused.Inc,
 		Downsamples: func() map[uint64]show.Progress { return s.downsample.Progress() },
 		Limits:      queryLimits(c), Memory: s.memory, Cores: s.engine.cores, Into: s.engine.writeInto,
 	})

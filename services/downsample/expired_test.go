@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"tsdbd/meta"
+	"tsdbd/query"
 	"tsdbd/query/downsample"
+	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // answers are statements that have the same answer when the older half of raw has expired
@@ -102,6 +105,20 @@ func TestExpired(t *testing.T) {
 		for q, why := range lost {
 			h.notes = nil
 			h.ask(strings.ReplaceAll(q, "$T", whole))
+			told := ""
+			parsed, err := syntax.Parse(strings.ReplaceAll(q, "$T", whole), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			opt := query.ExecuteOptions{Database: "d", Unused: func(text string) { told += text }}
+			if err := h.executor.Execute(t.Context(), parsed, opt, func(r *result.Result) error {
+				if len(r.Messages) > 0 {
+					t.Errorf("%s: messages without hints: %v", q, r.Messages)
+				}
+				return r.Err
+			}); err != nil || !strings.Contains(told, why) {
+				t.Errorf("%s: told %q, %v", q, told, err)
+			}
 			if notes := strings.Join(h.notes, "\n"); !strings.Contains(notes, "are lost, and the downsample") || !strings.Contains(notes, why) {
 				t.Errorf("%s: %s\n%s\nwant %s", use, q, notes, why)
 			}

@@ -34,7 +34,7 @@ func BenchmarkQueries(b *testing.B) {
 			b.Run(fields+" of "+use, func(b *testing.B) {
 				h.rewrite, h.t = use == "minutes", b
 				for b.Loop() {
-					h.ask("SELECT " + fields + " FROM m WHERE time >= 0 AND time < 24h GROUP BY time(1h), h fill(none)")
+					h.ask("SELECT " + fields + " FROM m WHERE time >= 0 AND time < 24h GROUP BY time(1h)")
 				}
 			})
 		}
