@@ -27,13 +27,15 @@ const (
 // Uses are all uses.
 var Uses = []Use{Off, Expired, Complete}
 
-// Chooser chooses downsamples for a SELECT. All of it is required.
+// Chooser chooses downsamples for a SELECT. All that is exported is required.
 type Chooser struct {
 	Use     Use
 	Catalog *meta.Data
 	Now     time.Time
 	// Until returns up to where all windows of a measurement are computed, end at most.
 	Until func(id uint64, measurement string, end int64) int64
+
+	takes map[uint64]func(measurement string) bool // of downsamples, by their ids
 }
 
 // chain is a downsample and those of whose rows its rows are, up to one whose source is the
@@ -170,7 +172,15 @@ func (p *piece) within(f span, first, end int64) (s span, ok bool) {
 // pieces returns the pieces of a downsample.
 func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piece) {
 	for _, t := range ch {
-		if !t.Takes()(ask.Measurement) {
+		takes := c.takes[t.ID]
+		if takes == nil {
+			if c.takes == nil {
+				c.takes = map[uint64]func(string) bool{}
+			}
+			takes = t.Takes()
+			c.takes[t.ID] = takes
+		}
+		if !takes(ask.Measurement) {
 			return nil
 		}
 	}
