@@ -3,6 +3,7 @@ package cache
 import (
 	"math/bits"
 	"sync"
+	"time"
 
 	"tsdbd/internal/ordered"
 )
@@ -14,15 +15,16 @@ type Slabs struct {
 	limit int64 // bytes
 	mu    struct {
 		sync.Mutex
-		bytes int64
-		free  [slabSizes]freeSlabs
+		trimmed time.Time
+		bytes   int64
+		free    [slabSizes]freeSlabs
 	}
 }
 
 // freeSlabs are slabs of one size.
 type freeSlabs struct {
 	list  [][]uint64
-	least int // so many were in the list all the time since the last Trim
+	least int // so many were in the list all the time since slabs were trimmed
 }
 
 // slabSizes is the number of sizes: minSlabWords and its doubles to maxSlabWords. Slabs of
@@ -88,10 +90,21 @@ func (s *Slabs) Bytes() int64 {
 	return s.mu.bytes
 }
 
-// Trim leaves those slabs to the garbage collector that no cache needed since the last Trim, or all.
+// slabsAge is how long slabs are kept at least if no cache needs them.
+const slabsAge = 30 * time.Second
+
+// Trim leaves those slabs to the garbage collector that no cache needed for slabsAge or longer, or
+// all.
 func (s *Slabs) Trim(all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if now := time.Now(); all || now.Sub(s.mu.trimmed) > slabsAge {
+		s.mu.trimmed = now
+		s.trimLocked(all)
+	}
+}
+
+func (s *Slabs) trimLocked(all bool) {
 	for size := range s.mu.free {
 		f := &s.mu.free[size]
 		n := f.least

@@ -76,13 +76,13 @@ func TestSlabs(t *testing.T) {
 			t.Errorf("%d bytes are kept, want %d", n, want)
 		}
 	}
-	kept.Trim(false)
+	kept.trimLocked(false)
 	check(sum)
 	fourth := fill(0, 5000)
 	left := kept.Bytes()
 	fourth.Release()
 	check(sum)
-	kept.Trim(false)
+	kept.trimLocked(false)
 	check(sum - left)
 	if left == 0 || left == sum {
 		t.Errorf("%d bytes of %d were not needed", left, sum)

@@ -273,8 +273,7 @@ func (s *Shard) ActiveBytes() int64 {
 	return s.mu.active.Bytes() + s.index.MutableBytes() + bytesOf(s.mu.cuts[s.mu.frozen:])
 }
 
-// FillsChunks reports whether a flush would write full chunks: there are many rows of each
-// series, on average.
+// FillsChunks reports whether a flush would write full chunks, on average.
 func (s *Shard) FillsChunks() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -15,14 +15,10 @@ import (
 	"tsdbd/store/move"
 )
 
-// slabsAge is how long the memory of flushed caches is kept at least if no cache needs it.
-const slabsAge = 30 * time.Second
-
 // flushLoop flushes shards as they need it and trims the log.
 func (s *Store) flushLoop(ctx context.Context) {
 	tick := pulse.NewTicker(time.Second)
 	defer tick.Stop()
-	trimmed := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -34,10 +30,7 @@ func (s *Store) flushLoop(ctx context.Context) {
 			s.flushAll(ctx)
 			s.slabs.Trim(true)
 		}
-		if time.Since(trimmed) > slabsAge {
-			s.slabs.Trim(false)
-			trimmed = time.Now()
-		}
+		s.slabs.Trim(false)
 		for ctx.Err() == nil {
 			if db := s.nextSync(); db != nil {
 				s.syncSeries(db)
@@ -144,16 +137,10 @@ func (s *Store) nextFlush() *shardEntry {
 	return idle
 }
 
-// large reports whether a shard that would flush so many bytes is to be flushed now. If the rows
-// fill chunks, files do not get better by more of them, and memory is better saved.
+// large reports whether a shard that would flush so many bytes is to be flushed now.
 func (s *Store) large(e *shardEntry, bytes int64) bool {
-	return bytes > s.opt.FlushBytes || bytes > fullBytes(s.opt.FlushBytes) && e.FillsChunks()
+	return bytes > s.opt.FlushBytes || bytes > s.opt.FullBytes() && e.FillsChunks()
 }
-
-// fullBytes returns what a cache may have whose rows fill chunks. So much memory of flushed
-// caches is kept for others, too: more of it saves no time, and is better left to what else
-// needs memory.
-func fullBytes(flushBytes int64) int64 { return flushBytes / 3 }
 
 // ManyMoves reports whether so many moves wait for a flush that it is due.
 func (e *shardEntry) ManyMoves() bool {

@@ -48,7 +48,7 @@ func (s *Store) Move(ctx context.Context, req scan.MoveRequest) (moved scan.Move
 		Range:       model.AllTime,
 	})}
 	defer m.Release()
-	m.folds = &move.Folds{Store: s, Turn: s.folding, Database: db.name, Measurement: req.Change.To}
+	m.folds = &move.Folds{Store: s, Turn: s.folding, Full: ErrOverloaded, Database: db.name, Measurement: req.Change.To}
 	defer func() {
 		if failed := m.folds.End(ctx, err == nil); failed != nil {
 			s.logger.Warn("rows that a move has staged are left until the next move or start", "db", db.name, "err", failed)

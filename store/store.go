@@ -177,7 +177,7 @@ func newStore(dir string, opt Options) *Store {
 	s.viewing.SetRank(ordered.StoreViewing)
 	s.mu.SetRank(ordered.StoreMaps)
 	s.pacer.Rate.Store(opt.CompactBytesPerSecond)
-	s.slabs = cache.NewSlabs(fullBytes(opt.FlushBytes))
+	s.slabs = cache.NewSlabs(opt.FullBytes())
 	s.slots.Counters, s.slots.Logger = &s.counters, s.logger
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards = make(map[uint64]*shardEntry)

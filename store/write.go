@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"tsdbd/meta"
 	"tsdbd/model/point"
@@ -19,24 +18,6 @@ import (
 // durable then. Any other error means that nothing of the batch was stored.
 // The batch is the caller's again when Write returns.
 func (s *Store) Write(ctx context.Context, database, policy string, b *point.Batch) error {
-	return s.write(ctx, database, policy, b, false)
-}
-
-// WriteStaged writes rows that a move has folded. They have no limits. It waits a while for
-// room in the caches.
-func (s *Store) WriteStaged(ctx context.Context, database, policy string, b *point.Batch) error {
-	err := s.write(ctx, database, policy, b, true)
-	for try := 0; errors.Is(err, ErrOverloaded) && try < 600; try++ {
-		if err := s.rest(ctx, time.After(100*time.Millisecond), s.roomMade); err != nil {
-			return err
-		}
-		err = s.write(ctx, database, policy, b, true)
-	}
-	return err
-}
-
-// write is Write. Staged rows have no limits, as the rows that they are made of have none.
-func (s *Store) write(ctx context.Context, database, policy string, b *point.Batch, staged bool) error {
 	if len(b.Rows) == 0 {
 		return nil
 	}
@@ -69,7 +50,7 @@ func (s *Store) write(ctx context.Context, database, policy string, b *point.Bat
 		Store: w, Batch: b, Policy: rp, Now: s.opt.Now().UnixNano(), Pool: &s.rows, Table: db.table.Load,
 		Database: db.name, Series: db.series, Counter: db.cardinality, ValidateKeys: s.validateKeys,
 	}
-	if staged {
+	if b.Staged { // the rows that they are made of had none of these limits
 		open := *rp
 		open.Duration, open.PastWriteLimit, open.FutureWriteLimit = 0, 0, 0
 		r.Policy, r.Counter, r.ValidateKeys = &open, cardinality.New(&cardinality.Bounds{}), false

@@ -31,12 +31,14 @@ type Batch struct {
 	Untimed int64
 	// Frees says that the rows make room on a full disk: others can expire after them.
 	Frees bool
+	// Staged says that a move has made the rows of others. They have no limits.
+	Staged bool
 }
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	clear(b.Rows)
-	b.Rows, b.Values, b.Strings, b.Untimed, b.Frees = b.Rows[:0], b.Values[:0], b.Strings[:0], 0, false
+	b.Rows, b.Values, b.Strings, b.Untimed, b.Frees, b.Staged = b.Rows[:0], b.Values[:0], b.Strings[:0], 0, false, false
 }
 
 // GiveTime gives the rows without a time one, now.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -21,6 +22,9 @@ const (
 	stageRows   = 10_000  // that are written at once
 	stageValues = 1 << 17 // of them
 	foldTries   = 3       // of a move whose rows change while it folds them
+
+	roomTries = 600 // to write rows for which the caches have no room
+	roomPause = 100 * time.Millisecond
 )
 
 // ErrFoldBusy refuses a move after foldTries.
@@ -34,8 +38,7 @@ type Store interface {
 	// Applied waits for the entry that is applied at the moment.
 	Applied() uint64
 	Table(database string) (*point.Table, error)
-	// WriteStaged writes rows that are folded. They have no limits.
-	WriteStaged(ctx context.Context, database, policy string, b *point.Batch) error
+	Write(ctx context.Context, database, policy string, b *point.Batch) error
 	Delete(ctx context.Context, req scan.DeleteRequest) error
 }
 
@@ -46,6 +49,7 @@ type Store interface {
 type Folds struct {
 	Store       Store
 	Turn        chan struct{} // of the store: has an element while a move folds
+	Full        error         // of Write: the caches have no room for the rows at the moment
 	Database    string
 	Measurement string // that the move ends in
 
@@ -222,7 +226,17 @@ func (st *stage) flush() error {
 	if len(st.batch.Rows) == 0 {
 		return nil
 	}
-	err := st.Store.WriteStaged(st.ctx, st.Database, st.policy, &st.batch)
+	st.batch.Staged = true
+	var err error
+	for range roomTries {
+		if err = st.Store.Write(st.ctx, st.Database, st.policy, &st.batch); !errors.Is(err, st.Full) {
+			break
+		}
+		select {
+		case <-time.After(roomPause):
+		case <-st.ctx.Done():
+		}
+	}
 	st.batch.Reset()
 	if err != nil {
 		return fmt.Errorf("stage rows of series that become one: %w", err)

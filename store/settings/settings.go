@@ -71,6 +71,10 @@ type Limits struct {
 	ValidateKeys bool
 }
 
+// FullBytes returns above what a cache is flushed whose rows fill chunks: more of them make no
+// better files. So much memory of flushed caches is kept for others, too.
+func (o *Options) FullBytes() int64 { return o.FlushBytes / 3 }
+
 // SetDefaults gives options that are zero their defaults.
 func (o *Options) SetDefaults() {
 	if o.FS == nil {
