@@ -29,6 +29,9 @@ type Downsample struct {
 	// Definitions say which rows there are, by time. The first holds from model.MinTime on,
 	// the last one for ever.
 	Definitions []Definition
+	// Begins is up to where rows of From had expired when the downsample was created; 0: none
+	// had. No window before it was computed, though somebody may have imported its rows.
+	Begins int64 `json:",omitempty"`
 	// Backfill is how much time the shard groups of From covered when the downsample
 	// was created, up to that moment.
 	Backfill int64 `json:",omitempty"`
@@ -266,11 +269,13 @@ func (t *Downsample) inherit(db *Database, old *Downsample, now int64) error {
 	case err != nil:
 		return err
 	case known == model.MinTime: // all rows can be computed again
+		t.Begins = 0
 		return nil
 	case old.From != t.From || old.Measurement != t.Measurement || old.Regex != t.Regex:
 		return fmt.Errorf("%w: policy %s has rows of policy %s%s that cannot be computed again: downsample the same, or into another policy",
 			ErrDownsampleInvalid, t.Into, old.From, old.measurements())
 	}
+	t.Begins = old.Begins
 	t.Definitions, err = follow(old.Definitions, next, known)
 	return err
 }
@@ -474,7 +479,7 @@ func (c CreateDownsample) apply(d *Data) (bool, error) {
 			return false, nil
 		}
 		if rp := db.RetentionPolicy(c.From); rp != nil {
-			t.Folds = db.madeOf(c.From) != nil
+			t.Folds, t.Begins = db.madeOf(c.From) != nil, rp.Expired
 		}
 		if err := t.check(db); err != nil {
 			return false, err

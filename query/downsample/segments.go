@@ -81,6 +81,7 @@ type piece struct {
 	t       *meta.Downsample
 	lo, hi  int64  // [lo, hi), bounds of windows
 	covered int64  // the source has all rows from there on
+	foreign bool   // it was not computed, but may be imported
 	why     string // it does not answer
 }
 
@@ -99,7 +100,12 @@ func (c *Chooser) segments(db *meta.Database, ask *plan.Ask) (out []plan.Segment
 	for _, ch := range chains(db, ask.Policy) {
 		all = append(all, c.pieces(db, ch, ask)...)
 	}
-	slices.SortStableFunc(all, func(a, b piece) int { return cmp.Compare(b.Every, a.Every) })
+	slices.SortStableFunc(all, func(a, b piece) int {
+		if a.foreign != b.foreign {
+			return map[bool]int{true: 1, false: -1}[a.foreign]
+		}
+		return cmp.Compare(b.Every, a.Every)
+	})
 	first, end := ask.Range.Min, ask.Range.Max
 	if end < math.MaxInt64 {
 		end++
@@ -204,9 +210,15 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 	if target.Duration > 0 {
 		kept = max(kept, t.Ceil(c.Now.Add(-target.Duration).UnixNano()))
 	}
-	spans := []span{{lost, hi}}
+	begins := lost
+	for _, t := range ch {
+		if t.Begins != 0 {
+			begins = max(begins, ch[0].Ceil(t.Begins))
+		}
+	}
+	spans := []span{{lost, min(begins, covered)}, {begins, hi}} // the first are foreign
 	if kept > covered {
-		spans = []span{{lost, covered}, {kept, hi}}
+		spans = append(spans[:1], span{begins, covered}, span{max(begins, kept), hi})
 	}
 	begin := int64(model.MaxTime) // of the first rows of both policies
 	for _, policy := range []*meta.RetentionPolicy{source, target} {
@@ -221,7 +233,8 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 		if p.why == "" {
 			p.why = refused(ch, d, ask, begin)
 		}
-		for _, s := range spans {
+		for k, s := range spans {
+			p.foreign = k == 0
 			if p.lo, p.hi = max(s.lo, d.Since), min(s.hi, t.Change(d.Since)); p.lo < p.hi {
 				out = append(out, p)
 			}

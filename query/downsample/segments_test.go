@@ -29,6 +29,9 @@ func TestSegments(t *testing.T) {
 	changed.Definitions = []meta.Definition{def(model.MinTime, 6*time.Hour, "max"), def(24, time.Hour, "max", "mean")}
 	grouped := hours
 	grouped.Definitions = []meta.Definition{{Since: model.MinTime, Every: time.Hour, Functions: []string{"max"}, Grouped: true, By: []string{"region"}}}
+	later, chained := days, days // made when the source had expired up to 24
+	later.From, later.Folds, later.Begins = "raw", false, 24*hour
+	chained.Begins = 60 * hour
 	some := hours
 	some.Measurement = "other"
 	some.Definitions = []meta.Definition{def(model.MinTime, time.Hour, "max")}
@@ -58,6 +61,9 @@ func TestSegments(t *testing.T) {
 		{name: "tags that rows keep", list: []meta.Downsample{grouped}, use: Expired, from: 0, to: 96, columns: "max", tags: "region", want: "hours 0-48"},
 		{name: "tags that rows do not keep", list: []meta.Downsample{grouped}, use: Expired, from: 0, to: 96, columns: "max", tags: "region host", want: "no hours 0-48: its rows do not keep the tag host"},
 		{name: "a downsample of other measurements", list: []meta.Downsample{some}, use: Expired, from: 0, to: 96, columns: "max"},
+		{name: "what was computed before what may be imported", list: []meta.Downsample{hours, later}, use: Expired, from: 0, to: 96, columns: "max", want: "hours 0-24, days 24-48"},
+		{name: "what may be imported, if there is no other", list: []meta.Downsample{later}, use: Expired, from: 0, to: 96, columns: "max", want: "days 0-24, days 24-48"},
+		{name: "what was not computed, of a chain", list: []meta.Downsample{hours, chained}, use: Complete, from: 0, to: 96, columns: "max", want: "hours 0-72"},
 		{name: "nothing has expired in the range", list: []meta.Downsample{hours}, use: Expired, from: 48, to: 96, columns: "last"},
 	} {
 		db := &meta.Database{Name: "d", Downsamples: c.list}

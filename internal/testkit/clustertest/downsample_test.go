@@ -88,7 +88,7 @@ func TestDownsampleFailover(t *testing.T) {
 // group, or all windows of it: no group goes before a majority has its windows.
 func TestExpiryFailover(t *testing.T) {
 	t.Parallel()
-	c := start(t, setup{nodes: 3, env: append([]string{"TSDBD_RETENTION_CHECK_INTERVAL=100ms"}, small...)})
+	c := start(t, setup{nodes: 3, env: append([]string{"TSDBD_RETENTION_CHECK_INTERVAL=100ms", "TSDBD_QUERY_USE_DOWNSAMPLES=off"}, small...)})
 	n := c.nodes[0]
 	const groups, rows = 8, 300 // rows in a group
 	n.must("", "CREATE DATABASE db WITH SHARD DURATION 1h NAME raw")
