@@ -257,6 +257,15 @@ func (s *Server) openQueries() error {
 		Delete:   s.store.Delete,
 		Complete: func(ctx context.Context, cmd meta.CompleteWindows) error { return s.store.Apply(ctx, cmd) },
 		Memory:   s.memory,
+		Bytes: func(database, policy string) (bytes int64) {
+			f := s.store.Figures()
+			for i := range f.Shards {
+				if sh := &f.Shards[i]; sh.Database == database && sh.RetentionPolicy == policy {
+					bytes += sh.DiskBytes
+				}
+			}
+			return bytes
+		},
 	})
 	s.registry.MustRegister(s.continuous, s.downsample)
 	return nil

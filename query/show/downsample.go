@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/influxdata/influxql"
 
@@ -13,12 +14,14 @@ import (
 
 // Progress is how far a downsample is.
 type Progress struct {
-	CompleteUntil int64   // all windows that end up to then are computed; ns since the epoch
-	Waiting       int64   // windows that have ended and are to be computed
-	Backfilled    float64 // share of what was there at the creation
-	Failing       int64   // of the windows that wait, those that could not be computed
-	Held          int64   // shard groups of the source that have expired and are kept for it
-	Err           string  // why, and which; "" if all is well
+	CompleteUntil int64         // all windows that end up to then are computed; ns since the epoch
+	Behind        time.Duration // age of the first window that is to be computed, less what a window takes to be due
+	Waiting       int64         // windows that have ended and are to be computed
+	Backfilled    float64       // share of what was there at the creation
+	Failing       int64         // of the windows that wait, those that could not be computed
+	Bytes         int64         // of the target on disk
+	Held          int64         // shard groups of the source that have expired and are kept for it
+	Err           string        // why, and which; "" if all is well
 }
 
 // ShowDownsamples has a table for each database that the user may read.
@@ -29,7 +32,7 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 	}
 	var tables []*result.Series
 	for _, db := range s.readable() {
-		t := result.NewTable(db.Name, "from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error", "held", "statement", "earlier")
+		t := result.NewTable(db.Name, "from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error", "held", "behind", "bytes", "statement", "earlier")
 		for i := range db.Downsamples {
 			d, def := &db.Downsamples[i], db.Downsamples[i].Current()
 			p := progress[d.ID]
@@ -39,7 +42,7 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 			}
 			t.AddRow(d.From, d.Into, influxql.FormatDuration(def.Every), strings.Join(def.Functions, ", "), def.Where,
 				until, p.Waiting, p.Backfilled, int64(d.Computed), p.Failing, p.Err, p.Held,
-				syntax.DownsampleText(db.Name, d), earlier(d))
+				influxql.FormatDuration(p.Behind), p.Bytes, syntax.DownsampleText(db.Name, d), earlier(d))
 		}
 		if t.Rows > 0 {
 			tables = append(tables, t)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,9 +38,11 @@ type Options struct {
 	Delete func(ctx context.Context, req scan.DeleteRequest) error
 	// Complete commits windows that have been computed.
 	Complete func(ctx context.Context, cmd meta.CompleteWindows) error
-	Memory   *admission.Memory // of all queries, for rows that are compared; nil: no bound
-	Logger   *slog.Logger      // nil discards
-	Now      func() time.Time  // nil is time.Now
+	// Bytes returns what a policy takes on disk; nil: nobody knows.
+	Bytes  func(database, policy string) int64
+	Memory *admission.Memory // of all queries, for rows that are compared; nil: no bound
+	Logger *slog.Logger      // nil discards
+	Now    func() time.Time  // nil is time.Now
 
 	Interval time.Duration // between looks at the catalog; 0: a second
 	Rows     int           // that are computed at once, about; 0: the default
@@ -170,7 +173,8 @@ func (s *Service) due(d *meta.Downsample) int64 {
 func (s *Service) Progress() map[uint64]show.Progress {
 	all := map[uint64]show.Progress{}
 	for db, d := range s.opt.Catalog().Downsamples() {
-		state := s.opt.Marks.State(d.ID, s.due(d))
+		due := s.due(d)
+		state := s.opt.Marks.State(d.ID, due)
 		share := 1.0
 		if d.Backfill > 0 {
 			share = max(0, 1-float64(state.Whole)*float64(d.Current().Every)/float64(d.Backfill))
@@ -181,9 +185,24 @@ func (s *Service) Progress() map[uint64]show.Progress {
 		} else {
 			err += text
 		}
-		all[d.ID] = show.Progress{CompleteUntil: state.Earliest, Waiting: state.Windows, Backfilled: share, Failing: failing.windows(d), Held: s.held(db, d), Err: err}
+		p := show.Progress{
+			CompleteUntil: state.Earliest, Behind: behind(due, state.Earliest), Waiting: state.Windows,
+			Backfilled: share, Failing: failing.windows(d), Held: s.held(db, d), Err: err,
+		}
+		if s.opt.Bytes != nil {
+			p.Bytes = s.opt.Bytes(db.Name, d.Into)
+		}
+		all[d.ID] = p
 	}
 	return all
+}
+
+// behind returns how long a time is before due: 0 if it is not.
+func behind(due, at int64) time.Duration {
+	if at >= due {
+		return 0
+	}
+	return time.Duration(min(uint64(due-at), math.MaxInt64)) // it may be more than an int64
 }
 
 var (
@@ -206,7 +225,8 @@ func (*Service) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (s *Service) Collect(ch chan<- prometheus.Metric) {
-	var waiting, behind, failing int64
+	var waiting, failing int64
+	var longest time.Duration
 	var held int64 // two downsamples of one source hold the same groups
 	var heldFor time.Duration
 	for db, d := range s.opt.Catalog().Downsamples() {
@@ -214,7 +234,7 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 		due := s.due(d)
 		state := s.opt.Marks.State(d.ID, due)
 		waiting += state.Windows
-		behind = max(behind, due-state.Earliest)
+		longest = max(longest, behind(due, state.Earliest))
 		_, list := s.troubles(d.ID)
 		failing += list.windows(d)
 	}
@@ -222,7 +242,7 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(heldAgeDesc, prometheus.GaugeValue, heldFor.Seconds())
 	ch <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, float64(failing))
 	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(waiting))
-	ch <- prometheus.MustNewConstMetric(behindDesc, prometheus.GaugeValue, time.Duration(behind).Seconds())
+	ch <- prometheus.MustNewConstMetric(behindDesc, prometheus.GaugeValue, longest.Seconds())
 	ch <- prometheus.MustNewConstMetric(computedDesc, prometheus.CounterValue, float64(s.computed.Load()))
 	ch <- prometheus.MustNewConstMetric(rowsDesc, prometheus.CounterValue, float64(s.written.Load()), "written")
 	ch <- prometheus.MustNewConstMetric(rowsDesc, prometheus.CounterValue, float64(s.deleted.Load()), "deleted")
