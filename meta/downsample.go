@@ -17,7 +17,7 @@ import (
 // Downsample is a rule: the policy Into has, for each measurement, series and window,
 // aggregates of the rows that the policy From has.
 type Downsample struct {
-	ID         uint64 // the Index of the first catalog that has it, or its latest change; never reused
+	ID         uint64 // the Index of the first catalog that has it; never reused
 	From, Into string // names of policies
 	// Measurement is the only one that is taken, or with Regex a regular expression for
 	// their names; "": all.
@@ -565,7 +565,6 @@ func (c AlterDownsample) apply(d *Data) (bool, error) {
 		if slices.EqualFunc(before, t.Definitions, func(a, b Definition) bool { return a.Since == b.Since && a.equal(&b) }) {
 			return false, nil
 		}
-		t.ID = d.Index + 1 // all windows that can be computed are compared with it
 		return true, t.check(db)
 	})
 }

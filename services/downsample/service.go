@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -63,8 +64,9 @@ type Service struct {
 
 // task is what is known of a downsample as long as this node computes it.
 type task struct {
-	next    time.Time    // of the loop: the next visit
-	stopped touched.Span // of the loop: what the latest visit did not come to, or nothing
+	definitions []meta.Definition // of the loop: with which the rest holds
+	next        time.Time         // of the loop: the next visit
+	stopped     touched.Span      // of the loop: what the latest visit did not come to, or nothing
 
 	// Guarded by Service.mu:
 	err       string // why the latest visit failed
@@ -125,6 +127,11 @@ func (s *Service) round(ctx context.Context) {
 			s.tasks[d.ID] = t
 		}
 		s.mu.Unlock()
+		if !reflect.DeepEqual(t.definitions, d.Definitions) { // windows of others say nothing of these
+			s.mu.Lock()
+			t.definitions, t.next, t.stopped, t.failing = d.Definitions, time.Time{}, touched.Span{}, nil
+			s.mu.Unlock()
+		}
 		s.noteHeld(t, s.held(db, d) > 0)
 		now := s.opt.Now()
 		if now.Before(t.next) && t.next.Sub(now) <= time.Minute { // else the clock was ahead

@@ -62,6 +62,18 @@ func (t *downsample) touchAll(sequence uint64) {
 	}
 }
 
+// align makes the marks those of whole windows, after a change of definitions.
+func (t *downsample) align() {
+	marks := t.marks
+	t.marks, t.count = map[string]spans{}, 0
+	for name, s := range marks {
+		for _, sp := range s {
+			sp.from, sp.to = t.Start(sp.from), t.Ceil(sp.to)
+			t.put(name, sp)
+		}
+	}
+}
+
 // touch marks the windows of a range, "" for all measurements.
 func (t *downsample) touch(sequence uint64, target bool, measurement string, r model.TimeRange) {
 	t.mark(sequence, target, measurement, window{t.Start(r.Min), t.End(r.Max)})

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"path"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -197,6 +198,13 @@ func (m *Marks) Before(sequence uint64, cmd meta.Command, data *meta.Data) {
 			m.downsamples[d.ID].touchAll(sequence)
 			m.dirty = true
 		}
+	case meta.AlterDownsample:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if db := data.Database(c.Database); db != nil && db.Downsample(c.Into) != nil { // it is compared with the new definition
+			m.downsamples[db.Downsample(c.Into).ID].touchAll(sequence)
+			m.dirty = true
+		}
 	case meta.CompleteWindows:
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -236,7 +244,10 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 		if t.Definitions == nil { // it is from the file
 			t.takes = d.Takes()
 		}
-		t.Downsample = *d
+		changed := !reflect.DeepEqual(t.Definitions, d.Definitions)
+		if t.Downsample = *d; changed {
+			t.align()
+		}
 		from := db.RetentionPolicy(d.From)
 		t.cover(from)
 		if had := policyBefore(before, db.Name, d.From); had != nil && had.Expired < from.Expired {
