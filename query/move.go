@@ -58,25 +58,25 @@ func (s *session) checkConditions(database string, c *model.Change) error {
 	for i := range db.Downsamples {
 		t := &db.Downsamples[i]
 		for k := range t.Definitions {
-			if d := &t.Definitions[k]; slices.Contains(d.By, c.RenameTag.From) || slices.Contains(d.Without, c.RenameTag.From) {
+			d := &t.Definitions[k]
+			if slices.Contains(d.By, c.RenameTag.From) || slices.Contains(d.Without, c.RenameTag.From) {
 				return fmt.Errorf("the downsample from %s into %s names the tag %s, which its rows are grouped by or are without: drop it, and create it again with the new name", t.From, t.Into, c.RenameTag.From)
 			}
-		}
-		where := t.Current().Where
-		if where == "" {
-			continue
-		}
-		q, err := syntax.Parse("SELECT * FROM m WHERE "+where, nil)
-		if err != nil {
-			return err
-		}
-		found := false
-		influxql.WalkFunc(q, func(n influxql.Node) {
-			ref, ok := n.(*influxql.VarRef)
-			found = found || ok && ref.Val == name
-		})
-		if found {
-			return fmt.Errorf("the downsample from %s into %s has the condition %s: drop it, and create it again with the new name", t.From, t.Into, where)
+			if d.Where == "" {
+				continue
+			}
+			q, err := syntax.Parse("SELECT * FROM m WHERE "+d.Where, nil)
+			if err != nil {
+				return err
+			}
+			found := false
+			influxql.WalkFunc(q, func(n influxql.Node) {
+				ref, ok := n.(*influxql.VarRef)
+				found = found || ok && ref.Val == name
+			})
+			if found {
+				return fmt.Errorf("the downsample from %s into %s has the condition %s: drop it, and create it again with the new name", t.From, t.Into, d.Where)
+			}
 		}
 	}
 	return nil
