@@ -257,12 +257,10 @@ func (s *Server) openQueries() error {
 		Delete:   s.store.Delete,
 		Complete: func(ctx context.Context, cmd meta.CompleteWindows) error { return s.store.Apply(ctx, cmd) },
 		Memory:   s.memory,
-		Bytes: func(database, policy string) (bytes int64) {
-			f := s.store.Figures()
-			for i := range f.Shards {
-				if sh := &f.Shards[i]; sh.Database == database && sh.RetentionPolicy == policy {
-					bytes += sh.DiskBytes
-				}
+		Bytes: func() map[[2]string]int64 {
+			bytes := map[[2]string]int64{}
+			for _, sh := range s.store.Figures().Shards {
+				bytes[[2]string{sh.Database, sh.RetentionPolicy}] += sh.DiskBytes
 			}
 			return bytes
 		},

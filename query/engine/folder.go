@@ -362,6 +362,10 @@ func (f *folder) enough(upTo int64) bool {
 func (f *folder) ends() error {
 	dir := f.Direction()
 	us := slices.Concat(f.units, f.storedUnits)
+	isStored := make(map[*read.Unit]bool, len(f.storedUnits))
+	for _, u := range f.storedUnits {
+		isStored[u] = true
+	}
 	slices.SortStableFunc(us, func(a, b *read.Unit) int {
 		c := cmp.Compare(a.Range.Min, b.Range.Min)
 		if dir < 0 {
@@ -379,7 +383,7 @@ func (f *folder) ends() error {
 		}
 		var raw, stored []*read.Unit
 		for _, u := range us[:n] {
-			if slices.Contains(f.storedUnits, u) {
+			if isStored[u] {
 				stored = append(stored, u)
 			} else {
 				raw = append(raw, u)

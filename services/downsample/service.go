@@ -39,8 +39,8 @@ type Options struct {
 	Delete func(ctx context.Context, req scan.DeleteRequest) error
 	// Complete commits windows that have been computed.
 	Complete func(ctx context.Context, cmd meta.CompleteWindows) error
-	// Bytes returns what a policy takes on disk; nil: nobody knows.
-	Bytes  func(database, policy string) int64
+	// Bytes returns what the policies take on disk, by database and name; nil: nobody knows.
+	Bytes  func() map[[2]string]int64
 	Memory *admission.Memory // of all queries, for rows that are compared; nil: no bound
 	Logger *slog.Logger      // nil discards
 	Now    func() time.Time  // nil is time.Now
@@ -179,6 +179,10 @@ func (s *Service) due(d *meta.Downsample) int64 {
 // Progress returns how far each downsample is, by id.
 func (s *Service) Progress() map[uint64]show.Progress {
 	all := map[uint64]show.Progress{}
+	var bytes map[[2]string]int64
+	if s.opt.Bytes != nil {
+		bytes = s.opt.Bytes()
+	}
 	for db, d := range s.opt.Catalog().Downsamples() {
 		due := s.due(d)
 		state := s.opt.Marks.State(d.ID, due)
@@ -192,14 +196,11 @@ func (s *Service) Progress() map[uint64]show.Progress {
 		} else {
 			err += text
 		}
-		p := show.Progress{
+		all[d.ID] = show.Progress{
 			CompleteUntil: state.Earliest, Behind: behind(due, state.Earliest), Waiting: state.Windows,
 			Backfilled: share, Failing: failing.windows(d), Held: s.held(db, d), Err: err,
+			Bytes: bytes[[2]string{db.Name, d.Into}],
 		}
-		if s.opt.Bytes != nil {
-			p.Bytes = s.opt.Bytes(db.Name, d.Into)
-		}
-		all[d.ID] = p
 	}
 	return all
 }
