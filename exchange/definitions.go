@@ -86,7 +86,7 @@ func ParseDownsample(text string) (Downsample, error) {
 		return Downsample{}, fmt.Errorf("%q makes no downsample", text)
 	}
 	return Downsample{st.Database, meta.Downsample{
-		From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex, Definitions: []meta.Definition{st.Definition()},
+		From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex, Definitions: []meta.Definition{st.Defined()},
 	}}, nil
 }
 

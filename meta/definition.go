@@ -26,8 +26,8 @@ type Definition struct {
 // MinDownsampleEvery is the shortest window of a downsample.
 const MinDownsampleEvery = time.Second
 
-// Columns returns the functions whose values rows have, in fields with names that Field
-// makes: those from which the values of Functions follow.
+// Columns returns the functions whose values rows have, in fields that are named
+// function_field: those from which the values of Functions follow.
 func (d *Definition) Columns() (out []string) {
 	add := func(names ...string) {
 		for _, name := range names {

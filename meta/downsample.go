@@ -7,7 +7,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -243,19 +242,6 @@ func (t *Downsample) Floor(from *RetentionPolicy) int64 {
 	return t.Ceil(from.Expired)
 }
 
-// OnlyCopies returns the shard groups of the target that may have rows which nothing can
-// compute again: the source has lost rows of their time by its age, or has none of it.
-func (t *Downsample) OnlyCopies(db *Database) (out []*ShardGroup) {
-	from, into := db.RetentionPolicy(t.From), db.RetentionPolicy(t.Into)
-	for _, g := range into.ShardGroups {
-		lost := from.Expired != 0 && g.Start < t.Ceil(from.Expired)
-		if lost || !slices.ContainsFunc(from.ShardGroups, func(s *ShardGroup) bool { return s.Start < g.End && g.Start < s.End }) {
-			out = append(out, g)
-		}
-	}
-	return out
-}
-
 // inherit takes over the definitions of the downsample that was dropped from the target
 // policy, for the rows that nothing can compute again. next holds from the first window on
 // that the source can compute, and for which both definitions have a bound.
@@ -272,23 +258,12 @@ func (t *Downsample) inherit(db *Database, old *Downsample, now int64) error {
 		t.Begins = 0
 		return nil
 	case old.From != t.From || old.Measurement != t.Measurement || old.Regex != t.Regex:
-		return fmt.Errorf("%w: policy %s has rows of policy %s%s that cannot be computed again: downsample the same, or into another policy",
-			ErrDownsampleInvalid, t.Into, old.From, old.measurements())
+		return fmt.Errorf("%w: policy %s has rows of policy %s that cannot be computed again: downsample the same, or into another policy",
+			ErrDownsampleInvalid, t.Into, old.From)
 	}
 	t.Begins = old.Begins
 	t.Definitions, err = follow(old.Definitions, next, known)
 	return err
-}
-
-// measurements says which measurements are taken, as a statement does.
-func (t *Downsample) measurements() string {
-	switch {
-	case t.Measurement == "":
-		return ""
-	case t.Regex:
-		return "./" + strings.ReplaceAll(t.Measurement, "/", `\/`) + "/"
-	}
-	return "." + strconv.Quote(t.Measurement)
 }
 
 // computable returns the time from which on the source has all rows that rows of the target
@@ -298,8 +273,9 @@ func (t *Downsample) computable(db *Database, now int64) (int64, error) {
 	if from.Expired != 0 {
 		at = from.Expired
 	}
-	for _, g := range t.OnlyCopies(db) {
-		if g.Start >= now || from.Expired != 0 && g.Start < from.Expired {
+	for _, g := range db.RetentionPolicy(t.Into).ShardGroups {
+		has := slices.ContainsFunc(from.ShardGroups, func(s *ShardGroup) bool { return s.Start < g.End && g.Start < s.End })
+		if has || g.Start >= now || from.Expired != 0 && g.Start < from.Expired {
 			continue
 		}
 		if len(from.ShardGroups) > 0 && from.ShardGroups[0].Start < g.Start {

@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // FieldType is the type of a field's values. The numbers are part of the file
 // formats and must not change.
@@ -40,3 +43,14 @@ func (t FieldType) Valid() bool { return t >= Float && t <= Boolean }
 
 // Numeric reports whether values of t take part in arithmetic.
 func (t FieldType) Numeric() bool { return t >= Float && t <= Unsigned }
+
+// Less compares two values of a type given as words: a number's bits, 0 or 1 of a boolean.
+func (t FieldType) Less(a, b uint64) bool {
+	switch t {
+	case Float:
+		return math.Float64frombits(a) < math.Float64frombits(b)
+	case Integer:
+		return int64(a) < int64(b)
+	}
+	return a < b
+}

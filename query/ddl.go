@@ -162,14 +162,14 @@ func (s *session) dropSubscription(st *influxql.DropSubscriptionStatement) (meta
 }
 
 func (s *session) createDownsample(st *syntax.CreateDownsample) (meta.Command, error) {
-	if st.Where != nil {
-		if _, err := expr.SplitTime(st.Where, time.Time{}, nil); err != nil {
+	if st.Condition != nil {
+		if _, err := expr.SplitTime(st.Condition, time.Time{}, nil); err != nil {
 			return nil, err
 		}
 	}
 	return meta.CreateDownsample{
 		Database: st.Database, From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex,
-		Definitions: []meta.Definition{st.Definition()}, Time: s.opt.Now().UnixNano(),
+		Definitions: []meta.Definition{st.Defined()}, Time: s.opt.Now().UnixNano(),
 	}, nil
 }
 

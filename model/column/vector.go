@@ -146,6 +146,23 @@ func (v *Vector) AppendFrom(w *Vector, i int) {
 	}
 }
 
+// Word returns the bits of a value as a word, 0 of a string.
+func (v *Vector) Word(i int) uint64 {
+	switch v.Type {
+	case model.Float:
+		return math.Float64bits(v.Floats[i])
+	case model.Integer:
+		return uint64(v.Ints[i])
+	case model.Unsigned:
+		return v.Uints[i]
+	case model.Boolean:
+		if v.Bools[i] {
+			return 1
+		}
+	}
+	return 0
+}
+
 // AppendWord appends a value given as a raw word (see point.Batch); for
 // strings the text comes from strings.
 func (v *Vector) AppendWord(w uint64, strings []byte) {

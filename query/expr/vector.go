@@ -212,24 +212,7 @@ func ScalarAt(v *column.Vector, i int) Scalar {
 	if v.Type == model.String {
 		return Scalar{Type: model.String, Text: v.Strings[i]}
 	}
-	return Scalar{Type: v.Type, Bits: Word(v, i)}
-}
-
-// Word returns the bits of row i of a column of numbers or booleans.
-func Word(v *column.Vector, i int) uint64 {
-	switch v.Type {
-	case model.Float:
-		return math.Float64bits(v.Floats[i])
-	case model.Integer:
-		return uint64(v.Ints[i])
-	case model.Unsigned:
-		return v.Uints[i]
-	case model.Boolean:
-		if v.Bools[i] {
-			return 1
-		}
-	}
-	return 0
+	return Scalar{Type: v.Type, Bits: v.Word(i)}
 }
 
 // AppendScalar appends s, or null if it has another type than v.

@@ -16,13 +16,10 @@ import (
 type CreateDownsample struct {
 	extended
 	Policies
-	Measurement string // "": all; with Regex a regular expression
-	Regex       bool
-	Every       time.Duration
-	Grouped     bool          // rows keep the tags By, else all but Without
-	By, Without []string      // tags
-	Functions   []string      // in lower case
-	Where       influxql.Expr // nil: all rows
+	Measurement     string // "": all; with Regex a regular expression
+	Regex           bool
+	meta.Definition               // without Where of a statement that was parsed
+	Condition       influxql.Expr // nil: all rows, or as the definition says
 }
 
 // Policies are the source and the target of a downsample.
@@ -70,15 +67,15 @@ func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
 		return nil, err
 	}
 	if next(p, influxql.WHERE) {
-		if st.Where, err = p.ParseExpr(); err != nil {
+		if st.Condition, err = p.ParseExpr(); err != nil {
 			return nil, err
 		}
 		parts := 0
-		influxql.WalkFunc(st.Where, func(influxql.Node) { parts++ })
+		influxql.WalkFunc(st.Condition, func(influxql.Node) { parts++ })
 		if parts > maxConditionParts {
 			return nil, fmt.Errorf("the condition of a downsample has more than %d parts", maxConditionParts)
 		}
-		if influxql.HasTimeExpr(st.Where) {
+		if influxql.HasTimeExpr(st.Condition) {
 			return nil, errors.New("the condition of a downsample has no time")
 		}
 	}
@@ -146,28 +143,20 @@ func (st *Policies) text(source string) string {
 
 // DownsampleText returns the statement that makes a downsample of a database as it is now.
 func DownsampleText(database string, t *meta.Downsample) string {
-	d := t.Current()
-	st := &CreateDownsample{
-		Policies: Policies{database, t.From, t.Into}, Measurement: t.Measurement, Regex: t.Regex,
-		Every: d.Every, Grouped: d.Grouped, By: d.By, Without: d.Without, Functions: d.Functions,
-	}
-	text := st.String()
-	if d.Where != "" {
-		text += " WHERE " + d.Where
-	}
-	return text
+	st := CreateDownsample{Policies: Policies{database, t.From, t.Into}, Measurement: t.Measurement, Regex: t.Regex, Definition: *t.Current()}
+	return st.String()
 }
 
-// Definition returns what the statement says of rows.
-func (st *CreateDownsample) Definition() meta.Definition {
-	d := meta.Definition{Every: st.Every, Functions: st.Functions, Grouped: st.Grouped, By: st.By, Without: st.Without}
-	if st.Where != nil {
-		d.Where = st.Where.String()
+// Defined returns the definition with its condition.
+func (st *CreateDownsample) Defined() meta.Definition {
+	d := st.Definition
+	if st.Condition != nil {
+		d.Where = st.Condition.String()
 	}
 	return d
 }
 
-func (st *CreateDownsample) condition() influxql.Expr { return st.Where }
+func (st *CreateDownsample) condition() influxql.Expr { return st.Condition }
 
 // String returns the statement's text.
 func (st *CreateDownsample) String() string {
@@ -188,8 +177,8 @@ func (st *CreateDownsample) String() string {
 		text += " WITHOUT (" + quoteIdents(st.Without) + ")"
 	}
 	text += " AS " + strings.Join(st.Functions, ", ")
-	if st.Where != nil {
-		text += " WHERE " + st.Where.String()
+	if where := st.Defined().Where; where != "" {
+		text += " WHERE " + where
 	}
 	return text
 }

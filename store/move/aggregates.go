@@ -123,14 +123,14 @@ func foldOf(function string, t model.FieldType) func(t model.FieldType, a, b uin
 		return plus
 	case fold == "min" && (number || t == model.Boolean):
 		return func(t model.FieldType, a, b uint64) uint64 {
-			if less(t, b, a) {
+			if t.Less(b, a) {
 				return b
 			}
 			return a
 		}
 	case fold == "max" && (number || t == model.Boolean):
 		return func(t model.FieldType, a, b uint64) uint64 {
-			if less(t, a, b) {
+			if t.Less(a, b) {
 				return b
 			}
 			return a
@@ -144,14 +144,4 @@ func plus(t model.FieldType, a, b uint64) uint64 {
 		return math.Float64bits(math.Float64frombits(a) + math.Float64frombits(b))
 	}
 	return a + b
-}
-
-func less(t model.FieldType, a, b uint64) bool {
-	switch t {
-	case model.Float:
-		return math.Float64frombits(a) < math.Float64frombits(b)
-	case model.Integer:
-		return int64(a) < int64(b)
-	}
-	return a < b
 }

@@ -340,7 +340,7 @@ func (f *folder) add(chunk scan.Chunk) error {
 			if err != nil {
 				return err
 			}
-			f.fold(i, v, lo)
+			f.addColumn(i, v, lo)
 		}
 		lo = hi
 	}
@@ -379,8 +379,8 @@ func (f *folder) shrink(n int) {
 	}
 }
 
-// fold folds values of a column, which begin at a row, into the slots of f.place.
-func (f *folder) fold(i int, v *column.Vector, row int) {
+// addColumn folds values of a column, which begin at a row, into the slots of f.place.
+func (f *folder) addColumn(i int, v *column.Vector, row int) {
 	c := &f.columns[i]
 	if v.Type != c.Type {
 		return // a field that these series do not have
@@ -389,7 +389,7 @@ func (f *folder) fold(i int, v *column.Vector, row int) {
 		if !v.IsValid(row + k) {
 			continue
 		}
-		at, word := slot*len(f.columns)+i, wordOf(v, row+k)
+		at, word := slot*len(f.columns)+i, v.Word(row+k)
 		switch {
 		case f.counts[at] == 0:
 			f.values[at] = word
@@ -398,21 +398,4 @@ func (f *folder) fold(i int, v *column.Vector, row int) {
 		}
 		f.counts[at] = min(f.counts[at]+1, 2)
 	}
-}
-
-// wordOf returns the word of a value, 0 of a text.
-func wordOf(v *column.Vector, i int) uint64 {
-	switch v.Type {
-	case model.Float:
-		return math.Float64bits(v.Floats[i])
-	case model.Integer:
-		return uint64(v.Ints[i])
-	case model.Unsigned:
-		return v.Uints[i]
-	case model.Boolean:
-		if v.Bools[i] {
-			return 1
-		}
-	}
-	return 0
 }

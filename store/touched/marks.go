@@ -241,11 +241,9 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 			t = newDownsample(d)
 			m.downsamples[d.ID] = t
 		}
-		if t.Definitions == nil { // it is from the file
-			t.takes = d.Takes()
-		}
-		changed := !reflect.DeepEqual(t.Definitions, d.Definitions)
+		changed := !reflect.DeepEqual(t.Definitions, d.Definitions) // also if it is from the file
 		if t.Downsample = *d; changed {
+			t.takes = d.Takes()
 			t.align()
 		}
 		from := db.RetentionPolicy(d.From)

@@ -233,10 +233,10 @@ func TestSumsOfIntegersHaveAllBits(t *testing.T) {
 			} else {
 				v.Uints = append(v.Uints, word)
 			}
-			if i == 0 || wordLess(typ, word, s.Min) {
+			if i == 0 || typ.Less(word, s.Min) {
 				s.Min = word
 			}
-			if i == 0 || wordLess(typ, s.Max, word) {
+			if i == 0 || typ.Less(s.Max, word) {
 				s.Max = word
 			}
 			s.Sum += word

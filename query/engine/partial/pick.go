@@ -234,7 +234,7 @@ func (w *Worker) pick(st *State, sl *Slot, v *column.Vector, lo, hi int, cols []
 		st.N++
 		r := PickRow{T: w.Times[i]}
 		if !text {
-			r.Word = expr.Word(v, i)
+			r.Word = v.Word(i)
 		}
 		series := w.series
 		if w.rd == nil { // of a subquery

@@ -8,7 +8,6 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/query/admission"
-	"tsdbd/query/expr"
 )
 
 // valueRun is a part of the values of one state, in the order in which they were folded.
@@ -255,7 +254,7 @@ func appendKeys(dst []uint64, v *column.Vector, lo, hi int) []uint64 {
 	if v.Valid != nil {
 		for i := lo; i < hi; i++ {
 			if v.IsValid(i) {
-				dst = append(dst, keyOf(v.Type, expr.Word(v, i)))
+				dst = append(dst, keyOf(v.Type, v.Word(i)))
 			}
 		}
 		return dst

@@ -11,7 +11,6 @@ import (
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/query/expr"
 )
 
 // rankedColumn returns n values of a random kind: few different ones or many, near to one
@@ -80,7 +79,7 @@ func TestRanks(t *testing.T) {
 			w.keep(&states[i][1], sl, &v, 0, min(3, n))
 			for k := lo; k < hi; k++ {
 				if v.IsValid(k) {
-					want = append(want, value{expr.Word(&v, k), times[k]})
+					want = append(want, value{v.Word(k), times[k]})
 				}
 			}
 			lo = hi

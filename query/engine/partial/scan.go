@@ -537,7 +537,7 @@ func (w *Worker) Offer(st *State, sl *Slot, v *column.Vector, row int, cols []co
 	if sl.Type == model.String {
 		str = v.Strings[row]
 	} else {
-		bits = expr.Word(v, row)
+		bits = v.Word(row)
 	}
 	var at int64
 	if sl.Timed {

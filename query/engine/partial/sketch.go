@@ -8,7 +8,6 @@ import (
 	"tsdbd/internal/hll"
 	"tsdbd/model"
 	"tsdbd/model/column"
-	"tsdbd/query/expr"
 )
 
 // sketch adds the values of rows [lo, hi) to a state.
@@ -46,6 +45,6 @@ func valueHash(v *column.Vector, row int) uint64 {
 		return xxhash.Sum64String(v.Strings[row])
 	}
 	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], expr.Word(v, row))
+	binary.BigEndian.PutUint64(b[:], v.Word(row))
 	return xxhash.Sum64(b[:])
 }

@@ -309,17 +309,6 @@ func extreme[T cmp.Ordered](x []T, valid column.Bitmap, lo, hi int, largest bool
 	return best
 }
 
-// wordLess compares two values of a type given as words.
-func wordLess(t model.FieldType, a, b uint64) bool {
-	switch t {
-	case model.Float:
-		return math.Float64frombits(a) < math.Float64frombits(b)
-	case model.Integer:
-		return int64(a) < int64(b)
-	}
-	return a < b
-}
-
 func extremeRow(v *column.Vector, lo, hi int, largest bool) int {
 	switch v.Type {
 	case model.Float:

@@ -375,12 +375,12 @@ func (t *Table) better(d *State, sl *Slot, at int64, bits uint64, str, key strin
 		case sl.Type == model.Boolean && sl.Kind == First:
 			return bits < d.A
 		}
-		return wordLess(sl.Type, d.A, bits)
+		return sl.Type.Less(d.A, bits)
 	case Min, Max:
-		if wordLess(sl.Type, bits, d.A) {
+		if sl.Type.Less(bits, d.A) {
 			return sl.Kind == Min
 		}
-		if wordLess(sl.Type, d.A, bits) {
+		if sl.Type.Less(d.A, bits) {
 			return sl.Kind == Max
 		}
 		if at != d.T {

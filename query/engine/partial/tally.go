@@ -201,7 +201,7 @@ func (w *Worker) tally(st *State, sl *Slot, v *column.Vector, lo, hi int) bool {
 		if sl.Type == model.String {
 			t.add(0, v.Strings[i], 1, at, at, w.t.own)
 		} else {
-			t.add(expr.Word(v, i), "", 1, at, at, nil)
+			t.add(v.Word(i), "", 1, at, at, nil)
 		}
 	}
 	if t == nil {
