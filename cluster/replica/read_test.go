@@ -107,6 +107,28 @@ func TestReadCutOff(t *testing.T) {
 	}
 }
 
+// TestEndWhileAsked ends a leader of which many ask positions. Raft leaves some of them
+// without an answer; no caller waits for one.
+func TestEndWhileAsked(t *testing.T) {
+	c := newCluster(t, 3, Options{})
+	m := c.leader()
+	replica := m.Replica
+	var work sync.WaitGroup
+	for range 64 {
+		work.Go(func() {
+			for replica.Err() == nil {
+				_, _ = replica.ReadPosition(context.Background()) // an error once it ends
+			}
+		})
+	}
+	replica.fail(errors.New("a test"))
+	<-m.fatal
+	work.Wait()
+	if _, err := replica.ReadPosition(context.Background()); !errors.Is(err, store.ErrNotLeader) {
+		t.Error(err)
+	}
+}
+
 // TestLag tells how old a follower is that hears nothing.
 func TestLag(t *testing.T) {
 	c := newCluster(t, 3, Options{})

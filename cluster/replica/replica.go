@@ -152,7 +152,6 @@ type Replica struct {
 	failed       chan struct{}      // closed with failure
 	disconnect   func()             // closes the transport, once
 	down         func() raft.Future // shuts raft down, once, without waiting for nodes that hang
-	asked        atomic.Int64       // questions to raft without an answer
 	probing      atomic.Bool
 	wake         chan struct{} // of watch
 	leads        chan struct{} // of tell
@@ -234,8 +233,7 @@ func (r *Replica) Start(node Store) (err error) {
 	return nil
 }
 
-// answerTime is how long Close waits at least for the answers of raft. It never answers what it
-// was asked just before its end.
+// answerTime is how long Close waits at least for the answers of raft to the last proposals.
 const answerTime = 5 * time.Second
 
 // Close gives the leadership to another voter if this node leads, ends the epoch, closes
@@ -269,9 +267,9 @@ func (r *Replica) close() error {
 	last := r.role.last.Load()
 	r.endLocked(r.epoch.Load(), errClosing)
 	r.role.Unlock()
-	// While raft runs it answers what it was asked: within its lease at the latest, or when the
+	// While raft runs it answers every proposal: within its lease at the latest, or when the
 	// machine gives it time.
-	for end := time.Now().Add(max(2*r.opt.ElectionTimeout, answerTime)); r.asked.Load() > 0 || last.busy(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(max(2*r.opt.ElectionTimeout, answerTime)); last.busy(); time.Sleep(time.Millisecond) {
 		if r.Err() != nil || time.Now().After(end) {
 			break
 		}

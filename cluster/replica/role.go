@@ -377,14 +377,11 @@ func (r *Replica) voters() (voters []raft.Server) {
 	return voters
 }
 
-// ask asks raft and waits for the answer.
+// ask asks raft and waits for the answer. Raft never answers what it was asked just before its
+// end, so what asks it may outlive the replica.
 func (r *Replica) ask(ctx context.Context, f func() raft.Future) error {
 	done := make(chan error, 1)
-	r.asked.Add(1)
-	go func() {
-		done <- f().Error()
-		r.asked.Add(-1)
-	}()
+	go func() { done <- f().Error() }()
 	select {
 	case err := <-done:
 		return err
