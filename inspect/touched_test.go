@@ -19,7 +19,7 @@ func TestTouched(t *testing.T) {
 	st := testStore(t, dir)
 	for _, cmd := range []meta.Command{
 		meta.CreateRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "hours"}},
-		meta.CreateDownsample{Database: "d", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Every: time.Hour, Functions: []string{"max"}}}},
+		meta.CreateDownsample{Database: "d", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Period: meta.Period{Every: time.Hour}, Functions: []string{"max"}}}},
 	} {
 		if err := st.Apply(context.Background(), cmd); err != nil {
 			t.Fatal(err)

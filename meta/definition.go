@@ -2,25 +2,73 @@ package meta
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"tsdbd/model"
+	"tsdbd/query/window"
 )
 
 // Definition says which rows a downsample has in a part of all time: in the windows that
 // begin from Since on, until the definition after it.
 type Definition struct {
-	Since     int64         // ns since the epoch, a bound of windows
-	Every     time.Duration // length of a window
-	Functions []string      // names of InfluxQL's functions
-	Where     string        `json:",omitempty"` // an InfluxQL condition; "": all rows
+	Since int64 // ns since the epoch, a bound of windows
+	Period
+	Functions []string // names of InfluxQL's functions
+	Where     string   `json:",omitempty"` // an InfluxQL condition; "": all rows
 	// Rows keep the tags By if Grouped is set, else all tags but Without.
 	Grouped bool     `json:",omitempty"`
 	By      []string `json:",omitempty"`
 	Without []string `json:",omitempty"`
+}
+
+// Period says which windows a downsample has.
+type Period struct {
+	Every  time.Duration `json:",omitempty"` // length of a window; of months the greatest that they can have
+	Months int           `json:",omitempty"` // 0: windows are no months
+	// Zone names the time zone on whose clock months, or whole days, are counted; "": UTC.
+	Zone string `json:",omitempty"`
+}
+
+// Windows returns the windows.
+func (p Period) Windows() window.Windows {
+	w := window.Windows{Every: int64(p.Every), Months: p.Months}
+	if p.Months > 0 {
+		w.Loc = time.UTC
+	}
+	if p.Zone != "" {
+		if loc, err := window.Location(p.Zone); err == nil { // check has had no error
+			w.Loc = loc
+		}
+	}
+	return w
+}
+
+// String returns the period as a statement has it behind EVERY.
+func (p Period) String() string {
+	w := p.Windows()
+	return w.String()
+}
+
+// check returns an error if there are no such windows.
+func (p Period) check() error {
+	switch {
+	case p.Every < MinDownsampleEvery:
+		return fmt.Errorf("%w: EVERY must be at least %v", ErrDownsampleInvalid, MinDownsampleEvery)
+	case p.Months != 0 && p.Every != time.Duration(p.Months)*window.MonthLength:
+		return fmt.Errorf("%w: %d months are not %v", ErrDownsampleInvalid, p.Months, p.Every)
+	case p.Zone == "":
+		return nil
+	case p.Months == 0 && p.Every%(24*time.Hour) != 0:
+		return fmt.Errorf("%w: EVERY %v is no whole number of days, which a time zone needs", ErrDownsampleInvalid, p.Every)
+	case p.Zone == "Local":
+		return fmt.Errorf("%w: the time zone Local is not the same everywhere", ErrDownsampleInvalid)
+	}
+	if _, err := window.Location(p.Zone); err != nil {
+		return fmt.Errorf("%w: %w", ErrDownsampleInvalid, err)
+	}
+	return nil
 }
 
 // MinDownsampleEvery is the shortest window of a downsample.
@@ -71,14 +119,14 @@ func (d *Definition) Keeps(tag string) bool {
 
 // equal reports whether two definitions make the same rows.
 func (d *Definition) equal(o *Definition) bool {
-	return d.Every == o.Every && slices.Equal(d.Functions, o.Functions) && d.Where == o.Where &&
+	return d.Period == o.Period && slices.Equal(d.Functions, o.Functions) && d.Where == o.Where &&
 		d.Grouped == o.Grouped && slices.Equal(d.By, o.By) && slices.Equal(d.Without, o.Without)
 }
 
 // check returns an error if the definition cannot be computed.
 func (d *Definition) check() error {
-	if d.Every < MinDownsampleEvery {
-		return fmt.Errorf("%w: EVERY must be at least %v", ErrDownsampleInvalid, MinDownsampleEvery)
+	if err := d.Period.check(); err != nil {
+		return err
 	}
 	once := func(names []string) bool {
 		return !slices.Contains(names, "") && len(slices.Compact(slices.Sorted(slices.Values(names)))) == len(names)
@@ -92,58 +140,18 @@ func (d *Definition) check() error {
 	return nil
 }
 
-// start returns the start of the window that holds a time. The first window of all time
-// starts at model.MinTime.
-func (d *Definition) start(at int64) int64 {
-	since := d.into(at)
-	if at < model.MinTime+since {
-		return model.MinTime
-	}
-	return at - since
-}
-
-// end returns the end of the window that holds a time: the start of the next one, or
-// math.MaxInt64 for the last.
-func (d *Definition) end(at int64) int64 {
-	if rest := int64(d.Every) - d.into(at); at <= math.MaxInt64-rest {
-		return at + rest
-	}
-	return math.MaxInt64
-}
-
-// into returns how far a time is from the start of its window.
-func (d *Definition) into(at int64) int64 {
-	since := at % int64(d.Every)
-	if since < 0 {
-		since += int64(d.Every)
-	}
-	return since
-}
-
 // ceil returns the start of the first window that does not begin before a time.
-func (d *Definition) ceil(at int64) int64 {
-	if d.start(at) == at {
+func ceil(w *window.Windows, at int64) int64 {
+	if w.Start(at) == at {
 		return at
 	}
-	return d.end(at)
+	return w.End(at)
 }
 
-// after returns the end of n windows, of which the first holds a time.
-func (d *Definition) after(at, n int64) int64 {
-	end := d.end(at)
-	if n--; uint64(n) > (math.MaxInt64-uint64(end))/uint64(d.Every) { // room may be more than an int64
-		return math.MaxInt64
-	}
-	return end + n*int64(d.Every)
-}
-
-// windows returns how many windows there are in [from, to), whose ends are bounds of
-// windows.
-func (d *Definition) windows(from, to int64) int64 {
-	if from >= to {
-		return 0
-	}
-	return int64((uint64(to-from)-1)/uint64(d.Every)) + 1 // the first and the last may be shorter
+// begins reports whether a window begins at a time, which is not the first of all.
+func (d *Definition) begins(at int64) bool {
+	w := d.Windows()
+	return at > w.End(model.MinTime) && w.Start(at) == at
 }
 
 // maxBounds is how many bounds of windows are looked at for one that two definitions share.
@@ -151,13 +159,14 @@ const maxBounds = 10_000
 
 // together returns the first time from at on at which windows of both definitions begin.
 func (d *Definition) together(o *Definition, at int64) (int64, error) {
+	w, v := d.Windows(), o.Windows()
 	for range maxBounds {
-		at = d.ceil(at)
-		next := o.ceil(at)
+		at = ceil(&w, at)
+		next := ceil(&v, at)
 		if next == at {
 			return at, nil
 		}
 		at = next
 	}
-	return 0, fmt.Errorf("%w: windows of %v and of %v hardly ever begin at the same time", ErrDownsampleInvalid, d.Every, o.Every)
+	return 0, fmt.Errorf("%w: windows of %v and of %v hardly ever begin at the same time", ErrDownsampleInvalid, d.Period, o.Period)
 }

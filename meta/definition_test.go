@@ -10,6 +10,7 @@ import (
 
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
+	"tsdbd/query/window"
 )
 
 // TestColumns: what is stored for functions, and which tags rows keep.
@@ -47,10 +48,14 @@ func TestAlterDownsample(t *testing.T) {
 		return CreateShardGroup{Database: "d", RetentionPolicy: policy, Time: int64(at)}
 	}
 	create := func(from string, every time.Duration, functions ...string) CreateDownsample {
-		return CreateDownsample{Database: "d", From: from, Into: "hours", Definitions: []Definition{{Every: every, Functions: functions}}, Time: int64(10 * day)}
+		return CreateDownsample{Database: "d", From: from, Into: "hours", Definitions: []Definition{{Period: Period{Every: every}, Functions: functions}}, Time: int64(10 * day)}
 	}
 	alter := func(every time.Duration, add, drop string, later bool) AlterDownsample {
-		return AlterDownsample{"d", "raw", "hours", every, strings.Fields(add), strings.Fields(drop), later, int64(10*day + hour/2)}
+		return AlterDownsample{"d", "raw", "hours", Period{Every: every}, strings.Fields(add), strings.Fields(drop), later, int64(10*day + hour/2)}
+	}
+	with := func(c AlterDownsample, p Period) AlterDownsample {
+		c.Period = p
+		return c
 	}
 	history := func(d *Data) string {
 		var out []string
@@ -59,7 +64,7 @@ func TestAlterDownsample(t *testing.T) {
 			if def.Since != model.MinTime {
 				since = time.Duration(def.Since).String()
 			}
-			out = append(out, since+" "+def.Every.String()+" "+strings.Join(def.Functions, ","))
+			out = append(out, since+" "+def.Period.String()+" "+strings.Join(def.Functions, ","))
 		}
 		return strings.Join(out, "; ")
 	}
@@ -75,24 +80,30 @@ func TestAlterDownsample(t *testing.T) {
 		cmd  Command
 		want string // history, or a part of the error
 	}{
-		{"all can be computed again", whole, alter(2*hour, "sum", "", false), "ever 2h0m0s mean,max,sum"},
-		{"from now on", whole, alter(2*hour, "", "max", true), "ever 1h0m0s mean; 242h0m0s 2h0m0s mean"},
-		{"rows that are all that is left", lost, alter(90*time.Minute, "", "", false), "ever 1h0m0s mean,max; 192h0m0s 1h30m0s mean,max"},
-		{"windows that begin together later", lost, alter(7*hour, "", "", false), "ever 1h0m0s mean,max; 196h0m0s 7h0m0s mean,max"},
-		{"added and dropped", lost, alter(0, "min max", "mean", false), "ever 1h0m0s max; 192h0m0s 1h0m0s max,min"},
-		{"only dropped", lost, alter(0, "", "mean", false), "ever 1h0m0s max"},
-		{"replaced", lost, alter(0, "min", "mean max", false), "ever 1h0m0s ; 192h0m0s 1h0m0s min"},
-		{"the same", lost, alter(hour, "max", "sum", false), "ever 1h0m0s mean,max"},
+		{"all can be computed again", whole, alter(2*hour, "sum", "", false), "ever 2h mean,max,sum"},
+		{"from now on", whole, alter(2*hour, "", "max", true), "ever 1h mean; 242h0m0s 2h mean"},
+		{"rows that are all that is left", lost, alter(90*time.Minute, "", "", false), "ever 1h mean,max; 192h0m0s 90m mean,max"},
+		{"windows that begin together later", lost, alter(7*hour, "", "", false), "ever 1h mean,max; 196h0m0s 7h mean,max"},
+		{"added and dropped", lost, alter(0, "min max", "mean", false), "ever 1h max; 192h0m0s 1h max,min"},
+		{"only dropped", lost, alter(0, "", "mean", false), "ever 1h max"},
+		{"replaced", lost, alter(0, "min", "mean max", false), "ever 1h ; 192h0m0s 1h min"},
+		{"the same", lost, alter(hour, "max", "sum", false), "ever 1h mean,max"},
 		{"nothing left", lost, alter(0, "", "mean max", false), "needs functions"},
 		{"hardly ever together", lost, alter(hour+1, "", "", false), "hardly ever"},
 		{"too short", lost, alter(1, "", "", false), "at least 1s"},
 		{"longer than the source keeps", lost, alter(4*day, "", "", false), "needs more"},
-		{"of another source", lost, AlterDownsample{Database: "d", From: "other", Into: "hours", Every: hour}, "not found"},
-		{"made again", dropped, create("raw", 2*hour, "count"), "ever 1h0m0s mean,max; 192h0m0s 2h0m0s count"},
-		{"made again as it was", dropped, create("raw", hour, "mean", "max"), "ever 1h0m0s mean,max"},
+		{"days of a zone", lost, with(alter(0, "", "", false), Period{Every: day, Zone: "Europe/Berlin"}), "ever 1h mean,max; 215h0m0s 1d tz('Europe/Berlin') mean,max"},
+		{"hours of a zone", lost, with(alter(0, "", "", false), Period{Every: hour, Zone: "Europe/Berlin"}), "whole number of days"},
+		{"an unknown zone", lost, with(alter(0, "", "", false), Period{Every: day, Zone: "Europe/Nowhere"}), "unknown time zone"},
+		{"the zone of a machine", lost, with(alter(0, "", "", false), Period{Every: day, Zone: "Local"}), "not the same everywhere"},
+		{"a month", lost, with(alter(0, "", "", false), Period{Every: window.MonthLength, Months: 1}), "a window of 1mo needs more"},
+		{"no month", lost, with(alter(0, "", "", false), Period{Every: day, Months: 1}), "1 months are not 24h"},
+		{"of another source", lost, AlterDownsample{Database: "d", From: "other", Into: "hours", Period: Period{Every: hour}}, "not found"},
+		{"made again", dropped, create("raw", 2*hour, "count"), "ever 1h mean,max; 192h0m0s 2h count"},
+		{"made again as it was", dropped, create("raw", hour, "mean", "max"), "ever 1h mean,max"},
 		{"from another source", dropped, create("other", hour, "mean", "max"), "rows of policy raw that cannot"},
-		{"when all has gone", mustApply(t, dropped, DropRetentionPolicy{"d", "raw"}, policy("raw", 0), group("raw", 9*day)), create("raw", 2*hour, "count"), "ever 1h0m0s mean,max; 216h0m0s 2h0m0s count"},
-		{"into a new policy", mustApply(t, dropped, DropRetentionPolicy{"d", "hours"}, policy("hours", 0)), create("other", 2*hour, "count"), "ever 2h0m0s count"},
+		{"when all has gone", mustApply(t, dropped, DropRetentionPolicy{"d", "raw"}, policy("raw", 0), group("raw", 9*day)), create("raw", 2*hour, "count"), "ever 1h mean,max; 216h0m0s 2h count"},
+		{"into a new policy", mustApply(t, dropped, DropRetentionPolicy{"d", "hours"}, policy("hours", 0)), create("other", 2*hour, "count"), "ever 2h count"},
 		{"with a gap between", mustApply(t, dropped, DropShardGroup{Database: "d", RetentionPolicy: "raw", ID: rp.ShardGroups[1].ID}, group("hours", 9*day), DropShardGroup{Database: "d", RetentionPolicy: "raw", ID: rp.ShardGroups[2].ID}, group("raw", 7*day)), create("raw", 2*hour, "count"), "between times that can"},
 	} {
 		next, err := Apply(c.cmd, c.data)
@@ -115,11 +126,11 @@ func TestAlterDownsample(t *testing.T) {
 func TestWindowsOfDefinitions(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	for range 300 {
-		list := []Definition{{Since: model.MinTime, Every: hour, Functions: []string{"max"}}}
+		list := []Definition{{Since: model.MinTime, Period: Period{Every: hour}, Functions: []string{"max"}}}
 		for at := int64(0); len(list) < 1+rnd.IntN(5); {
 			at += rnd.Int64N(int64(20 * hour))
 			var err error
-			next := Definition{Every: time.Duration(1+rnd.IntN(8)) * hour / 2, Functions: []string{"max"}}
+			next := Definition{Period: Period{Every: time.Duration(1+rnd.IntN(8)) * hour / 2}, Functions: []string{"max"}}
 			if list, err = follow(list, &next, at); err != nil {
 				t.Fatal(err)
 			}

@@ -49,15 +49,15 @@ type CreateDownsample struct {
 	Time                 int64        // the wall clock, ns since the epoch
 }
 
-// AlterDownsample changes a downsample. With Every or Add, a new definition holds for the
+// AlterDownsample changes a downsample. With a period or Add, a new definition holds for the
 // windows for which From has all rows, or with Later for those from now on.
 type AlterDownsample struct {
 	Database, From, Into string
-	Every                time.Duration `json:",omitempty"` // 0: as before
-	Add                  []string      `json:",omitempty"` // functions
-	Drop                 []string      `json:",omitempty"` // functions, of all definitions
-	Later                bool          `json:",omitempty"`
-	Time                 int64         // the wall clock, ns since the epoch
+	Period                        // Every is 0: as before
+	Add                  []string `json:",omitempty"` // functions
+	Drop                 []string `json:",omitempty"` // functions, of all definitions
+	Later                bool     `json:",omitempty"`
+	Time                 int64    // the wall clock, ns since the epoch
 }
 
 // DropDownsample removes a downsample. The rows of Into stay.
@@ -142,24 +142,33 @@ func (t *Downsample) Change(at int64) int64 {
 
 // Start returns the start of the window that holds a time, in nanoseconds since the
 // epoch. The first window of all time starts at model.MinTime.
-func (t *Downsample) Start(at int64) int64 { return t.At(at).start(at) }
+func (t *Downsample) Start(at int64) int64 {
+	w := t.At(at).Windows()
+	return w.Start(at)
+}
 
 // End returns the end of the window that holds a time: the start of the next one, or
 // math.MaxInt64 for the last.
-func (t *Downsample) End(at int64) int64 { return t.At(at).end(at) }
+func (t *Downsample) End(at int64) int64 {
+	w := t.At(at).Windows()
+	return w.End(at)
+}
 
 // Ceil returns the start of the first window that does not begin before a time.
-func (t *Downsample) Ceil(at int64) int64 { return t.At(at).ceil(at) }
+func (t *Downsample) Ceil(at int64) int64 {
+	w := t.At(at).Windows()
+	return ceil(&w, at)
+}
 
 // After returns the end of n windows, of which the first holds a time.
 func (t *Downsample) After(at, n int64) int64 {
 	for {
-		d, change := t.At(at), t.Change(at)
-		end := d.after(at, n)
+		w, change := t.At(at).Windows(), t.Change(at)
+		end := w.After(at, n)
 		if end <= change {
 			return end
 		}
-		n -= d.windows(d.start(at), change)
+		n -= w.Count(w.Start(at), change)
 		at = change
 	}
 }
@@ -169,7 +178,8 @@ func (t *Downsample) After(at, n int64) int64 {
 func (t *Downsample) Windows(from, to int64) (n int64) {
 	for from < to {
 		next := min(to, t.Change(from))
-		n += t.At(from).windows(from, next)
+		w := t.At(from).Windows()
+		n += w.Count(from, next)
 		from = next
 	}
 	return n
@@ -314,7 +324,7 @@ func follow(list []Definition, next *Definition, at int64) ([]Definition, error)
 // covered returns an error if a policy does not keep rows for a window.
 func (t *Downsample) covered(from *RetentionPolicy) error {
 	if every := t.Current().Every; from.Duration > 0 && from.Duration < every {
-		return fmt.Errorf("%w: policy %s keeps %v, a window of %v needs more", ErrDownsampleInvalid, from.Name, from.Duration, every)
+		return fmt.Errorf("%w: policy %s keeps %v, a window of %v needs more", ErrDownsampleInvalid, from.Name, from.Duration, t.Current().Period)
 	}
 	return nil
 }
@@ -385,8 +395,9 @@ func (t *Downsample) folds(o *Downsample) error {
 			}
 		}
 		for k := range o.Definitions {
-			if from := &o.Definitions[k]; t.Definitions[i].Every%from.Every != 0 {
-				return fmt.Errorf("%w: windows of %v are not whole windows of %v, which policy %s has", ErrDownsampleInvalid, t.Definitions[i].Every, from.Every, o.Into)
+			to, from := t.Definitions[i].Windows(), o.Definitions[k].Windows()
+			if !to.Divided(&from, 0, model.MaxTime) { // long ago most zones had no whole hours
+				return fmt.Errorf("%w: windows of %v are not whole windows of %v, which policy %s has", ErrDownsampleInvalid, t.Definitions[i].Period, o.Definitions[k].Period, o.Into)
 			}
 		}
 	}
@@ -415,7 +426,7 @@ func (t *Downsample) checkDefinitions() error {
 		}
 		switch {
 		case i == 0 && d.Since == model.MinTime:
-		case i > 0 && d.Since > d.end(model.MinTime) && d.Since > t.Definitions[i-1].Since && d.start(d.Since) == d.Since && t.Definitions[i-1].start(d.Since) == d.Since:
+		case i > 0 && d.Since > t.Definitions[i-1].Since && d.begins(d.Since) && t.Definitions[i-1].begins(d.Since):
 		default:
 			return fmt.Errorf("%w: the definition since %d does not follow the one before it", ErrDownsampleInvalid, d.Since)
 		}
@@ -520,7 +531,7 @@ func (c AlterDownsample) apply(d *Data) (bool, error) {
 			def.Functions = slices.DeleteFunc(slices.Clone(def.Functions), func(f string) bool { return slices.Contains(c.Drop, f) })
 		}
 		next := *t.Current()
-		next.Every = cmp.Or(c.Every, next.Every)
+		next.Period = cmp.Or(c.Period, next.Period)
 		for _, f := range c.Add {
 			if !slices.Contains(next.Functions, f) {
 				next.Functions = append(slices.Clip(next.Functions), f)

@@ -17,13 +17,13 @@ func TestDownsamples(t *testing.T) {
 		return CreateRetentionPolicy{Database: "d", Policy: RetentionPolicySpec{Name: name, Duration: &d}}
 	}
 	create := func(from, into string, every time.Duration, functions ...string) CreateDownsample {
-		return CreateDownsample{Database: "d", From: from, Into: into, Definitions: []Definition{{Every: every, Functions: functions}}, Time: int64(60 * day)}
+		return CreateDownsample{Database: "d", From: from, Into: into, Definitions: []Definition{{Period: Period{Every: every}, Functions: functions}}, Time: int64(60 * day)}
 	}
 	d := mustApply(t, empty(), CreateDatabase{Name: "d"}, policy("raw", 3*day), policy("hours", 0), policy("days", 0), policy("other", 0),
 		CreateShardGroup{Database: "d", RetentionPolicy: "raw", Time: int64(58 * day)}, CreateShardGroup{Database: "d", RetentionPolicy: "raw", Time: int64(61 * day)})
 	d = mustApply(t, d, create("raw", "hours", hour, "mean", "max"))
 	sample := d.Database("d").Downsample("hours")
-	if want := (Downsample{ID: d.Index, From: "raw", Into: "hours", Definitions: []Definition{{Since: model.MinTime, Every: hour, Functions: []string{"mean", "max"}}}, Backfill: int64(day)}); !reflect.DeepEqual(*sample, want) {
+	if want := (Downsample{ID: d.Index, From: "raw", Into: "hours", Definitions: []Definition{{Since: model.MinTime, Period: Period{Every: hour}, Functions: []string{"mean", "max"}}}, Backfill: int64(day)}); !reflect.DeepEqual(*sample, want) {
 		t.Errorf("%+v, want %+v", *sample, want)
 	}
 	if next, err := Apply(create("raw", "hours", hour, "mean", "max"), d); err != nil || next != d {
@@ -123,12 +123,12 @@ func TestDownsampleWindows(t *testing.T) {
 		{math.MaxInt64, -1, first, 0, 0},
 		{math.MaxInt64, last, 0, math.MaxInt64, math.MaxInt64},
 	} {
-		d := Downsample{Definitions: []Definition{{Since: first, Every: c.every}}}
+		d := Downsample{Definitions: []Definition{{Since: first, Period: Period{Every: c.every}}}}
 		if start, end, ceil := d.Start(c.at), d.End(c.at), d.Ceil(c.at); start != c.start || end != c.end || ceil != c.ceil {
 			t.Errorf("%v: %d is in [%d, %d), next %d, want [%d, %d), %d", c.every, c.at, start, end, ceil, c.start, c.end, c.ceil)
 		}
 	}
-	d := Downsample{Definitions: []Definition{{Since: first, Every: hour}}}
+	d := Downsample{Definitions: []Definition{{Since: first, Period: Period{Every: hour}}}}
 	for _, c := range []struct{ from, to, want int64 }{
 		{0, 0, 0},
 		{5, 0, 0},
@@ -170,7 +170,7 @@ func TestBackfillOfAllTime(t *testing.T) {
 	for at := int64(-9e18); at < 9e18; at += 1e18 {
 		d = mustApply(t, d, CreateShardGroup{Database: "d", RetentionPolicy: "raw", Time: at})
 	}
-	d = mustApply(t, d, CreateDownsample{Database: "d", From: "raw", Into: "hours", Definitions: []Definition{{Every: hour, Functions: []string{"max"}}}, Time: model.MaxTime})
+	d = mustApply(t, d, CreateDownsample{Database: "d", From: "raw", Into: "hours", Definitions: []Definition{{Period: Period{Every: hour}, Functions: []string{"max"}}}, Time: model.MaxTime})
 	if got := d.Database("d").Downsamples[0].Backfill; got != math.MaxInt64 {
 		t.Errorf("%d", got)
 	}
@@ -180,7 +180,7 @@ func TestBackfillOfAllTime(t *testing.T) {
 // again.
 func TestLost(t *testing.T) {
 	h := int64(hour)
-	d := Downsample{From: "raw", Definitions: []Definition{{Since: model.MinTime, Every: hour}}}
+	d := Downsample{From: "raw", Definitions: []Definition{{Since: model.MinTime, Period: Period{Every: hour}}}}
 	for _, c := range []struct {
 		expired int64
 		groups  [][2]int64 // of the source, in half hours
@@ -216,7 +216,7 @@ func TestLost(t *testing.T) {
 
 // TestKeeps: rows of some time keep a tag if a definition of that time does.
 func TestKeeps(t *testing.T) {
-	d := Downsample{Definitions: []Definition{{Since: model.MinTime, Every: hour}, {Since: 100, Every: hour, Without: []string{"pod"}}, {Since: 200, Every: hour, Grouped: true, By: []string{"dc"}}}}
+	d := Downsample{Definitions: []Definition{{Since: model.MinTime, Period: Period{Every: hour}}, {Since: 100, Period: Period{Every: hour}, Without: []string{"pod"}}, {Since: 200, Period: Period{Every: hour}, Grouped: true, By: []string{"dc"}}}}
 	for _, c := range []struct {
 		tag      string
 		from, to int64

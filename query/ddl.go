@@ -175,7 +175,7 @@ func (s *session) createDownsample(st *syntax.CreateDownsample) (meta.Command, e
 
 func (s *session) alterDownsample(st *syntax.AlterDownsample) (meta.Command, error) {
 	return meta.AlterDownsample{
-		Database: st.Database, From: st.From, Into: st.Into, Every: st.Every, Add: st.Add, Drop: st.Drop, Later: st.Later, Time: s.opt.Now().UnixNano(),
+		Database: st.Database, From: st.From, Into: st.Into, Period: st.Period, Add: st.Add, Drop: st.Drop, Later: st.Later, Time: s.opt.Now().UnixNano(),
 	}, nil
 }
 

@@ -21,7 +21,7 @@ func TestDamagedMetaGoesToQuarantine(t *testing.T) {
 			s := openTest(t, fs, testOptions(fs))
 			s.create("db")
 			s.must(s.Apply(t.Context(), meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours"}}))
-			s.must(s.Apply(t.Context(), meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Every: time.Hour, Functions: []string{"max"}}}}))
+			s.must(s.Apply(t.Context(), meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Period: meta.Period{Every: time.Hour}, Functions: []string{"max"}}}}))
 			s.must(s.write("db", "m f=1 1"))
 			s.must(s.catalog.Save())
 			if !running {

@@ -163,7 +163,7 @@ func TestBuildTouches(t *testing.T) {
 	s.create("db")
 	ctx := context.Background()
 	hours := meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours"}}
-	sample := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Every: time.Hour, Functions: []string{"max"}}}}
+	sample := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Period: meta.Period{Every: time.Hour}, Functions: []string{"max"}}}}
 	s.must(errors.Join(s.Apply(ctx, hours), s.Apply(ctx, sample)))
 	id := s.Catalog().Database("db").Downsamples[0].ID
 	s.must(s.saveTouched())
@@ -188,7 +188,7 @@ func TestBuildTouchesLater(t *testing.T) {
 	s.create("db")
 	ctx := context.Background()
 	hours := meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours"}}
-	sample := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Every: time.Hour, Functions: []string{"max"}}}}
+	sample := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Period: meta.Period{Every: time.Hour}, Functions: []string{"max"}}}}
 	s.must(errors.Join(s.Apply(ctx, hours), s.Apply(ctx, sample)))
 	b, err := s.buildAt(origin)
 	if err != nil {

@@ -24,7 +24,7 @@ func openHours(t *testing.T, opt Options, functions ...string) *testStore {
 	s := openTest(t, opt.FS, opt)
 	s.create("db")
 	hours := meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours"}}
-	down := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Every: time.Hour, Functions: functions}}}
+	down := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Period: meta.Period{Every: time.Hour}, Functions: functions}}}
 	s.must(errors.Join(s.Apply(t.Context(), hours), s.Apply(t.Context(), down)))
 	s.must(s.write("db", fmt.Sprintf("m,h=a v=1 %d", time.Hour*24*365)))
 	return s

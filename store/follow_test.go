@@ -640,7 +640,7 @@ func TestHeldOnAllMembers(t *testing.T) {
 	apply := func(cmd meta.Command) error { return leader.store.Apply(t.Context(), cmd) }
 	c.must(apply(meta.CreateDatabase{Name: "db", Policy: &meta.RetentionPolicySpec{Name: "raw", Duration: &keep, ShardGroupDuration: &hour}}))
 	c.must(apply(meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours", ShardGroupDuration: &day}}))
-	c.must(apply(meta.CreateDownsample{Database: "db", From: "raw", Into: "hours", Definitions: []meta.Definition{{Every: hour, Functions: []string{"max"}}}}))
+	c.must(apply(meta.CreateDownsample{Database: "db", From: "raw", Into: "hours", Definitions: []meta.Definition{{Period: meta.Period{Every: hour}, Functions: []string{"max"}}}}))
 	c.must(leader.store.write("db", fmt.Sprintf("m,host=a f=1 %d", origin)))
 	group := leader.store.Catalog().Database("db").RetentionPolicy("raw").ShardGroups[0]
 	drop := meta.DropShardGroup{Database: "db", RetentionPolicy: "raw", ID: group.ID, IfDuration: keep}

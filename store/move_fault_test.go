@@ -44,7 +44,7 @@ func faultyMoves(t *testing.T) (out []*faultyMove) {
 		s := openTest(t, fs, testOptions(fs))
 		s.create("db")
 		hours := meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours"}}
-		down := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Every: time.Hour, Functions: []string{"max", "count"}}}}
+		down := meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Period: meta.Period{Every: time.Hour}, Functions: []string{"max", "count"}}}}
 		s.must(errors.Join(s.Apply(t.Context(), hours), s.Apply(t.Context(), down)))
 		s.must(s.write("db", "m,cpu=0,host=a v=1 1\nm,cpu=1,host=a v=2 1\nm,host=b v=2 1\nn,host=b v=9 1\nm,cpu=0,host=a v=3 2000000000000000000"))
 		s.must(s.writeTo("hours", "m,host=a max_v=1,count_v=1i 0\nold,cpu=0 max_v=3,count_v=1i -3600000000000000\nold,cpu=1 max_v=2,count_v=2i -3600000000000000\nold,cpu=1 max_v=2 -7200000000000000"))

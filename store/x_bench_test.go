@@ -179,7 +179,7 @@ func BenchmarkWriteTouched(b *testing.B) {
 			s.create("db")
 			if name == "with" {
 				s.must(s.Apply(b.Context(), meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours"}}))
-				s.must(s.Apply(b.Context(), meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Every: time.Hour, Functions: []string{"max"}}}}))
+				s.must(s.Apply(b.Context(), meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Period: meta.Period{Every: time.Hour}, Functions: []string{"max"}}}}))
 			}
 			var lines strings.Builder
 			for i := range 5000 {

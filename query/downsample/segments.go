@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/influxdata/influxql"
-
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/query/engine/plan"
@@ -69,7 +67,7 @@ func (c *Chooser) Targets(database, policy string) (out []plan.Target) {
 	for _, ch := range chains(db, policy) {
 		for i := range ch[0].Definitions {
 			d := &ch[0].Definitions[i]
-			out = append(out, plan.Target{Policy: ch[0].Into, Columns: d.Columns(), Every: d.Every})
+			out = append(out, plan.Target{Policy: ch[0].Into, Columns: d.Columns(), Windows: d.Windows()})
 		}
 	}
 	return out
@@ -104,7 +102,7 @@ func (c *Chooser) segments(db *meta.Database, ask *plan.Ask) (out []plan.Segment
 		if a.foreign != b.foreign {
 			return map[bool]int{true: 1, false: -1}[a.foreign]
 		}
-		return cmp.Compare(b.Every, a.Every)
+		return cmp.Compare(b.Windows.Every, a.Windows.Every)
 	})
 	first, end := ask.Range.Min, ask.Range.Max
 	if end < math.MaxInt64 {
@@ -228,7 +226,7 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 	}
 	for i := range t.Definitions {
 		d := &t.Definitions[i]
-		p := piece{Target: plan.Target{Policy: t.Into, Columns: d.Columns(), Every: d.Every}, t: t, covered: covered}
+		p := piece{Target: plan.Target{Policy: t.Into, Columns: d.Columns(), Windows: d.Windows()}, t: t, covered: covered}
 		p.why = ask.Refused
 		if p.why == "" {
 			p.why = refused(ch, d, ask, begin)
@@ -254,8 +252,8 @@ func refused(ch chain, d *meta.Definition, ask *plan.Ask, begin int64) string {
 	if len(missing) > 0 {
 		return "it does not keep " + strings.Join(missing, ", ")
 	}
-	if !ask.Windows.None() && !ask.Windows.Divided(int64(d.Every), max(ask.Range.Min, begin), ask.Range.Max) {
-		return "windows of GROUP BY time are not whole windows of " + influxql.FormatDuration(d.Every)
+	if w := d.Windows(); !ask.Windows.None() && !ask.Windows.Divided(&w, max(ask.Range.Min, begin), ask.Range.Max) {
+		return "windows of GROUP BY time are not whole windows of " + d.Period.String()
 	}
 	for i, t := range ch {
 		definitions := []*meta.Definition{d}

@@ -20,7 +20,7 @@ func TestSegments(t *testing.T) {
 		if since != model.MinTime {
 			since *= hour
 		}
-		return meta.Definition{Since: since, Every: every, Functions: functions}
+		return meta.Definition{Since: since, Period: meta.Period{Every: every}, Functions: functions}
 	}
 	minutes := meta.Downsample{ID: 1, From: "raw", Into: "minutes", Definitions: []meta.Definition{def(model.MinTime, time.Minute, "mean", "max")}}
 	hours := meta.Downsample{ID: 2, From: "raw", Into: "hours", Definitions: []meta.Definition{def(model.MinTime, time.Hour, "mean", "max", "first")}}
@@ -28,7 +28,7 @@ func TestSegments(t *testing.T) {
 	changed := hours
 	changed.Definitions = []meta.Definition{def(model.MinTime, 6*time.Hour, "max"), def(24, time.Hour, "max", "mean")}
 	grouped := hours
-	grouped.Definitions = []meta.Definition{{Since: model.MinTime, Every: time.Hour, Functions: []string{"max"}, Grouped: true, By: []string{"region"}}}
+	grouped.Definitions = []meta.Definition{{Since: model.MinTime, Period: meta.Period{Every: time.Hour}, Functions: []string{"max"}, Grouped: true, By: []string{"region"}}}
 	later, chained := days, days // made when the source had expired up to 24
 	later.From, later.Folds, later.Begins = "raw", false, 24*hour
 	chained.Begins = 60 * hour

@@ -436,7 +436,7 @@ func (f *folder) openStored(r *levelRun, sel read.Selection, names []string) err
 			}
 			f.storedUnits = append(f.storedUnits, units...)
 			text := fmt.Sprintf("rows of %s %s are from the downsample %s, in windows of %s",
-				src.Policy, times(s.TimeRange), s.Policy, influxql.FormatDuration(s.Every))
+				src.Policy, times(s.TimeRange), s.Policy, &s.Windows)
 			if len(units) > 0 && !slices.Contains(f.segments, text) {
 				f.segments = append(f.segments, text)
 				r.x.note(Note{Text: text})

@@ -40,7 +40,7 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 			if p.CompleteUntil != 0 {
 				until = result.FormatTime(p.CompleteUntil)
 			}
-			t.AddRow(d.From, d.Into, influxql.FormatDuration(def.Every), strings.Join(def.Functions, ", "), def.Where,
+			t.AddRow(d.From, d.Into, def.Period.String(), strings.Join(def.Functions, ", "), def.Where,
 				until, p.Waiting, p.Backfilled, int64(d.Computed), p.Failing, p.Err, p.Held,
 				influxql.FormatDuration(p.Behind), p.Bytes, syntax.DownsampleText(db.Name, d), earlier(d))
 		}
@@ -56,7 +56,7 @@ func earlier(d *meta.Downsample) string {
 	var out []string
 	for i := range d.Definitions[1:] {
 		def := &d.Definitions[i]
-		out = append(out, fmt.Sprintf("before %s: EVERY %s AS %s", result.FormatTime(d.Definitions[i+1].Since), influxql.FormatDuration(def.Every), strings.Join(def.Functions, ", ")))
+		out = append(out, fmt.Sprintf("before %s: EVERY %s AS %s", result.FormatTime(d.Definitions[i+1].Since), def.Period.String(), strings.Join(def.Functions, ", ")))
 	}
 	return strings.Join(out, "; ")
 }

@@ -90,7 +90,7 @@ func TestShowScripts(t *testing.T) {
 			case "subscribe":
 				apply(meta.CreateSubscription{Database: db, RetentionPolicy: rp, Subscription: meta.Subscription{Name: c.Args[1], Mode: c.Args[2], Destinations: c.Args[3:]}})
 			case "downsample":
-				apply(meta.CreateDownsample{Database: db, From: "autogen", Into: c.Args[1], Definitions: []meta.Definition{{Every: duration(c.Args[2]), Functions: c.Args[3:], Where: text}}})
+				apply(meta.CreateDownsample{Database: db, From: "autogen", Into: c.Args[1], Definitions: []meta.Definition{{Period: meta.Period{Every: duration(c.Args[2])}, Functions: c.Args[3:], Where: text}}})
 			case "reads":
 				may := func(db string) bool { return slices.Contains(c.Args, db) }
 				s.MayRead, s.MaySee = may, may

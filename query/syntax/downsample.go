@@ -10,6 +10,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/meta"
+	"tsdbd/query/window"
 )
 
 // CreateDownsample is CREATE DOWNSAMPLE: a policy that keeps aggregates of another one.
@@ -33,7 +34,7 @@ var downsampleFunctions = []string{"count", "first", "last", "max", "mean", "med
 const maxConditionParts = 1000
 
 // parseCreateDownsample reads ON database FROM policy[.measurement | ./regex/] INTO policy
-// EVERY duration [GROUP BY tag, ... | WITHOUT (tag, ...)] AS function [, function ...]
+// EVERY period [GROUP BY tag, ... | WITHOUT (tag, ...)] AS function [, function ...]
 // [WHERE condition].
 func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	st := &CreateDownsample{}
@@ -52,7 +53,7 @@ func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
 		err = expect(p, influxql.EVERY)
 	}
 	if err == nil {
-		st.Every, err = p.ParseDuration()
+		st.Period, err = parsePeriod(p)
 	}
 	if err == nil {
 		err = st.parseTags(p)
@@ -80,6 +81,35 @@ func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
 		}
 	}
 	return st, nil
+}
+
+// parsePeriod reads a duration, or months, quarters or years such as 1mo, and tz('zone').
+func parsePeriod(p *influxql.Parser) (out meta.Period, err error) {
+	tok, pos, lit := p.ScanIgnoreWhitespace()
+	if out.Months = window.CalendarMonths(strings.ToLower(lit)); out.Months > 0 {
+		out.Every = time.Duration(out.Months) * window.MonthLength
+	} else if tok != influxql.DURATIONVAL {
+		return out, unexpected(tok, pos, lit, "duration")
+	} else if out.Every, err = influxql.ParseDuration(lit); err != nil {
+		return out, &influxql.ParseError{Message: err.Error(), Pos: pos}
+	}
+	if !nextWord(p, "TZ") {
+		return out, nil
+	}
+	if err = expect(p, influxql.LPAREN); err != nil {
+		return out, err
+	}
+	if tok, pos, lit = p.ScanIgnoreWhitespace(); tok != influxql.STRING {
+		return out, unexpected(tok, pos, lit, "string")
+	}
+	loc, err := window.Location(lit)
+	if err != nil {
+		return out, fmt.Errorf("unable to find time zone %s", lit) // as a SELECT says it
+	}
+	if loc != time.UTC {
+		out.Zone = loc.String()
+	}
+	return out, expect(p, influxql.RPAREN)
 }
 
 // parseTags reads GROUP BY tag, ... or WITHOUT (tag, ...). GROUP BY () keeps no tag.
@@ -167,7 +197,7 @@ func (st *CreateDownsample) String() string {
 	case st.Measurement != "":
 		source = "." + influxql.QuoteIdent(st.Measurement)
 	}
-	text := "CREATE DOWNSAMPLE" + st.text(source) + " EVERY " + influxql.FormatDuration(st.Every)
+	text := "CREATE DOWNSAMPLE" + st.text(source) + " EVERY " + st.Period.String()
 	switch {
 	case st.Grouped && len(st.By) == 0:
 		text += " GROUP BY ()"
@@ -211,9 +241,9 @@ func (st *DropDownsample) String() string { return "DROP DOWNSAMPLE" + st.text("
 type AlterDownsample struct {
 	extended
 	Policies
-	Every     time.Duration // 0: as before
-	Add, Drop []string      // functions
-	Later     bool          // from now on
+	meta.Period          // Every is 0: as before
+	Add, Drop   []string // functions
+	Later       bool     // from now on
 }
 
 // SkipWindows is ALTER DOWNSAMPLE ... SKIP BEFORE: windows that are given up.
@@ -224,7 +254,7 @@ type SkipWindows struct {
 }
 
 // parseAlterDownsample reads ON database FROM policy INTO policy, and SKIP BEFORE 'time' or
-// [EVERY duration] [ADD function, ...] [DROP function, ...] [FROM NOW].
+// [EVERY period] [ADD function, ...] [DROP function, ...] [FROM NOW].
 func parseAlterDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	st := &AlterDownsample{}
 	if err := st.parse(p, nil); err != nil {
@@ -240,7 +270,7 @@ func parseAlterDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	}
 	var err error
 	if next(p, influxql.EVERY) {
-		st.Every, err = p.ParseDuration()
+		st.Period, err = parsePeriod(p)
 	}
 	if err == nil && nextWord(p, "ADD") {
 		st.Add, err = parseFunctions(p)
@@ -263,7 +293,7 @@ func parseAlterDownsample(p *influxql.Parser) (influxql.Statement, error) {
 func (st *AlterDownsample) String() string {
 	text := "ALTER DOWNSAMPLE" + st.text("")
 	if st.Every > 0 {
-		text += " EVERY " + influxql.FormatDuration(st.Every)
+		text += " EVERY " + st.Period.String()
 	}
 	if len(st.Add) > 0 {
 		text += " ADD " + strings.Join(st.Add, ", ")

@@ -3,7 +3,9 @@ package window
 import (
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+	_ "time/tzdata" // a machine may have none; all nodes are to have the same
 
 	"github.com/influxdata/influxql"
 
@@ -29,6 +31,34 @@ func CalendarMonths(text string) int {
 		}
 	}
 	return 0
+}
+
+// String returns the windows as EVERY names them: 1h, 1mo, 1d tz('Europe/Berlin').
+func (w *Windows) String() string {
+	text := influxql.FormatDuration(time.Duration(w.Every))
+	for _, u := range calendarUnits {
+		if w.Months > 0 && w.Months%u.months == 0 {
+			text = strconv.Itoa(w.Months/u.months) + u.suffix
+		}
+	}
+	if w.Loc != nil && w.Loc != time.UTC {
+		text += " tz('" + w.Loc.String() + "')"
+	}
+	return text
+}
+
+var locations sync.Map // of names to *time.Location
+
+// Location returns the time zone of a name of the IANA database. It keeps what it has loaded.
+func Location(name string) (*time.Location, error) {
+	if loc, ok := locations.Load(name); ok {
+		return loc.(*time.Location), nil
+	}
+	loc, err := time.LoadLocation(name)
+	if err == nil {
+		locations.Store(name, loc)
+	}
+	return loc, err
 }
 
 // AddMonths returns t some months later, at the same time of its zone. Of a month that is too

@@ -108,19 +108,26 @@ func (w *Windows) zoned(t int64) int64 {
 	return w.zoned(moved - 1)
 }
 
-// Divided reports whether all windows of [from, to] begin at multiples of every since the
-// epoch, in UTC. Each then consists of whole windows of that length.
-func (w *Windows) Divided(every, from, to int64) bool {
-	unit := w.Every
+// Divided reports whether all windows of [from, to] consist of whole windows of parts, whose
+// offset is 0.
+func (w *Windows) Divided(parts *Windows, from, to int64) bool {
+	unit, every := w.Every, parts.Every
 	if w.Months > 0 {
 		unit = int64(24 * time.Hour)
 	}
-	if w.None() || unit%every != 0 || w.Shift%every != 0 {
+	switch {
+	case w.None() || w.Shift%every != 0 && parts.Months == 0:
 		return false
-	}
-	if w.Loc == nil {
+	case parts.Months > 0:
+		return w.Months%parts.Months == 0 && w.Months > 0 && w.Shift == 0 && w.Loc.String() == parts.Loc.String()
+	case unit%every != 0:
+		return false
+	case parts.Loc != nil:
+		return w.Loc != nil && w.Loc.String() == parts.Loc.String()
+	case w.Loc == nil:
 		return true
 	}
+	// The clock of the zone is to show multiples of parts when UTC's does.
 	if from > model.MinTime+w.Every {
 		from -= w.Every // the first window may begin before it
 	}
@@ -179,6 +186,51 @@ func (w *Windows) Next(start int64) int64 {
 		}
 		s = between
 	}
+}
+
+// End returns the end of the window that holds t: the start of the next one, or AfterTime.
+func (w *Windows) End(t int64) int64 {
+	if w.Loc == nil && !w.None() && t < model.MaxTime-w.Every {
+		return t - w.since(t) + w.Every
+	}
+	if end := w.Next(w.Start(t)); end > t {
+		return end
+	}
+	return AfterTime // of months the last window ends at model.MaxTime
+}
+
+// After returns the end of n windows, of which the first holds t. A day that a zone skips
+// counts as a window.
+func (w *Windows) After(t, n int64) int64 {
+	end := w.End(t)
+	n-- // n may be more than windows of all time
+	switch {
+	case n <= 0:
+		return end
+	case uint64(n) > (AfterTime-uint64(end))/uint64(w.Every):
+		return AfterTime
+	case w.Months > 0:
+		return w.month(w.calendar(t) + int(n+1)*w.Months)
+	case w.Loc != nil:
+		half := w.Every / 2 // days are up to some hours longer or shorter
+		return w.Start(min(end+n*w.Every, model.MaxTime-half) + half)
+	}
+	return end + n*w.Every
+}
+
+// Count returns how many windows there are in [from, to), whose ends are bounds of windows. A
+// day that a zone skips counts as a window.
+func (w *Windows) Count(from, to int64) int64 {
+	length := uint64(to - from)
+	switch {
+	case from >= to:
+		return 0
+	case w.Months > 0:
+		return int64((w.calendar(to-1)-w.calendar(from))/w.Months) + 1
+	case w.Loc != nil:
+		return max(1, int64((length+uint64(w.Every)/2)/uint64(w.Every)))
+	}
+	return int64((length-1)/uint64(w.Every)) + 1 // the first and the last may be shorter
 }
 
 // Prev returns the start of the window before the one that starts at start.

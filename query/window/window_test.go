@@ -1,6 +1,7 @@
 package window
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -83,9 +84,10 @@ func TestDivided(t *testing.T) {
 		}
 		return w
 	}
+	berlin := zone("Europe/Berlin")
 	for _, c := range []struct {
 		w     Windows
-		every int64
+		parts any // a length, or Windows
 		want  bool
 	}{
 		{Windows{}, hour, false},
@@ -105,16 +107,82 @@ func TestDivided(t *testing.T) {
 		{calendar("1mo 4h", nil), 24 * hour, false},
 		{calendar("1y", zone("Europe/Berlin")), 24 * hour, false},
 		{calendar("1y", zone("Europe/Berlin")), hour, true},
+		{calendar("1q", nil), calendar("1mo", nil), true},
+		{calendar("1q", nil), calendar("2mo", nil), false},
+		{calendar("1mo 4d", nil), calendar("1mo", nil), false},
+		{calendar("1y", berlin), calendar("1mo", berlin), true},
+		{calendar("1y", berlin), calendar("1mo", nil), false},
+		{Windows{Every: 62 * 24 * hour}, calendar("1mo", nil), false},
+		{Windows{Every: 7 * 24 * hour, Shift: 96 * hour, Loc: berlin}, Windows{Every: 24 * hour, Loc: berlin}, true},
+		{Windows{Every: 24 * hour}, Windows{Every: 24 * hour, Loc: berlin}, false},
+		{Windows{Every: 24 * hour, Loc: zone("Europe/Vienna")}, Windows{Every: 24 * hour, Loc: berlin}, false},
+		{Windows{Every: 24 * hour, Shift: hour, Loc: berlin}, Windows{Every: 24 * hour, Loc: berlin}, false},
+		{calendar("1mo 4d", berlin), Windows{Every: 24 * hour, Loc: berlin}, true},
+		{calendar("1mo 4d", berlin), Windows{Every: 48 * hour, Loc: berlin}, false},
 	} {
 		from := time.Date(2023, 1, 15, 0, 0, 0, 0, time.UTC).UnixNano()
-		if got := c.w.Divided(c.every, from, from+400*24*hour); got != c.want {
-			t.Errorf("%+v by %v: %v", c.w, time.Duration(c.every), got)
+		parts, ok := c.parts.(Windows)
+		if !ok {
+			parts.Every = c.parts.(int64)
+		}
+		if got := c.w.Divided(&parts, from, from+400*24*hour); got != c.want {
+			t.Errorf("%v by %v: %v", &c.w, &parts, got)
 		}
 	}
 	// The whole of time: Berlin had no whole hours before 1893.
 	w := Windows{Every: 24 * hour, Loc: zone("Europe/Berlin")}
-	if w.Divided(hour, model.MinTime, model.MaxTime) || !w.Divided(hour, 0, model.MaxTime) {
+	parts := Windows{Every: hour}
+	if w.Divided(&parts, model.MinTime, model.MaxTime) || !w.Divided(&parts, 0, model.MaxTime) {
 		t.Error("the bounds of time")
+	}
+}
+
+// TestCount: the end of n windows is where Next comes to in n steps, and Count finds n of them,
+// in zones that move their clocks and at the ends of time.
+func TestCount(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testseed.Of(t), 5))
+	lengths := []string{"1mo", "1q", "7mo", "2y", "24h", "48h", "168h"}
+	for range 500 {
+		w := Windows{}
+		zone := []string{"", "Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kathmandu"}[rnd.IntN(5)]
+		if zone != "" {
+			loc, err := Location(zone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Loc = loc
+		}
+		length := lengths[rnd.IntN(len(lengths))]
+		if d, err := time.ParseDuration(length); err == nil {
+			w.Every = int64(d)
+		} else if !w.SetCalendar(length) {
+			t.Fatal(length)
+		}
+		at := rnd.Int64N(int64(50*8766*time.Hour)) + int64(8766*time.Hour)
+		if rnd.IntN(20) == 0 {
+			at = model.MaxTime - rnd.Int64N(int64(3*8766*time.Hour))
+		}
+		n := 1 + rnd.IntN(100)
+		first, end := w.Start(at), w.Start(at)
+		for i := 0; i < n && end < model.MaxTime; i++ {
+			if end = w.Next(end); i == 0 && w.End(at) != end && end < model.MaxTime {
+				t.Fatalf("%v: the window of %d ends at %d, want %d", &w, at, w.End(at), end)
+			}
+		}
+		got := w.After(at, int64(n))
+		if end >= model.MaxTime {
+			if got < model.MaxTime {
+				t.Fatalf("%v: %d windows from %d end at %d, not after all time", &w, n, at, got)
+			}
+			continue
+		}
+		if got != end || w.Count(first, end) != int64(n) {
+			t.Fatalf("%v: %d windows from %d end at %d, want %d; there are %d", &w, n, at, got, end, w.Count(first, end))
+		}
+	}
+	w := Windows{Every: int64(time.Hour)}
+	if w.After(0, math.MaxInt64) != AfterTime || w.End(model.MaxTime) != AfterTime || w.Count(5, 5) != 0 {
+		t.Error("the ends of time")
 	}
 }
 

@@ -190,8 +190,12 @@ func (b *batch) aggregate() error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("SELECT %s FROM %s WHERE %stime >= %d AND time < %d GROUP BY time(%s)%s fill(none)",
-		strings.Join(calls, ", "), b.source(b.d.From), where, b.from, b.to, influxql.FormatDuration(b.definition.Every), tags)
+	length, zone, zoned := strings.Cut(b.definition.Period.String(), " ")
+	if zoned {
+		zone = " " + zone
+	}
+	text := fmt.Sprintf("SELECT %s FROM %s WHERE %stime >= %d AND time < %d GROUP BY time(%s)%s fill(none)%s",
+		strings.Join(calls, ", "), b.source(b.d.From), where, b.from, b.to, length, tags, zone)
 	err = b.run(b.d.From, text, func(s *result.Series) error {
 		if b.d.Folds {
 			columns := *s

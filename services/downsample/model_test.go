@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,10 +158,11 @@ func TestModel(t *testing.T) {
 				}
 			case 9:
 				if created > 1 {
-					every := []string{"6h", "12h", "1d"}[rnd.IntN(3)]
+					every := []string{"6h", "12h", "1d", "1d tz('America/New_York')", "1mo tz('Asia/Kathmandu')"}[rnd.IntN(5)]
 					what = "ALTER DOWNSAMPLE ON d FROM raw INTO t2 EVERY " + every
 					h.must(what)
-					downsamples[1].want = "SELECT sum(*), min(*) FROM raw./.*/ WHERE a != 'x' AND %s GROUP BY time(" + every + "), * fill(none)"
+					length, zone, _ := strings.Cut(every, " ")
+					downsamples[1].want = "SELECT sum(*), min(*) FROM raw./.*/ WHERE a != 'x' AND %s GROUP BY time(" + length + "), * fill(none) " + zone
 				}
 			case 6:
 				what = "flush"

@@ -42,17 +42,13 @@ func (h *harness) run(c script.Command) []string {
 		h.now, err = time.Parse("2006-01-02T15:04", c.Args[0])
 	case "write":
 		err = h.load(c.Args[0], text)
-	case "do":
-		if got := h.ask(text); got != "" {
-			return strings.Split(strings.TrimSpace(got), "\n")
-		}
-	case "ask":
-		return strings.Split(strings.TrimRight(h.ask(text), "\n"), "\n")
+	case "do", "ask":
+		return lines(h.ask(text))
 	case "query":
 		h.rewrite, h.notes = true, nil
-		lines := strings.Split(strings.TrimRight(h.ask(text), "\n"), "\n")
+		answer := lines(h.ask(text))
 		h.rewrite = false
-		return append(h.notes, lines...)
+		return append(h.notes, answer...)
 	case "use":
 		h.use = downsample.Use(c.Args[0])
 		h.crash(1)
@@ -72,4 +68,12 @@ func (h *harness) run(c script.Command) []string {
 		return []string{err.Error()}
 	}
 	return nil
+}
+
+// lines returns the lines of an answer, none of an empty one.
+func lines(answer string) []string {
+	if answer = strings.TrimRight(answer, "\n"); answer == "" {
+		return nil
+	}
+	return strings.Split(answer, "\n")
 }

@@ -56,7 +56,7 @@ func catalog(t testing.TB) *meta.Data {
 }
 
 func create(into string, every time.Duration) meta.CreateDownsample {
-	return meta.CreateDownsample{Database: "d", From: "raw", Into: into, Definitions: []meta.Definition{{Every: every, Functions: []string{"max"}}}, Time: 72 * hour}
+	return meta.CreateDownsample{Database: "d", From: "raw", Into: into, Definitions: []meta.Definition{{Period: meta.Period{Every: every}, Functions: []string{"max"}}}, Time: 72 * hour}
 }
 
 // disk is a file system with the directory of a catalog.

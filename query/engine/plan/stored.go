@@ -3,7 +3,6 @@ package plan
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/influxdata/influxql"
 
@@ -29,7 +28,7 @@ type Downsamples interface {
 type Target struct {
 	Policy  string
 	Columns []string // functions
-	Every   time.Duration
+	Windows window.Windows
 }
 
 // Ask says what is needed of the rows of a measurement.
@@ -109,10 +108,10 @@ func (x *Planner) openTargets(key viewKey, r model.TimeRange) error {
 	for _, t := range x.Downsamples.Targets(key.database, key.policy) {
 		wide := r
 		wide.Min = model.MinTime
-		if every := int64(t.Every); r.Min > model.MinTime+every {
+		if every := t.Windows.Every; r.Min > model.MinTime+every {
 			wide.Min = r.Min - every
 		}
-		at := viewKey{key.database, t.Policy, int64(t.Every)}
+		at := viewKey{key.database, t.Policy, t.Windows.Every}
 		if x.views[at] == nil {
 			if err := x.openView(at, wide); err != nil {
 				return err
@@ -162,7 +161,7 @@ func (x *Planner) storedTypes(m *influxql.Measurement, name string, f func(field
 // Stored returns what there is to read of a measurement in a target.
 func (s *Source) Stored(t *Target, name string) *read.Measurement {
 	for _, v := range s.targets {
-		if v.Policy == t.Policy && v.Every == t.Every {
+		if v.Policy == t.Policy && v.Windows.Every == t.Windows.Every {
 			return v.measurement(name)
 		}
 	}
