@@ -116,7 +116,7 @@ test("a downsample is created, shows how far it is, and goes", async () => {
   await page.getByLabel("Every").fill("1h");
   await page.getByLabel("Where").fill("host = 'ash'");
   await page.getByRole("button", { name: "Create downsample" }).click();
-  await page.getByRole("row", { name: /demo autogen hours 1h mean, min, max, count host = 'ash' .* \d+ %/ }).waitFor();
+  await page.getByRole("row", { name: /demo autogen hours CREATE DOWNSAMPLE ON demo FROM autogen INTO hours EVERY 1h AS mean, min, max, count WHERE host = 'ash' .* \d+[a-z]+ \d+ \d+ % .*B / }).waitFor();
   await page.getByRole("button", { name: "Drop", exact: true }).click();
   await page.getByRole("dialog").getByText("Its rows stay.").waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "Drop downsample" }).click();

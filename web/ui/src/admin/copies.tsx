@@ -2,6 +2,7 @@
 
 import { identifier, literal, select } from "../api/influxql";
 import type { Cell } from "../parts/rows";
+import { bytes } from "../parts/units";
 import { change, takeAway } from "./run";
 import { fieldsOf, Section } from "./section";
 
@@ -10,18 +11,36 @@ async function byDatabase(statement: string, signal: AbortSignal): Promise<Cell[
   return (await select(statement, { signal })).flatMap((s) => (s.values ?? []).map((row) => [s.name ?? "", ...row.map((v) => (Array.isArray(v) ? v.join(", ") : v))]));
 }
 
-/** The share of the rows of the past that a downsample has, as a percentage. */
-const share = (v: Cell) => (typeof v === "number" ? `${Math.floor(100 * v)} %` : "");
+/** What the page shows of a downsample: the heading, the column of SHOW DOWNSAMPLES, and how its values are shown. */
+const downsample: [string, string, ((v: number) => string)?][] = [
+  ["from", "from"],
+  ["into", "into"],
+  ["definition", "statement"],
+  ["complete until", "complete_until"],
+  ["behind", "behind"],
+  ["waiting", "waiting"],
+  ["back-filled", "backfilled", (v) => `${Math.floor(100 * v)} %`],
+  ["on disk", "bytes", bytes],
+  ["held", "held"],
+  ["failing", "failing"],
+  ["error", "error"],
+];
 
 export function Downsamples({ databases }: { databases: string[] }) {
   return (
     <Section
       title="Downsamples"
-      columns={["database", "from", "into", "every", "functions", "where", "complete until", "waiting", "back-filled", "failing", "error"]}
+      columns={["database", ...downsample.map(([heading]) => heading)]}
       load={async (signal) =>
-        (await byDatabase("SHOW DOWNSAMPLES", signal)).map(([db, from, into, every, functions, where, until, waiting, filled, , failing, error]) => [
-          db!, from!, into!, every!, functions!, where!, until!, waiting!, share(filled!), failing!, error!,
-        ])
+        (await select("SHOW DOWNSAMPLES", { signal })).flatMap((s) =>
+          (s.values ?? []).map((row) => [
+            s.name ?? "",
+            ...downsample.map(([, name, show]) => {
+              const value = row[s.columns.indexOf(name)] ?? null;
+              return show === undefined || value === null ? value : show(Number(value));
+            }),
+          ]),
+        )
       }
       actions={([db, from, into], act) => (
         <button type="button" class="danger" onClick={() => act(() => takeAway("Drop downsample?", `DROP DOWNSAMPLE ON ${identifier(String(db))} FROM ${identifier(String(from))} INTO ${identifier(String(into))}`, "", "Its rows stay."))}>Drop</button>
@@ -38,7 +57,7 @@ export function Downsamples({ databases }: { databases: string[] }) {
           <label>Database <select name="db">{databases.map((db) => <option key={db}>{db}</option>)}</select></label>
           <label>From policy <input name="from" required size={10} /></label>
           <label>Into policy <input name="into" required size={10} /></label>
-          <label>Every <input name="every" required size={6} placeholder="1h" pattern="(\d+(w|d|h|m|s))+" /></label>
+          <label>Every <input name="every" required size={6} placeholder="1h" title="such as 1h, 1mo or 1d tz('Europe/Berlin')" /></label>
           <label>Functions <input name="functions" required size={24} value="mean, min, max, count" /></label>
           <label>Where <input name="where" size={20} placeholder="all rows" /></label>
           <button type="submit">Create downsample</button>
