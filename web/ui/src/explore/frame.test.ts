@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { framesOf, framesOfPromQL, join, title } from "./frame";
+import { framesOf, framesOfPromQL, join, overTime, plotted, ranked, summaryOf, title } from "./frame";
 
 test("a frame for each series and column of numbers", () => {
   const frames = framesOf([
@@ -31,4 +31,23 @@ test("frames are joined by time", () => {
   expect(join([f([1, 2], [1, NaN]), f([1, 2], [3, 4])])).toEqual({ times: Float64Array.of(1, 2), columns: [[1, null], [3, 4]] });
   expect(join([f([1, 3], [1, 2]), f([2, 3], [3, Infinity])])).toEqual({ times: Float64Array.of(1, 2, 3), columns: [[1, undefined, 2], [undefined, 3, null]] });
   expect(join([])).toEqual({ times: new Float64Array(), columns: [] });
+});
+
+test("a legend has figures of each frame, and the greatest come first", () => {
+  const f = (...values: number[]) => ({ name: "", labels: {}, times: Float64Array.from(values, (_, i) => i), values: Float64Array.from(values) });
+  const summaries = [f(1, NaN, 3), f(), f(9, 2, Infinity), f(-5, -1)].map(summaryOf);
+  expect(summaries).toEqual([
+    { last: 3, min: 1, mean: 2, max: 3 },
+    { last: NaN, min: NaN, mean: NaN, max: NaN },
+    { last: 2, min: 2, mean: 5.5, max: 9 },
+    { last: -1, min: -5, mean: -3, max: -1 },
+  ]);
+  expect([ranked(summaries, "last"), ranked(summaries, "max")]).toEqual([[0, 2, 3, 1], [2, 0, 3, 1]]);
+});
+
+test("what has no values over time is no plot, and what lies elsewhere is plotted there", () => {
+  const f = (...times: number[]) => ({ name: "", labels: {}, times: Float64Array.from(times), values: Float64Array.from(times) });
+  expect([[], [f(5)], [f(5, 5)], [f(5), f(1, 2)]].map(overTime)).toEqual([false, false, false, true]);
+  const asked = { from: 10, to: 20 };
+  expect([plotted([f(1, 2), f(3, 15)], asked), plotted([f(1, 2), f(30)], asked), plotted([f()], asked)]).toEqual([asked, { from: 1, to: 30 }, asked]);
 });

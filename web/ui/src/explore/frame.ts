@@ -1,6 +1,7 @@
 // What a plot shows: series of numbers over time, from InfluxQL and from PromQL.
 
 import type { Result, Series } from "../api/influxql";
+import type { Range } from "./range";
 
 /** A series of numbers. A value that is NaN is a gap. */
 export interface Frame {
@@ -14,6 +15,46 @@ export interface Frame {
 export function title(frame: Frame): string {
   const labels = Object.entries(frame.labels).filter(([, value]) => value !== "").map(([key, value]) => `${key}=${value}`);
   return labels.length === 0 ? frame.name : `${frame.name} ${labels.join(" ")}`;
+}
+
+/** What a legend says of the values of a frame; NaN if there are none. */
+export type Summary = Record<Measure, number>;
+export const measures = ["last", "min", "mean", "max"] as const;
+export type Measure = (typeof measures)[number];
+
+export function summaryOf(frame: Frame): Summary {
+  let [last, min, max, sum, n] = [NaN, Infinity, -Infinity, 0, 0];
+  for (const value of frame.values) {
+    if (!Number.isFinite(value)) continue;
+    last = value;
+    min = Math.min(min, value);
+    max = Math.max(max, value);
+    sum += value;
+    n++;
+  }
+  return n === 0 ? { last: NaN, min: NaN, mean: NaN, max: NaN } : { last, min, mean: sum / n, max };
+}
+
+/** Returns the places of summaries, from the greatest measure to the least, and those without one. */
+export function ranked(summaries: Summary[], by: Measure): number[] {
+  const value = (i: number) => (Number.isNaN(summaries[i]![by]) ? -Infinity : summaries[i]![by]);
+  return summaries.map((_, i) => i).sort((a, b) => (value(a) === value(b) ? a - b : value(b) - value(a)));
+}
+
+/** Whether some frame has values at two times: only then is there something to plot. */
+export function overTime(frames: Frame[]): boolean {
+  return frames.some((f) => f.times.length > 1 && f.times[0] !== f.times[f.times.length - 1]);
+}
+
+/** Returns the range to plot: the one that was asked for, or that of the frames if they have no time in it. */
+export function plotted(frames: Frame[], asked: Range): Range {
+  let [from, to] = [Infinity, -Infinity];
+  for (const { times } of frames) {
+    if (times.some((t) => t >= asked.from && t <= asked.to)) return asked;
+    from = Math.min(from, times[0] ?? Infinity);
+    to = Math.max(to, times[times.length - 1] ?? -Infinity);
+  }
+  return from <= to ? { from, to } : asked;
 }
 
 /** Turns results whose times are in ms into frames: one for each series and column of numbers. */
