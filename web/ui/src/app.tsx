@@ -3,6 +3,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { login, loginNeeded, setLogin, userName } from "./api/client";
+import { paramsOf, settings } from "./explore/state";
 import { linkTo, place } from "./location";
 import { LoginForm } from "./login";
 import { nextTheme, theme } from "./theme";
@@ -36,7 +37,7 @@ export function App() {
         <strong class="brand">tsdbd</strong>
         <nav aria-label="Pages">
           {pages.map((p) => (
-            <a key={p.name} href={linkTo(p.name)} aria-current={p === page ? "page" : undefined}>
+            <a key={p.name} href={linkTo(p.name, p.name === "explore" ? paramsOf(settings.value) : { db: settings.value.db })} aria-current={p === page ? "page" : undefined}>
               {p.title}
             </a>
           ))}

@@ -6,6 +6,7 @@ import { column, identifier } from "../api/influxql";
 import { linkTo, place } from "../location";
 import { Editor } from "../parts/editor";
 import { ErrorBox } from "../parts/error";
+import { Axis } from "./axis";
 import { complete } from "./completion";
 import { remember } from "./history";
 import { influxql } from "./language";
@@ -14,7 +15,7 @@ import { type Mistake, mistakeOf } from "./mistake";
 import { completePromQL, promql } from "./promql";
 import { type Answer, NotRun, run } from "./run";
 import { Shown } from "./shown";
-import { change, load, paramsOf, revision, settings, settingsOf, styles, views } from "./state";
+import { change, load, paramsOf, revision, settings, settingsOf, views } from "./state";
 import { TimeRange } from "./timerange";
 
 export function Explore() {
@@ -114,11 +115,7 @@ export function Explore() {
         <span class="tabs" role="group" aria-label="View">
           {views.map((v) => <button key={v} type="button" aria-pressed={s.view === v} onClick={() => change({ view: v })}>{v[0]!.toUpperCase() + v.slice(1)}</button>)}
         </span>
-        {s.view === "plot" && (
-          <select aria-label="Style of the plot" value={s.style} onChange={(e) => change({ style: e.currentTarget.value as typeof s.style })}>
-            {styles.map((style) => <option key={style}>{style}</option>)}
-          </select>
-        )}
+        {s.view === "plot" && <Axis />}
         <span class="faint" role="status">
           {busy.value ? "Running…" : answer.value !== null && error.value === null ? `${answer.value.rows.toLocaleString("en")} rows in ${Math.round(answer.value.took)} ms` : ""}
         </span>

@@ -1,6 +1,8 @@
 // Time ranges: texts such as now-1h or 2026-01-05T00:00:00Z, and what a statement
 // gets for the placeholders $timeFilter and $interval.
 
+import { timeIn } from "../parts/zone";
+
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
 /** The start and the end of a range, in ms since the epoch. */
@@ -18,7 +20,7 @@ export function timeOf(text: string, now: number): number {
     return now + (sign === "-" ? -1 : 1) * Number(count) * units[unit!]!;
   }
   if (/^-?\d{1,16}$/.test(text.trim())) return Number(text);
-  const absolute = Date.parse(text.trim().replace(" ", "T"));
+  const absolute = timeIn(text);
   if (Number.isNaN(absolute)) throw new Error(`"${text}" is not a time. Examples: now-6h, 2026-01-05, 2026-01-05T12:30:00Z`);
   return absolute;
 }

@@ -6,20 +6,22 @@ import { Branch } from "../parts/branch";
 import { ErrorBox } from "../parts/error";
 import { Grid } from "../parts/grid";
 import { useLoad } from "../parts/load";
-import { Plot } from "../parts/plot";
 import type { Cell } from "../parts/rows";
+import { unitOf, withUnit } from "../parts/units";
+import { textOf } from "../parts/zone";
 import { firstStatement } from "./context";
 import { csvOf, download, linesOf } from "./download";
+import { overTime, title } from "./frame";
+import { Panel } from "./panel";
 import { type Step, treeOf } from "./plan";
 import type { Answer } from "./run";
-import { change, settings } from "./state";
+import { settings } from "./state";
 
 /** Shows an answer. What has no numbers over time is a table in place of a plot. */
 export function Shown({ answer }: { answer: Answer }) {
-  const { view, style } = settings.value;
-  const plotted = view === "plot" && answer.frames.length > 0;
+  const { view } = settings.value;
+  const plotted = view === "plot" && overTime(answer.frames);
   const plan = answer.results.flatMap((r) => r.series ?? []).find((s) => s.columns[0]?.startsWith("EXPLAIN ANALYZE"));
-  const zoom = (from: number, to: number) => change({ from: new Date(from).toISOString(), to: new Date(to).toISOString() });
   return (
     <>
       {answer.messages.map((m, i) => <p key={i} class="message">{m.text}</p>)}
@@ -27,7 +29,8 @@ export function Shown({ answer }: { answer: Answer }) {
       {answer.rows === 0 && answer.results.every((r) => r.error === undefined) && <p class="message">The answer has no rows.</p>}
       {view === "raw" && <pre class="raw">{answer.raw.length > 1_000_000 ? answer.raw.slice(0, 1_000_000) + "\n… cut after 1 MB" : answer.raw}</pre>}
       {view !== "raw" && plan !== undefined && <Tree steps={treeOf((plan.values ?? []).map((row) => String(row[0])))} />}
-      {plotted && <Plot frames={answer.frames} style={style} range={answer.range} onRange={zoom} label={`Plot of ${answer.frames.length} series`} />}
+      {plotted && <Panel answer={answer} />}
+      {view === "plot" && !plotted && answer.frames.length > 0 && answer.frames.length <= apart && <Numbers answer={answer} />}
       {view !== "raw" && !plotted && plan === undefined && answer.results.map((r) => r.series !== undefined && <Tables key={r.statement_id} series={r.series} />)}
       {answer.rows > 0 && !answer.changed && <Downloads key={answer.sent} answer={answer} />}
       {answer.lang === "influxql" && answer.frames.length > 0 && /^\s*select\b/i.test(answer.sent) && (
@@ -36,6 +39,22 @@ export function Shown({ answer }: { answer: Answer }) {
         </div>
       )}
     </>
+  );
+}
+
+/** The numbers of an answer that has one row a series. */
+function Numbers({ answer: { frames, sent } }: { answer: Answer }) {
+  if (frames.some((f) => f.values.length !== 1)) return null;
+  const unit = withUnit(settings.value.unit === "auto" ? unitOf(frames.map((f) => f.name), sent) : settings.value.unit);
+  return (
+    <dl class="tiles">
+      {frames.map((f, i) => (
+        <div key={i}>
+          <dt>{title(f)}</dt>
+          <dd class="big">{Number.isNaN(f.values[0]) ? "–" : unit(f.values[0]!)}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 
@@ -84,10 +103,10 @@ function caption(s: Series): string {
   return [s.name ?? "", ...Object.entries(s.tags ?? {}).map(([key, value]) => `${key}=${value}`)].join(" ");
 }
 
-/** Shows the times of a table as texts. */
+/** Shows the times of a table as texts of the chosen zone. */
 function shown(columns: string[]): (value: Cell, column: number) => string {
   const time = columns.indexOf("time");
-  return (value, column) => (column === time && typeof value === "number" ? new Date(value).toISOString() : value === null ? "" : String(value));
+  return (value, column) => (column === time && typeof value === "number" ? textOf(value) : value === null ? "" : String(value));
 }
 
 /** How the server ran a statement. */

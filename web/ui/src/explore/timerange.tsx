@@ -1,8 +1,9 @@
 // The time range of Explore: quick choices, two texts, and how often to ask again.
 
 import { useState } from "preact/hooks";
-import { change, settings } from "./state";
+import { zone, zones } from "../parts/zone";
 import { rangeOf } from "./range";
+import { change, settings, shift } from "./state";
 
 const quick = ["5m", "15m", "1h", "6h", "24h", "7d", "30d", "365d"];
 
@@ -29,11 +30,19 @@ export function TimeRange() {
         <option value="">own range</option>
         {quick.map((q) => <option key={q} value={q}>last {q}</option>)}
       </select>
+      <button type="button" aria-label="Earlier" title="Earlier by half of the range" onClick={() => shift(-0.5, rangeOf(from, to))}>◀</button>
+      <button type="button" aria-label="Later" title="Later by half of the range" onClick={() => shift(0.5, rangeOf(from, to))}>▶</button>
       <label>
         From <input size={20} value={shown.from} onInput={(e) => setDraft({ ...shown, from: e.currentTarget.value })} onChange={() => draft && apply(shown.from, shown.to)} />
       </label>
       <label>
         to <input size={20} value={shown.to} onInput={(e) => setDraft({ ...shown, to: e.currentTarget.value })} onChange={() => draft && apply(shown.from, shown.to)} />
+      </label>
+      <label>
+        Zone{" "}
+        <select class="zone" value={zone.value} onChange={(e) => (zone.value = e.currentTarget.value)}>
+          {zones().map((name) => <option key={name}>{name}</option>)}
+        </select>
       </label>
       <label>
         Refresh{" "}

@@ -101,7 +101,7 @@ function Load({ samples }: { samples: Sample[] }) {
         {samples.length >= 3 && plots.map(([name, module, figure, rate, unit]) => (
           <figure key={name}>
             <figcaption>{name}</figcaption>
-            <Plot frames={[history(samples, name, module, figure, rate)]} height={140} label={name} legend={false} unit={unit} />
+            <Plot frames={[history(samples, name, module, figure, rate)]} height={140} label={name} unit={unit} />
           </figure>
         ))}
       </div>
