@@ -56,18 +56,76 @@ export class QueryError extends Error {}
 
 /** Runs statements and returns their results. A result may have an error. */
 export async function query(text: string, options: QueryOptions = {}): Promise<Result[]> {
-  return (await queryRaw(text, options)).results;
+  return parse(await (await send(text, options, false)).text()).results;
 }
 
-/** Runs statements and returns their results, and the answer as it came. */
-export async function queryRaw(text: string, options: QueryOptions = {}): Promise<{ results: Result[]; raw: string }> {
-  const answer = await request("query", {
-    params: { db: options.db ?? "", rp: options.rp ?? "", epoch: options.epoch ?? "", read_only: String(options.changes !== true), hints: options.hints === true ? "true" : "" },
+/** The results of statements, and the answer as it came, of which a long one is cut. */
+export interface Read {
+  results: Result[];
+  raw: string;
+  rows: number;
+  /** There are more rows. */
+  more: boolean;
+}
+
+/** How many characters of an answer are kept as they came. */
+const rawMost = 1_000_000;
+
+/** Runs statements, and reads at least so many rows of the answer as it comes, or all. */
+export async function queryRows(text: string, most: number, options: QueryOptions = {}): Promise<Read> {
+  const answer = await send(text, options, true);
+  const read: Read = { results: [], raw: "", rows: 0, more: false };
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; !read.more; ) {
+    const { value, done } = await reader.read();
+    const lines = (rest + (value ?? "")).split("\n");
+    rest = done ? "" : lines.pop()!;
+    for (const line of lines) {
+      if (line.trim() === "") continue;
+      read.more = read.rows >= most;
+      if (read.more) break;
+      if (read.raw.length < rawMost) read.raw += (line + "\n").slice(0, rawMost - read.raw.length);
+      for (const part of parse(line).results) read.rows += join(read.results, part);
+    }
+    if (done) break;
+  }
+  if (read.more) await reader.cancel();
+  return read;
+}
+
+/** Adds a part of an answer to its results. It returns how many rows the part has. */
+function join(results: Result[], part: Result): number {
+  let result = results.find((r) => r.statement_id === part.statement_id);
+  if (result === undefined) results.push((result = { statement_id: part.statement_id }));
+  if (part.error !== undefined) result.error = part.error;
+  if (part.messages !== undefined) result.messages = [...(result.messages ?? []), ...part.messages];
+  let rows = 0;
+  for (const series of part.series ?? []) {
+    rows += series.values?.length ?? 0;
+    const last = result.series?.at(-1);
+    if (last?.partial === true) {
+      last.partial = series.partial; // a part that is not the last one of its series
+      for (const row of series.values ?? []) last.values!.push(row);
+    } else {
+      (result.series ??= []).push(series);
+    }
+  }
+  return rows;
+}
+
+function send(text: string, options: QueryOptions, chunked: boolean): Promise<Response> {
+  return request("query", {
+    params: {
+      db: options.db ?? "",
+      rp: options.rp ?? "",
+      epoch: options.epoch ?? "",
+      read_only: String(options.changes !== true),
+      hints: options.hints === true ? "true" : "",
+      chunked: chunked ? "true" : "",
+    },
     form: { q: text },
     signal: options.signal,
   });
-  const raw = await answer.text();
-  return { results: parse(raw).results, raw };
 }
 
 /** Runs one statement and returns its series. It throws its error. */

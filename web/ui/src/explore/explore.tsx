@@ -13,7 +13,7 @@ import { influxql } from "./language";
 import { Memory } from "./memory";
 import { type Mistake, mistakeOf } from "./mistake";
 import { completePromQL, promql } from "./promql";
-import { type Answer, NotRun, run } from "./run";
+import { type Answer, NotRun, rowsMost, run } from "./run";
 import { Shown } from "./shown";
 import { change, load, paramsOf, revision, settings, settingsOf, views } from "./state";
 import { TimeRange } from "./timerange";
@@ -30,14 +30,14 @@ export function Explore() {
   const output = useRef<HTMLDivElement>(null);
 
   // Only what the user does to run the query counts as by hand. All else may change nothing.
-  const ask = async (byHand = false) => {
+  const ask = async (byHand = false, most = rowsMost) => {
     running.current?.abort();
     const { text } = settings.value;
     if (text.trim() === "") return;
     const controller = (running.current = new AbortController());
     busy.value = true;
     try {
-      answer.value = await run(settings.value, output.current?.clientWidth ?? 1000, byHand, controller.signal);
+      answer.value = await run(settings.value, output.current?.clientWidth ?? 1000, byHand, most, controller.signal);
       error.value = mistake.value = null;
       remember(settings.value);
     } catch (e) {
@@ -133,7 +133,7 @@ export function Explore() {
           ))}
         </p>
       )}
-      <div ref={output}>{answer.value !== null && error.value === null && <Shown answer={answer.value} />}</div>
+      <div ref={output}>{answer.value !== null && error.value === null && <Shown answer={answer.value} onMore={() => void ask(false, 4 * answer.value!.rows)} />}</div>
     </section>
   );
 }

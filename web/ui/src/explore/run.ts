@@ -1,7 +1,7 @@
 // Runs what Explore asks.
 
 import { request } from "../api/client";
-import { type Change, queryRaw, refusedIn, type Message, type Result } from "../api/influxql";
+import { type Change, queryRows, refusedIn, type Message, type Result } from "../api/influxql";
 import { confirm } from "../parts/confirm";
 import { fill, intervalOf, rangeOf, type Range } from "./range";
 import { framesOf, framesOfPromQL, type Frame, type PromData } from "./frame";
@@ -23,7 +23,12 @@ export interface Answer {
   /** For how long the page waited. */
   took: number; // ms
   rows: number;
+  /** The answer has more rows. */
+  more: boolean;
 }
+
+/** How many rows of an answer are read at first. */
+export const rowsMost = 100_000;
 
 /** Statements that were not run, because they change something. */
 export class NotRun extends Error {
@@ -36,31 +41,30 @@ export class NotRun extends Error {
  * Asks the server. pixels is the width of the plot, which chooses $interval. What
  * changes something runs only if the user has asked by hand, and what destroys
  * something only if the user agrees once more. The server says which statements these
- * are.
+ * are. At most so many rows are read, and those that come along with the last of them.
  */
-export async function run(s: Settings, pixels: number, byHand: boolean, signal: AbortSignal): Promise<Answer> {
+export async function run(s: Settings, pixels: number, byHand: boolean, most: number, signal: AbortSignal): Promise<Answer> {
   const range = rangeOf(s.from, s.to);
   const interval = intervalOf(range, pixels);
   const begin = performance.now();
-  const answer = s.lang === "influxql" ? await runInfluxQL(s, range, interval, byHand, signal) : await runPromQL(s, range, interval, signal);
-  const rows = answer.results.reduce((sum, r) => sum + (r.series ?? []).reduce((n, series) => n + (series.values?.length ?? 0), 0), 0);
-  return { ...answer, range, lang: s.lang, place: { db: s.db, rp: s.rp }, took: performance.now() - begin, rows };
+  const answer = s.lang === "influxql" ? await runInfluxQL(s, range, interval, byHand, most, signal) : await runPromQL(s, range, interval, signal);
+  return { ...answer, range, lang: s.lang, place: { db: s.db, rp: s.rp }, took: performance.now() - begin };
 }
 
-type Part = Pick<Answer, "frames" | "results" | "messages" | "sent" | "raw" | "changed">;
+type Part = Pick<Answer, "frames" | "results" | "messages" | "sent" | "raw" | "changed" | "rows" | "more">;
 
-async function runInfluxQL(s: Settings, range: Range, interval: number, byHand: boolean, signal: AbortSignal): Promise<Part> {
+async function runInfluxQL(s: Settings, range: Range, interval: number, byHand: boolean, most: number, signal: AbortSignal): Promise<Part> {
   const sent = fill(s.text, range, interval);
   const options = { db: s.db, rp: s.rp, epoch: "ms", hints: true, signal } as const;
   let changed = false;
-  const { results, raw } = await queryRaw(sent, options).catch(async (e: unknown) => {
+  const { results, ...read } = await queryRows(sent, most, options).catch(async (e: unknown) => {
     const changes = refusedIn(e);
     if (changes.length === 0) throw e;
     if (!byHand || !(await agreed(changes, signal))) throw new NotRun(changes);
     changed = true;
-    return queryRaw(sent, { ...options, changes: true });
+    return queryRows(sent, most, { ...options, changes: true });
   });
-  return { sent, raw, changed, results, frames: framesOf(results), messages: results.flatMap((r) => r.messages ?? []) };
+  return { sent, ...read, changed, results, frames: framesOf(results), messages: results.flatMap((r) => r.messages ?? []) };
 }
 
 /** Asks whether statements that destroy something are meant. */
@@ -86,5 +90,6 @@ async function runPromQL(s: Settings, range: Range, interval: number, signal: Ab
   const results: Result[] = [
     { statement_id: 0, series: frames.map((f) => ({ name: f.name, tags: f.labels, columns: ["time", "value"], values: Array.from(f.times, (t, i) => [t, Number.isNaN(f.values[i]) ? null : f.values[i]!]) })) },
   ];
-  return { sent, raw, changed: false, frames, results, messages: [...warnings.map((text) => ({ level: "warning", text })), ...infos.map((text) => ({ level: "info", text }))] };
+  const rows = frames.reduce((n, f) => n + f.times.length, 0);
+  return { sent, raw, rows, more: false, changed: false, frames, results, messages: [...warnings.map((text) => ({ level: "warning", text })), ...infos.map((text) => ({ level: "info", text }))] };
 }

@@ -18,7 +18,7 @@ import type { Answer } from "./run";
 import { settings } from "./state";
 
 /** Shows an answer. What has no numbers over time is a table in place of a plot. */
-export function Shown({ answer }: { answer: Answer }) {
+export function Shown({ answer, onMore }: { answer: Answer; onMore: () => void }) {
   const { view } = settings.value;
   const plotted = view === "plot" && overTime(answer.frames);
   const plan = answer.results.flatMap((r) => r.series ?? []).find((s) => s.columns[0]?.startsWith("EXPLAIN ANALYZE"));
@@ -26,8 +26,13 @@ export function Shown({ answer }: { answer: Answer }) {
     <>
       {answer.messages.map((m, i) => <p key={i} class="message">{m.text}</p>)}
       {answer.results.map((r) => r.error !== undefined && <ErrorBox key={r.statement_id} error={new Error(r.error)} />)}
+      {answer.more && (
+        <p class="message">
+          These are the first {answer.rows.toLocaleString("en")} rows of more. <button type="button" onClick={onMore}>Read more</button>
+        </p>
+      )}
       {answer.rows === 0 && answer.results.every((r) => r.error === undefined) && <p class="message">The answer has no rows.</p>}
-      {view === "raw" && <pre class="raw">{answer.raw.length > 1_000_000 ? answer.raw.slice(0, 1_000_000) + "\n… cut after 1 MB" : answer.raw}</pre>}
+      {view === "raw" && <pre class="raw">{answer.raw.length >= 1_000_000 ? answer.raw.slice(0, 1_000_000) + "\n… cut after 1 MB" : answer.raw}</pre>}
       {view !== "raw" && plan !== undefined && <Tree steps={treeOf((plan.values ?? []).map((row) => String(row[0])))} />}
       {plotted && <Panel answer={answer} />}
       {view === "plot" && !plotted && answer.frames.length > 0 && answer.frames.length <= apart && <Numbers answer={answer} />}
