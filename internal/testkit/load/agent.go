@@ -63,6 +63,14 @@ func NewAgent(hosts, steps int, start int64) *Agent {
 		for k := range h.free {
 			h.free[k], h.inodes[k] = (20+g.r.Int64N(20))<<18, 9e6
 		}
+		for i := range h.cores {
+			for k, share := range [5]int64{20, 8, 70, 1, 1} { // percent since the boot
+				h.cores[i].ticks[k] = (start-h.boot)*share + int64(i*k)
+				h.total.ticks[k] += h.cores[i].ticks[k]
+			}
+			h.cores[i].last = h.cores[i].ticks
+		}
+		h.total.last = h.total.ticks
 		g.state = append(g.state, h)
 	}
 	return g
