@@ -14,9 +14,9 @@ const (
 	headerMagic  = "tsdbdTSM"
 	trailerMagic = "MSTdbdst"
 	// Version is the format version that Writer writes.
-	Version = 3
+	Version = 4
 	// oldestVersion is the first version that Open reads: version 2 only added
-	// delta-of-delta blocks, and version 3 references to times.
+	// delta-of-delta blocks, version 3 references to times, and version 4 blocks of quotients.
 	oldestVersion = 1
 
 	headerSize  = 16 // magic, version u16, features u16, CRC32C of the 12 bytes

@@ -83,7 +83,7 @@ func sharedSeries(keys ...string) (out []testSeries) {
 	return out
 }
 
-// A file of version 3 gives the rows it was written with, forever, and the
+// A file of version 4 gives the rows it was written with, forever, and the
 // writer still gives the same bytes. The bytes may change only together with
 // the format page; what is read from old files may not change at all.
 func TestGolden(t *testing.T) {
@@ -111,7 +111,7 @@ func TestOldGolden(t *testing.T) {
 	for version, c := range map[byte]struct {
 		name   string
 		series []testSeries
-	}{1: {"sample.golden", sampleSeries()}, 2: {"version2.golden", version2Series()}} {
+	}{1: {"sample.golden", sampleSeries()}, 2: {"version2.golden", version2Series()}, 3: {"version3.golden", goldenSeries()}} {
 		golden := filepath.Join("testdata", c.name)
 		if v := readAll(t, golden)[8]; v != version {
 			t.Fatalf("%s has version %d", golden, v)

@@ -21,9 +21,9 @@ package codec
 //	integers, times    a packed frame for Simple-8b words if it is smaller;
 //	                   Rice codes for either if they save a tenth
 //	decimals           the same for their integers
-//	doubles            ALP-RD, if it is smaller
+//	doubles            quotients if they save a quarter, else ALP-RD if it is smaller
 //
-// Rice codes take longer to decode than what they replace, so they have to save
+// Rice codes and quotients take longer to decode than what they replace, so they have to save
 // something; the other forms are faster.
 //
 // docs/decisions/0012 has the reasons and the numbers, TestChoice what it comes to.
@@ -55,6 +55,9 @@ const (
 	denseShare = 10
 	// minDense is the fewest values that a denser form is looked for.
 	minDense = 64
+	// quotientShare is the saving that quotients must bring: they take six times as long to
+	// decode as ALP-RD, and as long as Gorilla.
+	quotientShare = 4
 	// splitShare is the least bytes a value that ALP-RD takes.
 	splitShare = 6
 	// decimalShare is the bytes a value up to which decimals are taken at once:

@@ -28,6 +28,8 @@ const (
 	encDict    = 10 // ids and the distinct strings or doubles
 	encSnappy  = 11 // strings compressed with Snappy
 	encRice    = 12 // frame with offsets of as many bits as each needs
+
+	encQuotient = 13 // doubles as quotients of integers, and corrections
 )
 
 // form is a way to write a block. It has a decoder for each type that uses it, which
@@ -42,7 +44,7 @@ type form struct {
 }
 
 // forms has all forms. CONTRIBUTING.md says how to add one.
-var forms [encRice + 1]form
+var forms [encQuotient + 1]form
 
 var unknownForm = form{name: "unknown"}
 

@@ -69,6 +69,11 @@ func BenchmarkDense(b *testing.B) {
 			benchBoth(b, set.name, func(s uint64) []int64 { return set.make(seeded(s), benchValues) }, dense(AppendIntegers), DecodeIntegers)
 		}
 	}
+	for _, set := range floatSets {
+		if _, name := bytesPerValue(func(s uint64) []float64 { return set.make(seeded(s), benchValues) }, dense(AppendFloats)); name == "quotient" || name == "alp-rd" {
+			benchBoth(b, set.name, func(s uint64) []float64 { return set.make(seeded(s), benchValues) }, dense(AppendFloats), DecodeFloats)
+		}
+	}
 }
 
 func BenchmarkStrings(b *testing.B) {

@@ -50,6 +50,7 @@ func sampleBlocks() (out []sampleBlock) {
 			out = append(out, sampleBlock{set.name, AppendFloats(nil, v), n, decodeFloatsCount, Floats})
 			b, _ := appendGorilla(nil, words(v), 16+10*n)
 			out = append(out, sampleBlock{"gorilla " + set.name, b, n, decodeFloatsCount, Floats})
+			out = append(out, sampleBlock{"quotients " + set.name, appendQuotientsOf(nil, words(v), 1000), n, decodeFloatsCount, Floats})
 			few := v[:min(n, maxFloatDict)]
 			out = append(out, sampleBlock{"dictionary of " + set.name, appendFloatDict(nil, few), len(few), decodeFloatsCount, Floats})
 		}
@@ -254,6 +255,10 @@ func FuzzRoundTrip(f *testing.F) {
 		split := appendSplit(nil, words(v), &c)
 		if got, err := DecodeFloats(nil, split, len(v)); err != nil || !slices.EqualFunc(got, floats(words(v)), sameBits) {
 			t.Errorf("alp-rd: %v", err)
+		}
+		quotients := appendQuotientsOf(nil, words(v), 1+int64(shift))
+		if got, err := DecodeFloats(nil, quotients, len(v)); err != nil || !slices.EqualFunc(got, floats(words(v)), sameBits) {
+			t.Errorf("quotients: %v", err)
 		}
 		if block, ok := appendGorilla(nil, words(v), 16+10*len(v)); !ok {
 			t.Error("no gorilla block")

@@ -207,6 +207,17 @@ var floatSets = []floatSet{
 		}
 		return v
 	}},
+	{"percent of clocks", func(rng *rand.Rand, n int) []float64 {
+		// The clocks count hundredths of a second since a boot ten days ago.
+		v := make([]float64, n)
+		busy, all := int64(864e5/4), int64(864e5)
+		for i := range v {
+			busyWas, allWas := float64(busy)/100, float64(all)/100
+			busy, all = busy+300+rng.Int64N(60), all+998+rng.Int64N(5)
+			v[i] = 100 * (float64(busy)/100 - busyWas) / (float64(all)/100 - allWas)
+		}
+		return v
+	}},
 	{"walk 17 dig", func(rng *rand.Rand, n int) []float64 { return walk(rng, n, 100, 1, 0, 1000) }},
 	{"random mantissa", func(rng *rand.Rand, n int) []float64 {
 		v := make([]float64, n)

@@ -67,7 +67,8 @@ func appendDenseWords(dst, block []byte, inner, n int) ([]byte, bool, error) {
 	return dst[:at], false, nil
 }
 
-// appendDenseFloats appends the ALP-RD form of a block of doubles if it is smaller.
+// appendDenseFloats appends the quotients of a block of doubles if they save a quarter, or its ALP-RD
+// form if that is smaller.
 func appendDenseFloats(dst, block []byte, n int) ([]byte, bool, error) {
 	s := wordPool.Get().(*wordScratch)
 	defer wordPool.Put(s)
@@ -75,8 +76,12 @@ func appendDenseFloats(dst, block []byte, n int) ([]byte, bool, error) {
 	if err := decodeFloats(w, block); err != nil {
 		return dst, false, err
 	}
-	at := len(dst)
-	if c := chooseSplit(w); c.bits/8 < len(block) {
+	at, c := len(dst), chooseSplit(w)
+	size := min(c.bits/8, len(block))
+	if dst, ok := appendQuotients(dst, w, size-size/quotientShare); ok {
+		return dst, true, nil
+	}
+	if c.bits/8 < len(block) {
 		if dst = appendSplit(dst, w, &c); len(dst)-at < len(block) {
 			return dst, true, nil
 		}

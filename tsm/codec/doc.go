@@ -8,7 +8,7 @@
 // first byte names; forms.go has the table of all forms. Times, integers of both types, decimal floats, run lengths,
 // dictionary ids and string lengths go through one core, appendWords and
 // decodeWords: linear, runs, Simple-8b, or a frame of bit-packed offsets with
-// exceptions (frame.go, widths.go, bitpack.go). Floats add ALP, ALP-RD and the
+// exceptions (frame.go, widths.go, bitpack.go). Floats add ALP, ALP-RD, quotients and the
 // Gorilla stream.
 //
 // On amd64 the loops over packed values, sums, decimals, and Rice codes are in

@@ -17,5 +17,7 @@ func init() {
 		encDict:    {name: "dict", floats: decodeFloatDict, strings: decodeStringDict},
 		encSnappy:  {name: "snappy", strings: decodeTexts},
 		encRice:    {name: "rice", words: decodeRice, floats: decodeRice, frame: true},
+
+		encQuotient: {name: "quotient", floats: decodeQuotients},
 	}
 }

@@ -121,6 +121,13 @@ func goldenCases() []goldenCase {
 	for i := range rising {
 		rising[i] = float64(i*i+250) / 10
 	}
+	shares := make([]float64, 64)
+	ticks, all := 1000.0, 8000.0 // of a clock, in seconds
+	for i := range shares {
+		n, m := ticks+float64(300+i*i%17)/100, all+float64(998+i*i%5)/100
+		shares[i] = 100 * (n - ticks) / (m - all)
+		ticks, all = n, m
+	}
 	large := make([]float64, 64)
 	for i, x := range drift {
 		large[i] = math.Ldexp(float64(1200+5*int64(i)+x), 70)
@@ -148,6 +155,7 @@ func goldenCases() []goldenCase {
 		goldenOf("floats dictionary", "dict", odds, appendFloatDict, DecodeFloats, sameBits),
 		floatsOf("floats of 32 bits", "packed", singles...),
 		floatsOf("floats split", "alp-rd", roots...).dense(Floats),
+		floatsOf("floats quotients", "quotient", shares...).dense(Floats),
 		floatsOf("floats raw", "raw", math.Float64frombits(0x0123456789abcdef), math.Float64frombits(0xfedcba9876543210)),
 		booleans("boolean true", "const", true),
 		booleans("booleans bits", "bits", true, false, true, true, false, false, true, false, true),

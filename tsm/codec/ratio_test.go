@@ -12,7 +12,7 @@ var ratioGoals = map[string]float64{
 	"int const": .012, "int gauge 0-100": .42, "int counter": 1.65, "int mem 4 KiB": 1.39, "int spiky": .603, "int sparse 5%": .16, "int random64": 8.01,
 	"const": .012, "int walk": .40, "gauge 2 dec": 1.30, "gauge 1 dec slow": .40, "gauge 6 dec": 2.89, "counter": 1.65,
 	"sparse 5%": .16, "float32 walk": 3.3, "thirds of 4": 5.4, "percent 17 dig": 7.05, "walk 17 dig": 6.8, "random mantissa": 8.01,
-	"dense percent 17 dig": 6.65, "dense walk 17 dig": 6.75, "dense random mantissa": 7.40,
+	"dense percent 17 dig": 1.9, "dense thirds of 4": .38, "dense percent of clocks": 3.5, "dense walk 17 dig": 6.75, "dense random mantissa": 7.40,
 	"dense int gauge 0-100": .302, "dense int walk": .304, "dense gauge 1 dec slow": .306, "dense int geometric": .465,
 	"dense float32 walk": 2.62, "int bursts": 1.2, "status": .42, "version runs": .10, "access log": 26.5, "random hex": 32.1,
 }

@@ -264,12 +264,16 @@ func TestFloatsRoundTrip(t *testing.T) {
 			if got, err := DecodeFloats(nil, slices.Clip(b), n); err != nil || !slices.EqualFunc(got, v, sameBits) {
 				t.Errorf("%s n=%d: alp-rd: %v", name, n, err)
 			}
+			b = appendQuotientsOf(nil, w, 1+int64(n))
+			if got, err := DecodeFloats(nil, slices.Clip(b), n); err != nil || !slices.EqualFunc(got, v, sameBits) {
+				t.Errorf("%s n=%d: quotients: %v", name, n, err)
+			}
 		}
 	}
 	if noNaN == 0 {
 		t.Error("no block is known to have no NaN")
 	}
-	for _, enc := range []string{"raw", "const", "runs", "packed", "gorilla", "alp", "alp-rd"} {
+	for _, enc := range []string{"raw", "const", "runs", "packed", "gorilla", "alp", "alp-rd", "quotient"} {
 		if seen[enc] == 0 {
 			t.Errorf("no block was %s: %v", enc, seen)
 		}
