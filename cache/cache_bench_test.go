@@ -34,13 +34,15 @@ func BenchmarkApply(b *testing.B) {
 			const batch = 10000
 			rows := make([]point.Row, batch)
 			values := make([]uint64, batch*tc.fields)
-			c := New(nil, nil)
+			kept := NewSlabs(1 << 30) // so that no page is touched for the first time
+			c := New(nil, kept)
 			next, n := 0, 0
 			b.ResetTimer()
 			for b.Loop() {
-				if c.Rows() > 4_000_000 {
+				if c.Bytes() > 48<<20 {
 					b.StopTimer()
-					c = New(nil, nil)
+					c.Release()
+					c = New(nil, kept)
 					b.StartTimer()
 				}
 				b.StopTimer()
