@@ -185,16 +185,19 @@ func (w *fileWriter) writeKeys(fs vfs.FS) (place section, err error) {
 // valuesOf gives the tag writer the values of a tag key in several measurements.
 func (w *fileWriter) valuesOf(written *mapped.File, places []tagPlace) error {
 	var all dictionary.Union
+	all.Reserve(len(places))
+	none := roaring.New() // who has the tags is not asked
 	for _, p := range places {
 		raw, err := written.Checked(p.offset, int64(p.size))
 		if err != nil {
 			return err
 		}
 		d := binio.NewDecoder(raw)
-		t := dictionary.ReadTag(&d, roaring.New(), len(written.Data()))
+		t := dictionary.ReadTag(&d, none, len(written.Data()))
 		if d.Err() != nil {
 			return binio.Corruptf(w.path, p.offset, "tag: %s", binio.Reason(d.Err()))
 		}
+		t.Present = nil
 		all.Add(written, t, p.measurement)
 	}
 	for all.Next() {

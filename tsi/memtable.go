@@ -12,6 +12,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
+	"tsdbd/tsi/dictionary"
 	"tsdbd/tsi/paged"
 )
 
@@ -146,7 +147,11 @@ func (s *memtable) key(key string, m *memtableMeasurement) (k *memtableKey, byte
 		s.everyKey = append(s.everyKey, k)
 		bytes = memtableKeyBytes + int64(len(key))
 	}
-	if k.in = append(k.in, m); len(k.in) == 2 {
+	if k.in = append(k.in, m); len(k.in) > 1 {
+		bytes += dictionary.UnionBytes // when the file is written
+	}
+	if len(k.in) == 2 {
+		bytes += dictionary.UnionBytes
 		k.values = &paged.TextTable{}
 		only := &k.in[0].byKey[key].values
 		for n := range only.Count() {

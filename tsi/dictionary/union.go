@@ -3,7 +3,11 @@ package dictionary
 import (
 	"bytes"
 	"container/heap"
+	"slices"
 )
+
+// UnionBytes is about the memory of a tag with a page of values in a Union.
+const UnionBytes = 400
 
 // Union walks the values of several tags, ascending.
 type Union struct {
@@ -12,6 +16,9 @@ type Union struct {
 	heap  numberedCursors
 	err   error
 }
+
+// Reserve makes room for n tags.
+func (u *Union) Reserve(n int) { u.heap = slices.Grow(u.heap, n) }
 
 // Add adds a tag with a number. All are added before the first Next.
 func (u *Union) Add(source Source, t *Tag, number uint32) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -53,5 +54,41 @@ func TestUnion(t *testing.T) {
 		if !maps.EqualFunc(got, want, slices.Equal) || u.Err() != nil {
 			t.Fatalf("%v %v, want %v", got, u.Err(), want)
 		}
+	}
+}
+
+// TestUnionBytes holds UnionBytes to what the heap says.
+func TestUnionBytes(t *testing.T) {
+	const tags = 4000
+	f := &memory{}
+	w := NewWriter(f.write)
+	for i := range 100 {
+		w.Add(fmt.Appendf(nil, "server-%03d", i), []uint32{1})
+	}
+	offset, size := w.Finish(roaring.BitmapOf(1))
+	raw, err := f.Checked(offset, int64(size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	none := roaring.New()
+	before := heap()
+	var u Union
+	u.Reserve(tags)
+	for n := range uint32(tags) {
+		d := binio.NewDecoder(raw)
+		u.Add(f, ReadTag(&d, none, 1<<20), n)
+	}
+	each := int(heap()-before) / tags
+	if !u.Next() || len(u.Tags) != tags {
+		t.Fatalf("%d tags, %v", len(u.Tags), u.Err())
+	}
+	if each > UnionBytes || each < UnionBytes/2 {
+		t.Errorf("a tag takes %d bytes, UnionBytes says %d", each, UnionBytes)
 	}
 }
