@@ -58,6 +58,17 @@ func chains(db *meta.Database, policy string) (out []chain) {
 	return out
 }
 
+// target returns the target of a chain as a definition of it makes it.
+func (ch chain) target(d *meta.Definition) plan.Target {
+	whole := !d.Grouped && len(d.Without) == 0
+	for _, t := range ch[1:] {
+		for i := range t.Definitions {
+			whole = whole && !t.Definitions[i].Grouped && len(t.Definitions[i].Without) == 0
+		}
+	}
+	return plan.Target{Policy: ch[0].Into, Columns: d.Columns(), Windows: d.Windows(), Series: whole}
+}
+
 // Targets implements plan.Downsamples.
 func (c *Chooser) Targets(database, policy string) (out []plan.Target) {
 	db := c.Catalog.Database(database)
@@ -67,7 +78,7 @@ func (c *Chooser) Targets(database, policy string) (out []plan.Target) {
 	for _, ch := range chains(db, policy) {
 		for i := range ch[0].Definitions {
 			d := &ch[0].Definitions[i]
-			out = append(out, plan.Target{Policy: ch[0].Into, Columns: d.Columns(), Windows: d.Windows()})
+			out = append(out, ch.target(d))
 		}
 	}
 	return out
@@ -83,8 +94,36 @@ type piece struct {
 	why     string // it does not answer
 }
 
+// Default returns the name of the default policy of a database.
+func (c *Chooser) Default(database string) string {
+	if db := c.Catalog.Database(database); db != nil {
+		return db.DefaultRetentionPolicy
+	}
+	return ""
+}
+
+// Reach returns up to where a policy has lost rows, and up to where downsamples may stand for
+// its rows.
+func (c *Chooser) Reach(database, policy string) (lost, stored int64) {
+	lost, stored = model.MinTime, model.MinTime
+	db := c.Catalog.Database(database)
+	if db == nil || db.RetentionPolicy(policy) == nil {
+		return lost, stored
+	}
+	for _, ch := range chains(db, policy) {
+		if expired := db.RetentionPolicy(policy).Expired; expired != 0 {
+			lost = max(lost, ch[0].Ceil(expired))
+		}
+		if stored = max(stored, lost); c.Use == Complete {
+			stored = math.MaxInt64
+		}
+	}
+	return lost, stored
+}
+
 // Segments implements plan.Downsamples. Of the downsamples that can answer for a time, the
-// one with the longest windows does: it has the fewest rows.
+// one with the longest windows does, because it has the fewest rows, unless these are longer
+// than Step of what is asked.
 func (c *Chooser) Segments(ask *plan.Ask) ([]plan.Segment, []plan.Unused) {
 	db := c.Catalog.Database(ask.Database)
 	if db == nil || ask.Range.Empty() {
@@ -102,7 +141,13 @@ func (c *Chooser) segments(db *meta.Database, ask *plan.Ask) (out []plan.Segment
 		if a.foreign != b.foreign {
 			return map[bool]int{true: 1, false: -1}[a.foreign]
 		}
-		return cmp.Compare(b.Windows.Every, a.Windows.Every)
+		switch long := tooLong(ask, a.Every()); {
+		case long != tooLong(ask, b.Every()):
+			return map[bool]int{true: 1, false: -1}[long]
+		case long:
+			return cmp.Compare(a.Every(), b.Every())
+		}
+		return cmp.Compare(b.Every(), a.Every())
 	})
 	first, end := ask.Range.Min, ask.Range.Max
 	if end < math.MaxInt64 {
@@ -146,6 +191,9 @@ func (c *Chooser) segments(db *meta.Database, ask *plan.Ask) (out []plan.Segment
 	}
 	return out, unused
 }
+
+// tooLong reports whether windows are longer than they should be.
+func tooLong(ask *plan.Ask, every time.Duration) bool { return ask.Step > 0 && every > ask.Step }
 
 // span is the times of [lo, hi).
 type span struct{ lo, hi int64 }
@@ -226,10 +274,10 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 	}
 	for i := range t.Definitions {
 		d := &t.Definitions[i]
-		p := piece{Target: plan.Target{Policy: t.Into, Columns: d.Columns(), Windows: d.Windows()}, t: t, covered: covered}
+		p := piece{Target: ch.target(d), t: t, covered: covered}
 		p.why = ask.Refused
 		if p.why == "" {
-			p.why = refused(ch, d, ask, begin)
+			p.why = refused(ch, d, &p.Target, ask, begin)
 		}
 		for k, s := range spans {
 			p.foreign = k == 0
@@ -242,10 +290,10 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 }
 
 // refused returns why rows of a definition do not stand for those of the source.
-func refused(ch chain, d *meta.Definition, ask *plan.Ask, begin int64) string {
+func refused(ch chain, d *meta.Definition, target *plan.Target, ask *plan.Ask, begin int64) string {
 	var missing []string
 	for _, name := range ask.Columns {
-		if !slices.Contains(d.Columns(), name) {
+		if !slices.Contains(target.Columns, name) {
 			missing = append(missing, name)
 		}
 	}
@@ -254,6 +302,16 @@ func refused(ch chain, d *meta.Definition, ask *plan.Ask, begin int64) string {
 	}
 	if w := d.Windows(); !ask.Windows.None() && !ask.Windows.Divided(&w, max(ask.Range.Min, begin), ask.Range.Max) {
 		return "windows of GROUP BY time are not whole windows of " + d.Period.String()
+	}
+	if ask.Series && !target.Series {
+		return "its rows are of several series"
+	}
+	if w := d.Windows(); ask.Fits != nil && w.Loc != nil {
+		return "windows of " + w.String() + " are not of one length"
+	} else if ask.Fits != nil {
+		if why := ask.Fits(d.Every); why != "" {
+			return why
+		}
 	}
 	for i, t := range ch {
 		definitions := []*meta.Definition{d}

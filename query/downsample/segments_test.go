@@ -45,6 +45,9 @@ func TestSegments(t *testing.T) {
 		columns  string
 		tags     string
 		gone     int64 // hours up to which the policy hours has expired
+		series   bool
+		step     time.Duration
+		divides  time.Duration // which windows must divide
 		want     string
 	}{
 		{name: "only what expired", list: []meta.Downsample{hours}, use: Expired, from: 0, to: 96, every: time.Hour, columns: "max", want: "hours 0-48"},
@@ -64,6 +67,12 @@ func TestSegments(t *testing.T) {
 		{name: "what was computed before what may be imported", list: []meta.Downsample{hours, later}, use: Expired, from: 0, to: 96, columns: "max", want: "hours 0-24, days 24-48"},
 		{name: "what may be imported, if there is no other", list: []meta.Downsample{later}, use: Expired, from: 0, to: 96, columns: "max", want: "days 0-24, days 24-48"},
 		{name: "what was not computed, of a chain", list: []meta.Downsample{hours, chained}, use: Complete, from: 0, to: 96, columns: "max", want: "hours 0-72"},
+		{name: "the longest windows that are not too long", list: []meta.Downsample{minutes, hours, days}, use: Expired, from: 0, to: 96, columns: "max", step: 2 * time.Hour, want: "hours 0-48"},
+		{name: "the shortest windows, if all are too long", list: []meta.Downsample{hours, days}, use: Expired, from: 0, to: 96, columns: "max", step: time.Minute, want: "hours 0-48"},
+		{name: "windows that fit", list: []meta.Downsample{minutes, hours, days}, use: Expired, from: 0, to: 96, columns: "max", divides: 6 * time.Hour, want: "hours 0-48"},
+		{name: "windows that do not fit", list: []meta.Downsample{hours}, use: Expired, from: 0, to: 96, columns: "max", divides: 30 * time.Minute, want: "no hours 0-48: too long"},
+		{name: "rows of one series each", list: []meta.Downsample{minutes, grouped}, use: Expired, from: 0, to: 96, columns: "max", series: true, want: "minutes 0-48"},
+		{name: "rows of several series", list: []meta.Downsample{grouped}, use: Expired, from: 0, to: 96, columns: "max", series: true, want: "no hours 0-48: its rows are of several series"},
 		{name: "nothing has expired in the range", list: []meta.Downsample{hours}, use: Expired, from: 48, to: 96, columns: "last"},
 	} {
 		db := &meta.Database{Name: "d", Downsamples: c.list}
@@ -80,7 +89,15 @@ func TestSegments(t *testing.T) {
 		ask := &plan.Ask{
 			Database: "d", Policy: "raw", Measurement: "m", Columns: strings.Fields(c.columns), Tags: strings.Fields(c.tags),
 			Range:   model.TimeRange{Min: int64(c.from * float64(hour)), Max: int64(c.to*float64(hour)) - 1},
-			Windows: &window.Windows{Every: int64(c.every)},
+			Windows: &window.Windows{Every: int64(c.every)}, Series: c.series, Step: c.step,
+		}
+		if c.divides > 0 {
+			ask.Fits = func(every time.Duration) string {
+				if c.divides%every != 0 {
+					return "too long"
+				}
+				return ""
+			}
 		}
 		chooser := &Chooser{
 			Use: c.use, Now: time.Unix(0, 96*hour),

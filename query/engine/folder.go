@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -435,8 +434,7 @@ func (f *folder) openStored(r *levelRun, sel read.Selection, names []string) err
 				return err
 			}
 			f.storedUnits = append(f.storedUnits, units...)
-			text := fmt.Sprintf("rows of %s %s are from the downsample %s, in windows of %s",
-				src.Policy, times(s.TimeRange), s.Policy, &s.Windows)
+			text := s.Note("rows", src.Policy)
 			if len(units) > 0 && !slices.Contains(f.segments, text) {
 				f.segments = append(f.segments, text)
 				r.x.note(Note{Text: text})
@@ -472,8 +470,7 @@ func (r *levelRun) ask(src *plan.Source, m *read.Measurement, rng model.TimeRang
 		Columns: columns, Tags: tags, Refused: refused,
 	})
 	for _, u := range unused {
-		r.x.note(Note{Unused: true, Text: fmt.Sprintf("rows of %s %s are lost, and the downsample %s does not answer for them: %s",
-			src.Policy, times(u.TimeRange), u.Policy, u.Why)})
+		r.x.note(Note{Unused: true, Text: u.Note("rows", src.Policy)})
 	}
 	return segments
 }

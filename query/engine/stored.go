@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"time"
-
 	"tsdbd/model"
 	"tsdbd/query/engine/plan"
 	"tsdbd/query/engine/read"
@@ -26,13 +24,4 @@ func without(us []*read.Unit, covered map[*read.Measurement][]plan.Segment) (out
 		}
 	}
 	return out
-}
-
-// times says in words what times are in a range.
-func times(r model.TimeRange) string {
-	end := time.Unix(0, r.Max+1).UTC().Format(time.RFC3339)
-	if r.Min < model.MinTime+int64(366*24*time.Hour) {
-		return "before " + end
-	}
-	return "from " + time.Unix(0, r.Min).UTC().Format(time.RFC3339) + " to " + end
 }

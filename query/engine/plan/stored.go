@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/influxdata/influxql"
 
@@ -29,7 +31,11 @@ type Target struct {
 	Policy  string
 	Columns []string // functions
 	Windows window.Windows
+	Series  bool // rows are of one series each, with all its tags
 }
+
+// Every returns how long windows of the target are at most.
+func (t *Target) Every() time.Duration { return time.Duration(t.Windows.Every) }
 
 // Ask says what is needed of the rows of a measurement.
 type Ask struct {
@@ -38,7 +44,13 @@ type Ask struct {
 	Windows                       *window.Windows
 	Columns                       []string // functions
 	Tags                          []string
+	Series                        bool   // rows must be of one series each
 	Refused                       string // why aggregates are not enough; "": they are
+	// Fits, if it is set, returns why windows of a length do not answer; "": they do.
+	Fits func(every time.Duration) string
+	// Step is how long windows should be at most: the longest of these come first, and then
+	// the shortest of the others. 0: any length is as good, so the longest come first.
+	Step time.Duration
 }
 
 // Segment is a range of time of a target. It holds whole windows of the target, and may
@@ -48,11 +60,32 @@ type Segment struct {
 	model.TimeRange
 }
 
+// Note says that rows of a policy are from a target. What a row is called is given.
+func (s *Segment) Note(rows, policy string) string {
+	return fmt.Sprintf("%s of %s %s are from the downsample %s, in windows of %s",
+		rows, policy, times(s.TimeRange), s.Policy, &s.Windows)
+}
+
+// times says in words what times are in a range.
+func times(r model.TimeRange) string {
+	end := time.Unix(0, r.Max+1).UTC().Format(time.RFC3339)
+	if r.Min < model.MinTime+int64(366*24*time.Hour) {
+		return "before " + end
+	}
+	return "from " + time.Unix(0, r.Min).UTC().Format(time.RFC3339) + " to " + end
+}
+
 // Unused is a range of time for which only a target has rows, and why they do not stand
 // for those of the policy.
 type Unused struct {
 	Segment
 	Why string
+}
+
+// Note says that rows of a policy are lost, and why a target does not answer for them.
+func (u *Unused) Note(rows, policy string) string {
+	return fmt.Sprintf("%s of %s %s are lost, and the downsample %s does not answer for them: %s",
+		rows, policy, times(u.TimeRange), u.Policy, u.Why)
 }
 
 // StoredColumn returns the name of the column that a target has for a function of a field.
