@@ -36,6 +36,22 @@ func (s *Source) Find(ctx context.Context, mint, maxt int64, matchers []*labels.
 	return &Found{found, found.floats()}, nil
 }
 
+// Measurements returns the measurements with metrics that matchers choose, from mint to maxt in
+// milliseconds.
+func (s *Source) Measurements(ctx context.Context, mint, maxt int64, matchers []*labels.Matcher) (names []string, err error) {
+	q, err := s.Querier(mint, maxt)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	of := q.(*querier)
+	err = of.lookUp(ctx, of.times, matchers, anySeries, func(_ *looker, t *table) error {
+		names = append(names, t.measurement)
+		return nil
+	})
+	return names, err
+}
+
 // firstSeries returns how many series the first batch has: as many as it has room for
 // if there is a sample each second.
 func firstSeries(times model.TimeRange) int {
@@ -49,6 +65,9 @@ func (f *Found) Len() int { return len(f.selection.series) }
 
 // Labels returns the labels of a series.
 func (f *Found) Labels(i int) labels.Labels { return f.selection.series[i].labels }
+
+// Measurement returns the measurement of a series, or one of those that have its metric.
+func (f *Found) Measurement(i int) string { return f.selection.series[i].table.measurement }
 
 // Order makes order[i] the series i. It must be called before Samples.
 func (f *Found) Order(order []int32) error {

@@ -24,7 +24,7 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 	if len(matchers) == 0 {
 		return q.everywhere(ctx, hints, func(sh scan.Shard, skip []string, texts *texts) error {
 			if name == prom.NameLabel {
-				return allNames(ctx, sh, texts)
+				return allNames(ctx, sh, selector{columns: q.columns}, texts)
 			}
 			return sh.EachTagValue(ctx, tagKey(name), skip, func(value string) error { return texts.Add(prom.Text(value)) })
 		})
@@ -53,9 +53,8 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 	})
 }
 
-// allNames adds the names of all metrics of a shard.
-func allNames(ctx context.Context, sh scan.Shard, texts *texts) error {
-	var all selector
+// allNames adds the names of the metrics of a shard that a selector finds.
+func allNames(ctx context.Context, sh scan.Shard, all selector, texts *texts) error {
 	var fields []field
 	for i, measurement := range sh.Measurements() {
 		if i%1024 == 0 && ctx.Err() != nil {
@@ -247,7 +246,7 @@ func (q *querier) everywhere(ctx context.Context, hints *storage.LabelHints, f f
 			}
 			var skip []string
 			for _, name := range sh.TextMeasurements() {
-				if fields, _ := (&selector{}).fields(nil, name, sh.Fields(name)); len(fields) == 0 {
+				if fields, _ := (&selector{columns: q.columns}).fields(nil, name, sh.Fields(name)); len(fields) == 0 {
 					skip = append(skip, name)
 				}
 			}
@@ -295,7 +294,7 @@ func (q *querier) lookUp(ctx context.Context, times model.TimeRange, matchers []
 		return err
 	}
 	one := &looker{
-		querier: querier{view: q.view, times: times, budget: budget{charge: q.budget.take}},
+		querier: querier{view: q.view, times: times, columns: q.columns, budget: budget{charge: q.budget.take}},
 		walks:   newWalks(times, q.budget.take),
 		covered: map[uint64]bool{},
 	}

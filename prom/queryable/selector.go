@@ -20,11 +20,13 @@ type selector struct {
 	names []*labels.Matcher   // of __name__
 	where *model.TagExpr      // the others; nil: every series
 	sure  map[uint64][]string // by shard, measurements of which where chooses series
+	// columns are those of Source.
+	columns []string
 }
 
 // selector divides matchers into those of the name and a predicate over tags.
 func (q *querier) selector(matchers []*labels.Matcher) (selector, error) {
-	s := selector{sure: map[uint64][]string{}}
+	s := selector{sure: map[uint64][]string{}, columns: q.columns}
 	if len(matchers) > maxMatchers {
 		return s, errors.New("too many matchers")
 	}

@@ -21,6 +21,10 @@ var errClosed = errors.New("the querier is closed")
 type Source struct {
 	Storage scan.Storage
 	DB, RP  string
+	// Columns, if it is set, says that the policy is the target of a downsample, and which
+	// functions are read: of a field F the fields FUNCTION_F. These are the samples then of
+	// the metric that F has in the source. Their times are the starts of windows.
+	Columns []string
 	// Charge, if it is set, is called before memory is taken, with its bytes, and
 	// with a negative number when it is given back. Its error ends the query. A charge
 	// that is refused counts all the same, and is given back.
@@ -39,13 +43,14 @@ func (s *Source) Querier(mint, maxt int64) (storage.Querier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &querier{view: view, times: times, budget: budget{charge: s.Charge}, read: s.Read}, nil
+	return &querier{view: view, times: times, columns: s.Columns, budget: budget{charge: s.Charge}, read: s.Read}, nil
 }
 
 // querier reads a view until it is closed.
 type querier struct {
 	view    scan.View // nil once closed
 	times   model.TimeRange
+	columns []string           // of Source
 	regexes syntax.RegexBudget // of all selectors
 	budget  budget
 	read    func(samples int64) error

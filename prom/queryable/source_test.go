@@ -223,3 +223,42 @@ func TestRead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestColumns: the columns of the target of a downsample are the metrics of its source.
+func TestColumns(t *testing.T) {
+	s, _ := newSource(t, `up,job=a max_value=3,count_value=2i,first_value=1 60000000
+cpu,host=a max_idle=9,count_idle=4i,count_value=1i 60000000
+cpu,host=b max_idle=7,note=1 60000000
+text,host=a count_value=2i,last_value="x",count___histogram__=3i,count___start__=1i 60000000
+`)
+	for _, c := range []struct{ columns, selector, want string }{
+		{"max", "up", `{__name__="up", job="a"} 3@60`},
+		{"count", "up", `{__name__="up", job="a"} 2@60`},
+		{"last", "up", ""},
+		{"max", "max_value", ""},
+		{"max", "cpu_idle", `{__name__="cpu_idle", host="a"} 9@60` + "\n" + `{__name__="cpu_idle", host="b"} 7@60`},
+		{"max", "cpu_note", ""},
+		{"count", `{__name__=~"cpu.*"}`, `{__name__="cpu", host="a"} 1@60` + "\n" + `{__name__="cpu", host="b"}` + "\n" + `{__name__="cpu_idle", host="a"} 4@60` + "\n" + `{__name__="cpu_idle", host="b"}`},
+		{"count", "text", ""}, // of texts and histograms
+	} {
+		s.Columns = strings.Fields(c.columns)
+		got, err := selected(t, s, 0, 100, nil, c.selector)
+		if got = strings.TrimSpace(got); err != nil || got != c.want {
+			t.Errorf("%s of %s: %v\n%s\nwant\n%s", c.columns, c.selector, err, got, c.want)
+		}
+	}
+	s.Columns = []string{"max", "count"}
+	q, err := s.Querier(0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	names, _, err := q.LabelValues(t.Context(), "__name__", nil)
+	if got := strings.Join(names, " "); err != nil || got != "cpu cpu_idle up" {
+		t.Errorf("names %s, %v", got, err)
+	}
+	measurements, err := s.Measurements(t.Context(), 0, 100, parse(t, "cpu_idle"))
+	if got := strings.Join(measurements, " "); err != nil || got != "cpu" {
+		t.Errorf("measurements %s, %v", got, err)
+	}
+}

@@ -53,7 +53,8 @@ type part struct {
 // field is a field of a metric.
 type field struct {
 	key    string
-	metric int // in table.metrics
+	of     string // the field of the source that it is a column of, or else key
+	metric int    // in table.metrics
 	role   role
 }
 
@@ -218,9 +219,12 @@ func (s *selector) fields(out []field, measurement string, fields []column.Field
 	if measurement == metadata.Measurement {
 		return out, false
 	}
+	if s.columns != nil {
+		return s.stored(out, measurement, fields)
+	}
 	samples := false // a field of the metric that has the measurement's name
 	for _, f := range fields {
-		c := field{key: f.Key}
+		c := field{key: f.Key, of: f.Key}
 		switch {
 		case f.Key == prom.HistogramField && f.Type == model.String:
 			c.role = histogramRole
@@ -242,13 +246,33 @@ func (s *selector) fields(out []field, measurement string, fields []column.Field
 	return out, partial
 }
 
+// stored is fields of the target of a downsample. Texts and native histograms have no samples,
+// of which there may be counts.
+func (s *selector) stored(out []field, measurement string, fields []column.Field) (_ []field, partial bool) {
+	for _, f := range fields {
+		for _, name := range s.columns {
+			of, ok := strings.CutPrefix(f.Key, name+"_")
+			if !ok || f.Type == model.String || of == prom.HistogramField || of == prom.StartField {
+				continue
+			}
+			if !s.name(prom.MetricName(measurement, of)) || slices.ContainsFunc(fields, func(other column.Field) bool {
+				function, ok := strings.CutSuffix(other.Key, "_"+of)
+				return ok && other.Type == model.String && (function == "first" || function == "last" || function == "mode")
+			}) {
+				continue
+			}
+			out = append(out, field{key: f.Key, of: of})
+		}
+	}
+	return out, len(out) < len(fields)
+}
+
 // metricOf returns the metric of a field of a measurement.
 func (f field) metricOf(measurement string) metric {
-	key := f.key
 	if f.role != valueRole {
-		key = prom.ValueField
+		return metric{field: prom.ValueField, name: prom.MetricName(measurement, prom.ValueField)}
 	}
-	return metric{field: key, name: prom.MetricName(measurement, key)}
+	return metric{field: f.key, name: prom.MetricName(measurement, f.of)}
 }
 
 // metric returns the place of the metric of a field.
