@@ -135,6 +135,9 @@ func (r *run) parts(req *Request, expr parser.Expr) (*parts, error) {
 		return all, nil
 	}
 	replaced, err := window.Parts(expr, q, func(plan *window.Plan) (bool, error) {
+		if plan.Fixed() {
+			return false, nil // the engine evaluates it once, and what is around it too
+		}
 		found, err := r.find(plan)
 		if found == nil {
 			return false, err

@@ -138,7 +138,7 @@ func TestParts(t *testing.T) {
 		{"max_over_time(rate(a[1m])[3m:30s])", 1},
 		{"abs(max_over_time(abs(rate(a[1m]))[3m:30s]))", 1},
 		{"max_over_time((a - b)[3m:30s] @ 10)", 0}, // the engine evaluates it once
-		{"absent(a)", 0},  // it prints the matchers
+		{"absent(a)", 1},
 		{"abs(h) + a", 1}, // histograms
 		{`abs(rate({__name__=~"a|b",g="x",i!~"1|3"}[1m]))`, 1},
 	} {

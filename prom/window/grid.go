@@ -30,3 +30,23 @@ func (g Grid) Steps() int {
 
 // At returns the i-th evaluation time.
 func (g Grid) At(i int) int64 { return g.Start + int64(i)*g.Step }
+
+// Span is the milliseconds of [From, To). It is empty if To is not after From.
+type Span struct{ From, To int64 }
+
+// Empty reports whether the span has no time.
+func (s Span) Empty() bool { return s.To <= s.From }
+
+// Union returns the shortest span that has the times of both.
+func (s Span) Union(o Span) Span {
+	switch {
+	case s.Empty():
+		return o
+	case o.Empty():
+		return s
+	}
+	return Span{min(s.From, o.From), max(s.To, o.To)}
+}
+
+// Within returns the times that both have.
+func (s Span) Within(o Span) Span { return Span{max(s.From, o.From), min(s.To, o.To)} }

@@ -40,7 +40,9 @@ type kernel struct {
 	spec    spec
 	seconds float64      // of the range
 	check   func() error // called once in a while in a long Run; nil: never
+	times   []int64      // that replace those of the grid, ascending; nil: none do
 	function
+	windows *Windows // of slopeOfWindows
 
 	// Of the present series. A window is t[lo:hi].
 	t []int64
@@ -98,6 +100,50 @@ var functions = map[string]function{
 	"mad_over_time":      {window: (*kernel).deviation},
 }
 
+// windowed says how a function follows from aggregates of windows of samples.
+type windowed struct {
+	columns []string // functions of InfluxQL
+	kernel  string   // the function of PromQL over the first column
+}
+
+// windowedBy are the functions that follow from aggregates, by their names in PromQL. Windows
+// of a series are put together as samples are: a maximum is that of the maxima.
+var windowedBy = map[string]windowed{
+	"":                  {[]string{"last"}, "last_over_time"},
+	"last_over_time":    {[]string{"last"}, "last_over_time"},
+	"first_over_time":   {[]string{"first"}, "first_over_time"},
+	"min_over_time":     {[]string{"min"}, "min_over_time"},
+	"max_over_time":     {[]string{"max"}, "max_over_time"},
+	"sum_over_time":     {[]string{"sum"}, "sum_over_time"},
+	"avg_over_time":     {[]string{"sum", "count"}, "sum_over_time"},
+	"count_over_time":   {[]string{"count"}, "sum_over_time"},
+	"present_over_time": {[]string{"count"}, "present_over_time"},
+	"delta":             {[]string{"first", "last", "count"}, "delta"},
+	"increase":          {[]string{"first", "last", "count", "increase"}, "increase"},
+	"rate":              {[]string{"first", "last", "count", "increase"}, "rate"},
+}
+
+// Schedule says which steps of a plan read windows. A step whose range has a time for which
+// windows stand reads whole windows: those of the range that ends with the latest whole
+// window that has ended. For times in this range for which no windows stand, it reads samples.
+type Schedule struct {
+	// Samples are the times of all samples that the plan reads, and Windows those of all
+	// windows, with one before each range.
+	Samples, Windows Span
+	steps            []int32 // that read windows
+	times            []int64 // the last millisecond that each of them reads
+	length           int64   // of their ranges
+}
+
+// Windows are the windows of a series that have samples, and samples at times for which no
+// windows stand. They ascend.
+type Windows struct {
+	*Schedule
+	Times   []int64     // the last millisecond of a window, or the time of a sample
+	Lengths []int64     // of windows in milliseconds; 0: a sample
+	Columns [][]float64 // Plan.Columns of each. Of a sample the count is 1, and the increase 0
+}
+
 // checkedSamples is how many samples of windows are read between two calls of check: a
 // few milliseconds.
 const checkedSamples = 1 << 20
@@ -118,6 +164,9 @@ func (k *kernel) Run(dst []float64, t []int64, v []float64) (int, error) {
 	lo, hi, found, read := 0, 0, 0, 0
 	at := k.spec.Start - k.spec.Offset
 	for i := range dst {
+		if k.times != nil {
+			at = k.times[i]
+		}
 		hi = after(t, hi, at)
 		lo = after(t, lo, at-k.spec.Range)
 		if read += hi - lo; read >= checkedSamples && k.check != nil {

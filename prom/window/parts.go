@@ -35,10 +35,20 @@ func (r *replacer) replace(expr *parser.Expr) {
 	switch e := (*expr).(type) {
 	case *parser.Call:
 		switch e.Func.Name {
-		case "absent", "info", "timestamp", "start_timestamp":
+		case "info", "timestamp", "start_timestamp":
 			return // they look at the selector itself
+		case "absent":
+			if of, ok := e.Args[0].(*parser.VectorSelector); ok {
+				r.absent(e, of, of)
+				return
+			}
 		case "absent_over_time":
-			r.absent(e)
+			of, _ := Inner(e.Args[0]).(*parser.MatrixSelector)
+			var selector *parser.VectorSelector
+			if of != nil {
+				selector = Inner(of.VectorSelector).(*parser.VectorSelector)
+			}
+			r.absent(e, &parser.Call{Func: parser.Functions["last_over_time"], Args: e.Args, PosRange: e.PosRange}, selector)
 			return
 		}
 	case *parser.MatrixSelector:
@@ -79,20 +89,16 @@ func Operands(e parser.Expr, visit func(*parser.Expr)) {
 	}
 }
 
-// absent replaces absent_over_time by absent of a part, which has a value where a window
-// has a sample.
-func (r *replacer) absent(e *parser.Call) {
-	var last parser.Expr = &parser.Call{Func: parser.Functions["last_over_time"], Args: e.Args, PosRange: e.PosRange}
-	if !r.part(&last) {
+// absent replaces absent and absent_over_time by absent of a part, which has a value where there
+// is a sample. A selector is what is absent.
+func (r *replacer) absent(e *parser.Call, of parser.Expr, selector *parser.VectorSelector) {
+	last := of
+	if !r.part(&last) || last == of {
 		return
 	}
-	s, ok := last.(*parser.VectorSelector)
-	if !ok {
-		return
-	}
-	// The result has the labels that the matchers ask for.
-	if m, ok := Inner(e.Args[0]).(*parser.MatrixSelector); ok {
-		s.LabelMatchers = append(s.LabelMatchers, Inner(m.VectorSelector).(*parser.VectorSelector).LabelMatchers...)
+	s := last.(*parser.VectorSelector)
+	if selector != nil { // the result has the labels that the matchers ask for
+		s.LabelMatchers = append(s.LabelMatchers, selector.LabelMatchers...)
 	}
 	e.Func, e.Args = parser.Functions["absent"], parser.Expressions{s}
 }
@@ -105,9 +111,6 @@ func (r *replacer) part(expr *parser.Expr) bool {
 	p := NewPart(*expr, r.query)
 	if p == nil {
 		return false
-	}
-	if p.fixed {
-		return true // the engine evaluates it once, and what is around it too
 	}
 	ok, err := r.accept(p)
 	if err != nil || !ok {

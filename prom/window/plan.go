@@ -257,6 +257,9 @@ func (p *Plan) Reads() (mint, maxt int64) {
 	return mint + 1, maxt
 }
 
+// Fixed reports whether the selector has a time of its own, so that all steps are the same.
+func (p *Plan) Fixed() bool { return p.fixed }
+
 // Steps returns the number of steps of the result.
 func (p *Plan) Steps() int { return p.steps }
 

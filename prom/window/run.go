@@ -22,6 +22,13 @@ type Reader interface {
 	Samples(i int) (times []int64, values []float64, err error)
 }
 
+// Stored is an optional interface of a Reader. It has windows in place of samples.
+type Stored interface {
+	// Windows returns the windows of a series; nil: there are none. They are valid until the
+	// next call.
+	Windows(i int) (*Windows, error)
+}
+
 // Env is what a Run may use.
 type Env struct {
 	// Charge is called before memory is taken, with its bytes, and with a negative
@@ -48,14 +55,15 @@ const scratchBytes = 80
 type evaluation struct {
 	*Plan
 	Env
-	in     Reader
-	stage  *stage // in, if the plan has a subquery
-	yield  Yield
-	kernel *kernel
-	live   int64     // bytes of groups that are computed at the same time
-	steps  []float64 // of the present series
-	whole  []float64 // repeats the only step
-	best   []place   // of topk and bottomk, of the groups that are complete
+	in      Reader
+	stage   *stage // in, if the plan has a subquery
+	yield   Yield
+	kernel  *kernel
+	live    int64     // bytes of groups that are computed at the same time
+	steps   []float64 // of the present series
+	whole   []float64 // repeats the only step
+	best    []place   // of topk and bottomk, of the groups that are complete
+	windows windowRun
 	// scratch is what is charged for the kernel.
 	scratch int64
 	notes   annotations.Annotations
@@ -208,26 +216,101 @@ func IsReserved(name string) bool { return name == model.MetricNameLabel || isMe
 
 func isMetadata(name string) bool { return name == "__type__" || name == "__unit__" }
 
+// roomFor makes room for what a kernel takes for samples.
+func (e *evaluation) roomFor(samples int) error {
+	more := scratchBytes*int64(samples) - e.scratch
+	if more <= 0 {
+		return nil
+	}
+	e.scratch += more
+	return e.Charge(more)
+}
+
 // compute sets e.steps to the steps of a series and reports whether there are any.
 func (e *evaluation) compute(i int) (bool, error) {
 	if err := e.Check(); err != nil {
 		return false, err
 	}
 	t, v, err := e.in.Samples(i)
-	if more := scratchBytes*int64(len(t)) - e.scratch; err == nil && more > 0 && e.spec.Func != "" {
-		e.scratch += more
-		err = e.Charge(more)
+	if err == nil && e.spec.Func != "" {
+		err = e.roomFor(len(t))
 	}
 	if err != nil {
 		return false, err
 	}
-	if n, err := e.kernel.Run(e.steps, t, v); n == 0 || err != nil {
+	n, err := e.kernel.Run(e.steps, t, v)
+	if in, ok := e.in.(Stored); ok && err == nil {
+		n, err = e.stored(in, i, n)
+	}
+	if n == 0 || err != nil {
 		return false, err
 	}
 	if e.spec.Func == "rate" || e.spec.Func == "increase" {
 		e.note(e.in.Labels(i).Get(model.MetricNameLabel))
 	}
 	return true, nil
+}
+
+// windowRun computes the steps of a schedule.
+type windowRun struct {
+	schedule *Schedule
+	kernel   *kernel
+	steps    []float64
+	counts   []float64 // of avg_over_time
+}
+
+// stored replaces the steps of a series that windows are read for. found is how many steps have
+// a value, and so is the result.
+func (e *evaluation) stored(in Stored, i, found int) (int, error) {
+	w, err := in.Windows(i)
+	if w == nil || err != nil || len(w.steps) == 0 {
+		return found, err
+	}
+	r := &e.windows
+	if r.schedule != w.Schedule {
+		n := len(w.times)
+		if more := int64(n - cap(r.steps)); more > 0 {
+			if err := e.Charge(16 * more); err != nil {
+				return 0, err
+			}
+			r.steps, r.counts = make([]float64, n), make([]float64, n)
+		}
+		r.schedule, r.steps, r.counts = w.Schedule, r.steps[:n], r.counts[:n]
+		s := e.spec
+		s.Func, s.Range = windowedBy[e.spec.Func].kernel, w.length
+		r.kernel = newKernel(s)
+		r.kernel.check, r.kernel.times = e.Check, w.times
+		if len(windowedBy[e.spec.Func].columns) > countColumn {
+			r.kernel.function = function{window: (*kernel).slopeOfWindows}
+		}
+	}
+	if err := e.roomFor(len(w.Times)); err != nil {
+		return 0, err
+	}
+	r.kernel.windows = w
+	if _, err = r.kernel.Run(r.steps, w.Times, w.Columns[0]); err == nil && e.spec.Func == "avg_over_time" {
+		_, err = r.kernel.Run(r.counts, w.Times, w.Columns[1])
+	}
+	if err != nil {
+		return 0, err
+	}
+	for k, at := range w.steps {
+		v := r.steps[k]
+		if e.spec.Func == "avg_over_time" && !IsAbsent(v) {
+			v /= r.counts[k]
+		}
+		found -= present(e.steps[at])
+		found += present(v)
+		e.steps[at] = v
+	}
+	return found, nil
+}
+
+func present(v float64) int {
+	if IsAbsent(v) {
+		return 0
+	}
+	return 1
 }
 
 // note says that a metric may be no counter, by its name.
@@ -246,13 +329,18 @@ func (e *evaluation) note(name string) {
 
 // hand yields a series of the result.
 func (e *evaluation) hand(ls labels.Labels, steps []float64) error {
-	if e.whole != nil {
-		for i := range e.whole {
-			e.whole[i] = steps[0]
-		}
-		steps = e.whole
+	return e.yield(ls, e.repeated(steps))
+}
+
+// repeated returns the only step of a fixed plan as often as the result has steps.
+func (e *evaluation) repeated(steps []float64) []float64 {
+	if e.whole == nil {
+		return steps
 	}
-	return e.yield(ls, steps)
+	for i := range e.whole {
+		e.whole[i] = steps[0]
+	}
+	return e.whole
 }
 
 // each yields each series.

@@ -77,7 +77,7 @@ func (s *Set) stepsOf(i int) ([]float64, error) {
 	if found, err := s.compute(i); !found || err != nil {
 		return nil, err
 	}
-	return s.steps, nil
+	return s.repeated(s.steps), nil
 }
 
 // Next implements storage.SeriesSet.
