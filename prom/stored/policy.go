@@ -1,0 +1,323 @@
+package stored
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"tsdbd/model"
+	"tsdbd/model/scan"
+	"tsdbd/prom/queryable"
+	"tsdbd/prom/window"
+	"tsdbd/query/engine/plan"
+	groups "tsdbd/query/window"
+)
+
+// Downsamples knows the policies that have aggregates of the samples of others.
+type Downsamples interface {
+	plan.Downsamples
+	// Default returns the name of the default policy of a database.
+	Default(database string) string
+	// Reach returns up to where a policy has lost samples, and up to where downsamples may
+	// stand for its samples.
+	Reach(database, policy string) (lost, stored int64)
+}
+
+// Policy is a retention policy with its downsamples. All that is exported is required.
+type Policy struct {
+	Downsamples Downsamples
+	Storage     scan.Storage
+	DB, RP      string // RP "": the default policy
+	// Charge is that of queryable.Source. What is charged for more than samples is held until
+	// the caller gives it back.
+	Charge func(bytes int64) error
+	// Unused is called for each range of lost samples for which a downsample does not answer.
+	Unused func()
+	// Notes say which samples are from downsamples, and which are lost.
+	Notes annotations.Annotations
+}
+
+// Series are the series of the selector of a plan. The caller closes them.
+type Series interface {
+	window.Reader
+	Warnings() annotations.Annotations
+	Close()
+}
+
+// reads says what a selector reads of a policy.
+type reads struct {
+	policy     string
+	mint, maxt int64 // ms, both inclusive
+	matchers   []*labels.Matcher
+	targets    []plan.Target
+	longest    time.Duration // windows
+}
+
+// reads returns what a selector reads, and false if no downsample may stand for any of it.
+func (p *Policy) reads(mint, maxt int64, matchers []*labels.Matcher) (reads, bool) {
+	of := reads{policy: p.RP, mint: mint, maxt: maxt, matchers: matchers}
+	if of.policy == "" {
+		of.policy = p.Downsamples.Default(p.DB)
+	}
+	if _, stored := p.Downsamples.Reach(p.DB, of.policy); mint > maxt || nanoseconds(mint) >= stored {
+		return reads{}, false
+	}
+	of.targets = p.Downsamples.Targets(p.DB, of.policy)
+	for _, t := range of.targets {
+		of.longest = max(of.longest, t.Every())
+	}
+	return of, len(of.targets) > 0
+}
+
+// nanoseconds returns a time in milliseconds as storage has it.
+func nanoseconds(ms int64) int64 {
+	return min(max(ms, model.MinTime/scale), model.MaxTime/scale) * scale
+}
+
+// Reaches reports whether a downsample may stand for some of what a plan reads.
+func (p *Policy) Reaches(of *window.Plan) bool {
+	mint, maxt := of.Reads()
+	_, ok := p.reads(mint, maxt, nil)
+	return ok
+}
+
+// targets returns the targets of a policy with all their columns, or those of them whose rows
+// are of one series each.
+func (p *Policy) targets(of *reads, series bool) (list []queryable.Source) {
+	for _, t := range of.targets { // definitions of a target follow each other
+		if series && !t.Series {
+			continue
+		}
+		if n := len(list); n == 0 || list[n-1].RP != t.Policy {
+			list = append(list, p.target(t.Policy))
+		}
+		last := &list[len(list)-1]
+		for _, column := range t.Columns {
+			if !slices.Contains(last.Columns, column) {
+				last.Columns = append(last.Columns, column)
+			}
+		}
+	}
+	return list
+}
+
+// target returns columns of a target as samples.
+func (p *Policy) target(policy string, columns ...string) queryable.Source {
+	return queryable.Source{Storage: p.Storage, DB: p.DB, RP: policy, Columns: columns, Charge: p.Charge}
+}
+
+// measurements returns the measurements of which targets have one of some columns, or any of
+// their columns if there are none.
+func (p *Policy) measurements(ctx context.Context, of *reads, columns ...string) (names []string, err error) {
+	mint := of.mint - of.longest.Milliseconds()
+	for _, src := range p.targets(of, false) {
+		if len(columns) > 0 {
+			src.Columns = columns
+		}
+		more, err := src.Measurements(ctx, mint, of.maxt, of.matchers)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, more...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// ask returns the segments of targets that stand for samples, and notes for which lost samples
+// none do.
+func (p *Policy) ask(of *reads, ask plan.Ask) []plan.Segment {
+	read := model.TimeRange{Min: nanoseconds(of.mint), Max: nanoseconds(of.maxt+1) - 1}
+	ask.Database, ask.Policy, ask.Series, ask.Windows = p.DB, of.policy, true, &groups.Windows{}
+	// A step reads whole windows, and one before its range. So all windows with a time of the
+	// range must be inside of what is asked about.
+	every := int64(of.longest)
+	ask.Range = model.TimeRange{Min: max(read.Min, model.MinTime+2*every) - 2*every, Max: min(read.Max, model.MaxTime-every) + every}
+	segments, unused := p.Downsamples.Segments(&ask)
+	for _, u := range unused {
+		if u.TimeRange = u.Intersect(read); !u.Empty() {
+			p.Unused()
+			p.Notes.Add(fmt.Errorf("%w: %s", annotations.PromQLWarning, u.Note("samples", of.policy)))
+		}
+	}
+	return segments
+}
+
+// Unread notes which of the samples that an expression reads one by one are lost, although a
+// downsample has something of them.
+func (p *Policy) Unread(ctx context.Context, mint, maxt int64, matchers []*labels.Matcher) error {
+	of, ok := p.reads(mint, maxt, matchers)
+	if !ok {
+		return nil
+	}
+	names, err := p.measurements(ctx, &of)
+	for _, name := range names {
+		p.ask(&of, plan.Ask{Measurement: name, Refused: "the expression needs all samples"})
+	}
+	return err
+}
+
+// Labels returns readers of the labels of targets between two times in milliseconds, as far as
+// the policy has lost its samples. The caller closes them, also with an error.
+func (p *Policy) Labels(mint, maxt int64) (all []storage.Querier, err error) {
+	of, ok := p.reads(mint, maxt, nil)
+	if !ok {
+		return nil, nil
+	}
+	lost, _ := p.Downsamples.Reach(p.DB, of.policy)
+	if nanoseconds(mint) >= lost {
+		return nil, nil
+	}
+	for _, src := range p.targets(&of, true) {
+		q, err := src.Querier(mint, min(maxt, floor(lost-1)))
+		if err != nil {
+			return all, err
+		}
+		all = append(all, q)
+	}
+	return all, nil
+}
+
+// Series returns the series of a plan with windows of downsamples in place of samples. found has
+// the series with samples, which belong to the callee.
+func (p *Policy) Series(ctx context.Context, of *window.Plan, found *queryable.Found) (Series, error) {
+	mint, maxt := of.Reads()
+	read, ok := p.reads(mint, maxt, of.Matchers())
+	if !ok {
+		return found, nil
+	}
+	choices, samples, err := p.choose(ctx, of, &read, found)
+	if err != nil {
+		found.Close()
+		return nil, err
+	}
+	if len(choices) == 0 {
+		return found, nil
+	}
+	j := &joined{charge: p.Charge, columns: of.Columns(), choices: choices, warnings: found.Warnings()}
+	found.Close()
+	if !samples.Empty() {
+		src := queryable.Source{Storage: p.Storage, DB: p.DB, RP: p.RP, Charge: p.Charge}
+		err = j.read(ctx, &src, samples, of.Matchers())
+		j.samples = true
+	}
+	if err == nil {
+		err = p.readTargets(ctx, j, of.Matchers())
+	}
+	if err == nil {
+		err = j.join()
+	}
+	if err != nil {
+		j.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+// readTargets adds the columns of the targets.
+func (p *Policy) readTargets(ctx context.Context, j *joined, matchers []*labels.Matcher) error {
+	times := map[string]window.Span{}
+	for _, c := range j.choices {
+		for i := range c.segments {
+			s := &c.segments[i]
+			if span := spanOf(s).Within(c.schedule.Windows); !span.Empty() {
+				times[s.Policy] = times[s.Policy].Union(span)
+			}
+		}
+	}
+	for policy := range times {
+		j.policies = append(j.policies, policy)
+	}
+	slices.Sort(j.policies)
+	for _, policy := range j.policies {
+		for _, column := range j.columns {
+			src := p.target(policy, column)
+			if err := j.read(ctx, &src, times[policy], matchers); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// choose returns what is read of measurements of a policy in place of samples, and the times of
+// the samples that are read. found has the series with samples.
+func (p *Policy) choose(ctx context.Context, of *window.Plan, read *reads, found *queryable.Found) (choices map[string]*choice, samples window.Span, err error) {
+	all := window.Span{From: read.mint, To: read.maxt + 1}
+	columns, refused := of.Columns(), ""
+	if columns == nil {
+		refused = of.Func() + "() needs all samples"
+	}
+	names, err := p.measurements(ctx, read)
+	if err != nil {
+		return nil, all, err
+	}
+	has := names
+	for _, column := range columns {
+		some, err := p.measurements(ctx, read, column)
+		if err != nil {
+			return nil, all, err
+		}
+		has = model.InBoth(has, some)
+	}
+	known := ""
+	for i := range found.Len() {
+		name := found.Measurement(i)
+		if name != known && !slices.Contains(names, name) {
+			samples = all // it is new, or not taken
+		}
+		known = name
+	}
+	var last *choice
+	for _, name := range names {
+		ask := plan.Ask{Measurement: name, Columns: columns, Refused: refused, Fits: of.Refuses, Step: max(of.Step(), 1)}
+		if refused == "" && !slices.Contains(has, name) {
+			ask.Refused = "it has no " + strings.Join(columns, ", ") + " of these samples, which may be booleans"
+		}
+		segments := p.ask(read, ask)
+		if len(segments) == 0 {
+			samples = all
+			continue
+		}
+		if last == nil || !slices.EqualFunc(last.segments, segments, same) {
+			every, spans := time.Duration(1), make([]window.Span, 0, len(segments))
+			for i := range segments {
+				every = window.Whole(every, segments[i].Every())
+				spans = append(spans, spanOf(&segments[i]))
+			}
+			last = &choice{segments: segments}
+			if last.schedule, err = of.Schedule(every, spans, p.Charge); err != nil {
+				return nil, all, err
+			}
+			p.noteUsed(read, last)
+		}
+		samples = samples.Union(last.schedule.Samples)
+		if !last.schedule.Windows.Empty() {
+			if choices == nil {
+				choices = map[string]*choice{}
+			}
+			choices[name] = last
+		}
+	}
+	return choices, samples, nil
+}
+
+func same(a, b plan.Segment) bool {
+	return a.Policy == b.Policy && a.Windows == b.Windows && a.TimeRange == b.TimeRange
+}
+
+// noteUsed notes which windows are read.
+func (p *Policy) noteUsed(of *reads, c *choice) {
+	for _, s := range c.segments {
+		s.TimeRange = s.Intersect(model.TimeRange{Min: nanoseconds(c.schedule.Windows.From), Max: nanoseconds(c.schedule.Windows.To) - 1})
+		if !s.Empty() {
+			p.Notes.Add(fmt.Errorf("%w: %s", annotations.PromQLInfo, s.Note("samples", of.policy)))
+		}
+	}
+}
