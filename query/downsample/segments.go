@@ -178,9 +178,10 @@ func (c *Chooser) segments(db *meta.Database, ask *plan.Ask) (out []plan.Segment
 	}
 	slices.SortFunc(out, func(a, b plan.Segment) int { return cmp.Compare(a.Min, b.Min) })
 	if expired := db.RetentionPolicy(ask.Policy).Expired; expired != 0 {
+		slices.SortStableFunc(all, func(a, b piece) int { return cmp.Compare(a.Every(), b.Every()) }) // the shortest windows can answer most
 		for _, f := range free {
 			for i := range all {
-				p := &all[len(all)-1-i] // the shortest windows can answer most
+				p := &all[i]
 				part := span{max(f.lo, p.lo), min(f.hi, p.hi, expired)}
 				if p.why != "" && part.lo < part.hi {
 					unused = append(unused, plan.Unused{Segment: plan.Segment{Target: p.Target, TimeRange: part.times()}, Why: p.why})
@@ -281,6 +282,9 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 		}
 		for k, s := range spans {
 			p.foreign = k == 0
+			if tooLong(ask, d.Every) {
+				s.hi = min(s.hi, covered)
+			}
 			if p.lo, p.hi = max(s.lo, d.Since), min(s.hi, t.Change(d.Since)); p.lo < p.hi {
 				out = append(out, p)
 			}

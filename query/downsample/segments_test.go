@@ -69,6 +69,7 @@ func TestSegments(t *testing.T) {
 		{name: "what was not computed, of a chain", list: []meta.Downsample{hours, chained}, use: Complete, from: 0, to: 96, columns: "max", want: "hours 0-72"},
 		{name: "the longest windows that are not too long", list: []meta.Downsample{minutes, hours, days}, use: Expired, from: 0, to: 96, columns: "max", step: 2 * time.Hour, want: "hours 0-48"},
 		{name: "the shortest windows, if all are too long", list: []meta.Downsample{hours, days}, use: Expired, from: 0, to: 96, columns: "max", step: time.Minute, want: "hours 0-48"},
+		{name: "long windows for what is lost alone", list: []meta.Downsample{minutes, hours}, use: Complete, from: 0, to: 96, columns: "first", step: time.Minute, want: "hours 0-48"},
 		{name: "windows that fit", list: []meta.Downsample{minutes, hours, days}, use: Expired, from: 0, to: 96, columns: "max", divides: 6 * time.Hour, want: "hours 0-48"},
 		{name: "windows that do not fit", list: []meta.Downsample{hours}, use: Expired, from: 0, to: 96, columns: "max", divides: 30 * time.Minute, want: "no hours 0-48: too long"},
 		{name: "rows of one series each", list: []meta.Downsample{minutes, grouped}, use: Expired, from: 0, to: 96, columns: "max", series: true, want: "minutes 0-48"},

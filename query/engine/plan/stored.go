@@ -49,7 +49,8 @@ type Ask struct {
 	// Fits, if it is set, returns why windows of a length do not answer; "": they do.
 	Fits func(every time.Duration) string
 	// Step is how long windows should be at most: the longest of these come first, and then
-	// the shortest of the others. 0: any length is as good, so the longest come first.
+	// the shortest of the others, which stand for lost rows alone. 0: any length is as good,
+	// so the longest come first.
 	Step time.Duration
 }
 
