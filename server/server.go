@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,8 +26,10 @@ import (
 	"tsdbd/internal/body"
 	"tsdbd/meta"
 	promql "tsdbd/prom/engine"
+	"tsdbd/prom/stored"
 	"tsdbd/query"
 	"tsdbd/query/admission"
+	choose "tsdbd/query/downsample"
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/server/memory"
@@ -233,6 +236,7 @@ func (s *Server) openQueries() error {
 	})
 	s.promql = promql.New(promql.Options{
 		Storage: s.engine, Exemplars: s.store, Queries: s.executor.Queries(), Memory: s.memory, Cores: s.engine.cores, Logger: s.log, Limits: promqlLimits(c),
+		Downsamples: s.downsamples, Unused: unused.Inc,
 	})
 	catchUp := time.Duration(c.Continuous.CatchUp)
 	if catchUp == 0 {
@@ -267,6 +271,14 @@ func (s *Server) openQueries() error {
 	})
 	s.registry.MustRegister(s.continuous, s.downsample)
 	return nil
+}
+
+// downsamples returns what may stand for samples in PromQL.
+func (s *Server) downsamples(use choose.Use) stored.Downsamples {
+	if use = cmp.Or(use, s.config.Query.UseDownsamples); use == choose.Off {
+		return nil
+	}
+	return &choose.Chooser{Use: use, Catalog: s.store.Catalog(), Now: time.Now(), Until: s.store.Touched().Until}
 }
 
 // openAPI makes the handler of requests and opens its log.

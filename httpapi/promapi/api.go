@@ -3,12 +3,15 @@ package promapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"tsdbd/httpapi/encode"
 	"tsdbd/model/scan"
 	"tsdbd/prom/engine"
+	"tsdbd/query/downsample"
 	"tsdbd/query/show"
 )
 
@@ -104,6 +107,11 @@ func (c *Call) param(name string) string { return c.Request.FormValue(name) }
 // is Endpoint.WriteError.
 func (a *API) Serve(e Endpoint, c *Call) error {
 	c.W.Header().Set("Content-Type", encode.MediaJSON)
+	use := downsample.Use(c.param("downsamples"))
+	if use != "" && !slices.Contains(downsample.Uses, use) {
+		return invalid("downsamples", fmt.Errorf("it must be one of %v, not %q", downsample.Uses, use))
+	}
+	c.Access.Downsamples = use
 	return e.serve(a, c)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"tsdbd/prom/operator"
-	"tsdbd/prom/queryable"
+	"tsdbd/prom/stored"
 	"tsdbd/prom/window"
 )
 
@@ -26,7 +26,7 @@ func (r *run) planned(req *Request) (*window.Query, bool) {
 
 // find returns the series of a plan, and nil if Prometheus' engine must evaluate it.
 // The caller closes them.
-func (r *run) find(plan *window.Plan) (*queryable.Found, error) {
+func (r *run) find(plan *window.Plan) (stored.Series, error) {
 	src := r.policy()
 	first, last := plan.Reads()
 	found, err := src.Find(r.ctx, first, last, plan.Matchers())
@@ -36,15 +36,21 @@ func (r *run) find(plan *window.Plan) (*queryable.Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	fits := !found.Histograms()
-	if fits {
-		fits, err = plan.Fits(found, r.keep)
-	}
-	if !fits {
+	if found.Histograms() {
 		found.Close()
+		return nil, nil
+	}
+	var in stored.Series = found
+	if r.stored != nil {
+		if in, err = r.stored.Series(r.ctx, plan, found); err != nil {
+			return nil, err
+		}
+	}
+	if fits, err := plan.Fits(in, r.keep); !fits {
+		in.Close()
 		return nil, err
 	}
-	return found, nil
+	return in, nil
 }
 
 // env is what plans may use.
@@ -73,7 +79,7 @@ func (r *run) direct(req *Request, expr parser.Expr, sink Sink) (out *Outcome, d
 	if err = h.begin(); err != nil {
 		return nil, true, err
 	}
-	return outcome(req.Expr, notes, cut, nil), true, nil
+	return r.outcome(req.Expr, notes, cut, nil), true, nil
 }
 
 // plan evaluates a plan. ok is false if Prometheus' engine must do it.
@@ -122,7 +128,7 @@ type parts struct {
 type part struct {
 	*window.Plan
 	matcher *labels.Matcher // of its selector; nil: it has none
-	found   *queryable.Found
+	found   stored.Series
 	set     *window.Set // nil until the engine has asked for it
 }
 
@@ -135,7 +141,7 @@ func (r *run) parts(req *Request, expr parser.Expr) (*parts, error) {
 		return all, nil
 	}
 	replaced, err := window.Parts(expr, q, func(plan *window.Plan) (bool, error) {
-		if plan.Fixed() {
+		if plan.Fixed() && (r.stored == nil || !r.stored.Reaches(plan)) {
 			return false, nil // the engine evaluates it once, and what is around it too
 		}
 		found, err := r.find(plan)

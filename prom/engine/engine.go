@@ -14,7 +14,9 @@ import (
 	"github.com/prometheus/prometheus/util/stats"
 
 	"tsdbd/model/scan"
+	"tsdbd/prom/stored"
 	"tsdbd/query/admission"
+	"tsdbd/query/downsample"
 	"tsdbd/query/syntax"
 )
 
@@ -28,6 +30,12 @@ const subqueryStep = time.Minute
 // Options adjust an Engine. Storage and Queries are required.
 type Options struct {
 	Storage scan.Storage
+	// Downsamples returns what may stand for samples, by a use of downsamples; "" is the one
+	// that is configured. nil, or nil of it: nothing does.
+	Downsamples func(use downsample.Use) stored.Downsamples
+	// Unused counts ranges of lost samples for which a downsample does not answer. Downsamples
+	// needs it.
+	Unused func()
 	// Exemplars has the exemplars; nil: there are none.
 	Exemplars Exemplars
 	// Queries admits the queries, together with those of other languages.
@@ -103,6 +111,8 @@ type Access struct {
 	// Partial lets the request answer where damage has taken samples; the outcome warns
 	// of it. Without it the request fails.
 	Partial bool
+	// Downsamples says when downsamples stand for samples; "": as is configured.
+	Downsamples downsample.Use
 	// Account is charged for what the request holds, and stays the caller's. With
 	// nil the request has an account of its own.
 	Account *admission.Account

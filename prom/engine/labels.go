@@ -61,13 +61,13 @@ const contextRows = 256
 // *Error, or that of each.
 func (e *Engine) Series(ctx context.Context, l *Lookup, each func(labels.Labels) error) (out *Outcome, err error) {
 	err = e.admit(ctx, &l.Access, l.text("series"), func(r *run) error {
-		q, err := r.querier(l)
+		all, err := r.queriers(l)
 		if err != nil {
 			return err
 		}
-		defer q.Close()
+		defer all.close()
 		n := 0
-		notes, err := r.each(q, l, "series", func(s storage.Series) error {
+		notes, err := r.each(all, l, "series", func(s storage.Series) error {
 			if l.Limit > 0 && n == l.Limit {
 				return errLimit
 			}
@@ -87,11 +87,13 @@ func (e *Engine) Series(ctx context.Context, l *Lookup, each func(labels.Labels)
 
 // each passes the series that the selectors of a lookup choose to do, in the order of their
 // labels. A series that several selectors choose comes once.
-func (r *run) each(q storage.Querier, l *Lookup, function string, do func(storage.Series) error) (notes annotations.Annotations, err error) {
+func (r *run) each(of queriers, l *Lookup, function string, do func(storage.Series) error) (notes annotations.Annotations, err error) {
 	hints := &storage.SelectHints{Start: l.Start.UnixMilli(), End: l.End.UnixMilli(), Func: function, Limit: l.hintLimit()}
 	var sets []storage.SeriesSet
-	for _, matchers := range l.Selectors {
-		sets = append(sets, q.Select(r.ctx, true, hints, matchers...))
+	for _, q := range of {
+		for _, matchers := range l.Selectors {
+			sets = append(sets, q.Select(r.ctx, true, hints, matchers...))
+		}
 	}
 	var all storage.SeriesSet
 	if len(sets) == 1 {
@@ -146,11 +148,11 @@ func (e *Engine) Metadata(ctx context.Context, access *Access, metric string, li
 // list joins the texts that f finds for each selector.
 func (e *Engine) list(ctx context.Context, l *Lookup, what string, f func(*run, storage.Querier, []*labels.Matcher) ([]string, annotations.Annotations, error)) (list []string, out *Outcome, err error) {
 	err = e.admit(ctx, &l.Access, l.text(what), func(r *run) error {
-		q, err := r.querier(l)
+		queriers, err := r.queriers(l)
 		if err != nil {
 			return err
 		}
-		defer q.Close()
+		defer queriers.close()
 		var notes annotations.Annotations
 		bytes := func(text string) int64 { return 2*textBytes + int64(len(text)) } // in a list that grows
 		all := smallest.New(l.hintLimit(), strings.Compare, bytes, r.keep)
@@ -158,16 +160,17 @@ func (e *Engine) list(ctx context.Context, l *Lookup, what string, f func(*run, 
 		if len(sets) == 0 {
 			sets = [][]*labels.Matcher{nil}
 		}
-		for _, matchers := range sets {
+		single := len(sets)*len(queriers) == 1
+		for i := range len(sets) * len(queriers) {
 			if err := r.pause(); err != nil {
 				return err
 			}
-			found, more, err := f(r, q, matchers)
+			found, more, err := f(r, queriers[i/len(sets)], sets[i%len(sets)])
 			if err != nil {
 				return err
 			}
 			notes.Merge(more)
-			if len(sets) == 1 {
+			if single {
 				list = found
 				break
 			}
@@ -177,7 +180,7 @@ func (e *Engine) list(ctx context.Context, l *Lookup, what string, f func(*run, 
 				}
 			}
 		}
-		if len(sets) > 1 {
+		if !single {
 			list = all.Sorted()
 		}
 		cut := l.Limit > 0 && len(list) > l.Limit
@@ -197,6 +200,30 @@ const textBytes = 16
 func (r *run) querier(l *Lookup) (storage.Querier, error) {
 	src := source{run: r}
 	return src.Querier(l.Start.UnixMilli(), l.End.UnixMilli())
+}
+
+// queriers are readers of labels.
+type queriers []storage.Querier
+
+// queriers opens the policy of a lookup, and its targets for times of which it has lost samples.
+// The caller closes them.
+func (r *run) queriers(l *Lookup) (queriers, error) {
+	q, err := r.querier(l)
+	if err != nil || r.stored == nil {
+		return queriers{q}, err
+	}
+	targets, err := r.stored.Labels(l.Start.UnixMilli(), l.End.UnixMilli())
+	all := append(queriers{q}, targets...)
+	if err != nil {
+		all.close()
+	}
+	return all, err
+}
+
+func (all queriers) close() {
+	for _, q := range all {
+		_ = q.Close() // returns nil
+	}
 }
 
 // pause lets other queries work, and returns an error if the query has ended.

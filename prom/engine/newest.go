@@ -51,7 +51,7 @@ func (e *Engine) Newest(ctx context.Context, l *Lookup, each func(*promql.Sample
 // newest gathers the samples that Newest passes on.
 func (r *run) newest(q storage.Querier, l *Lookup) (list []promql.Sample, notes annotations.Annotations, err error) {
 	var it chunkenc.Iterator
-	notes, err = r.each(q, l, "", func(series storage.Series) error {
+	notes, err = r.each(queriers{q}, l, "", func(series storage.Series) error {
 		it = series.Iterator(it)
 		s := promql.Sample{Metric: series.Labels()}
 		switch it.(interface{ Last() chunkenc.ValueType }).Last() {

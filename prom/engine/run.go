@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/prometheus/prometheus/util/stats"
 
+	"tsdbd/prom/stored"
 	"tsdbd/query/admission"
 	"tsdbd/query/syntax"
 )
@@ -31,6 +32,7 @@ type run struct {
 	watched bool
 	failed  error // of the sink
 	syntax  parser.Parser
+	stored  *stored.Policy // nil: downsamples do not stand for samples
 }
 
 // admit runs f as a query.
@@ -45,6 +47,11 @@ func (e *Engine) admit(ctx context.Context, access *Access, text func() string, 
 	r := &run{Engine: e, ctx: ctx, task: task, access: access, turn: access.Turn, syntax: e.syntax()}
 	if r.turn == nil {
 		r.turn = new(admission.Turn)
+	}
+	if e.opt.Downsamples != nil {
+		if d := e.opt.Downsamples(access.Downsamples); d != nil {
+			r.stored = &stored.Policy{Downsamples: d, Storage: r.storage(), DB: access.DB, RP: access.RP, Charge: r.keep, Unused: e.opt.Unused}
+		}
 	}
 	r.claim = task.Account.Claim(r.ctx, r.turn, e.opt.Queries.Limits().MemoryBytes)
 	defer r.claim.Release()
@@ -110,7 +117,7 @@ func (r *run) evaluate(req *Request, expr parser.Expr, sink Sink) (*Outcome, err
 	var out *Outcome
 	err := r.engine(req, expr, reads, func(res *promql.Result, s *stats.Statistics) error {
 		cut, err := r.hand(res.Value, req.Limit, sink)
-		out = outcome(req.Expr, res.Warnings, cut, s)
+		out = r.outcome(req.Expr, res.Warnings, cut, s)
 		return err
 	})
 	var long *longWindows
@@ -226,8 +233,11 @@ func (r *run) hand(v parser.Value, limit int, sink Sink) (cut bool, err error) {
 }
 
 // outcome returns what follows a value. The statistics may be nil.
-func outcome(text string, notes annotations.Annotations, cut bool, s *stats.Statistics) *Outcome {
+func (r *run) outcome(text string, notes annotations.Annotations, cut bool, s *stats.Statistics) *Outcome {
 	const most = 10 // of each kind, as in Prometheus
+	if r.stored != nil {
+		notes.Merge(r.stored.Notes)
+	}
 	if cut {
 		notes.Add(errTruncated)
 	}

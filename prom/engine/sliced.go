@@ -63,7 +63,7 @@ func (r *run) sliced(req *Request, expr parser.Expr, sink Sink, size int) (*Outc
 	if err != nil {
 		return nil, err
 	}
-	return outcome(req.Expr, notes, cut, sum), nil
+	return r.outcome(req.Expr, notes, cut, sum), nil
 }
 
 // sorts returns what Prometheus' engine says about sort in a range query. It does not say

@@ -72,6 +72,11 @@ func (q *querier) Select(ctx context.Context, sorted bool, hints *storage.Select
 	if set, ok := q.source.parts.of(matchers); ok {
 		return &seriesSet{SeriesSet: set, source: q.source}
 	}
+	if r := q.source.run; r.stored != nil && q.source.parts != nil { // of an expression
+		if err := r.stored.Unread(ctx, hints.Start, hints.End, matchers); err != nil {
+			return storage.ErrSeriesSet(err)
+		}
+	}
 	set := &seriesSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), source: q.source, windows: windowsOf(hints)}
 	set.histogram, set.letter = histogramReads(hints)
 	return set
