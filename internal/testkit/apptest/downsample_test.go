@@ -88,3 +88,79 @@ func TestDownsampleLimits(t *testing.T) {
 		t.Errorf("the target takes nothing on disk: %s", got)
 	}
 }
+
+// TestDownsamplePromQL: PromQL has the same values after the samples have expired, and says where
+// they are from.
+func TestDownsamplePromQL(t *testing.T) {
+	t.Parallel()
+	s := New(t)
+	s.Env = []string{"TSDBD_RETENTION_CHECK_INTERVAL=100ms"}
+	s.Restart()
+	s.Query("", "CREATE DATABASE db WITH SHARD DURATION 1h NAME raw; CREATE RETENTION POLICY tens ON db DURATION INF REPLICATION 1 SHARD DURATION 1d")
+	var lines strings.Builder
+	for i := range 3600 {
+		fmt.Fprintf(&lines, "up,job=a value=%di %d\nhttp_total,job=b value=%di %d\n", i*i%17, int64(i)*1e9, i*3, int64(i)*1e9)
+	}
+	s.Write("db", lines.String())
+	s.Query("db", "CREATE DOWNSAMPLE ON db FROM raw INTO tens EVERY 10s AS mean, max, min, first, last")
+	for waiting := true; waiting; time.Sleep(50 * time.Millisecond) {
+		waiting = !strings.Contains(s.Query("", "SHOW DOWNSAMPLES"), `Z",0,1,`)
+	}
+	ask := func(status int, path string, parameters url.Values) string {
+		t.Helper()
+		got, body, err := s.Do(t.Context(), http.MethodGet, "/prometheus/db/api/v1/"+path, parameters, "")
+		if err != nil || got != status {
+			t.Fatalf("%s %v: %d, %s, %v", path, parameters, got, body, err)
+		}
+		return string(body)
+	}
+	requests := []struct {
+		path       string
+		parameters url.Values
+	}{
+		{"query", url.Values{"query": {"last_over_time(up[10s])"}, "time": {"999.999"}}},
+		{"query_range", url.Values{"query": {"sum(max_over_time(up[1m])) - sum(avg_over_time(http_total[20s]))"}, "start": {"99.999"}, "end": {"3599.999"}, "step": {"60"}}},
+		{"query_range", url.Values{"query": {`delta(http_total{job="b"}[5m])`}, "start": {"599.999"}, "end": {"3599.999"}, "step": {"5m"}}},
+		{"query_range", url.Values{"query": {"min_over_time(count_over_time(up[30s])[5m:30s] offset 1m)"}, "start": {"899.999"}, "end": {"3599.999"}, "step": {"1m"}}},
+		{"query", url.Values{"query": {`label_replace(up @ 99.999, "x", "$1", "job", "(.*)")`}, "time": {"3599.999"}}},
+		{"query", url.Values{"query": {"absent(up)"}, "time": {"99.999"}}},
+		{"label/__name__/values", url.Values{"start": {"0"}, "end": {"3600"}}},
+		{"label/job/values", url.Values{"match[]": {"up"}, "start": {"0"}, "end": {"3600"}}},
+		{"series", url.Values{"match[]": {"up", "http_total"}, "start": {"0"}, "end": {"3600"}}},
+		{"labels", url.Values{"start": {"0"}, "end": {"3600"}}},
+	}
+	var want []string
+	for _, r := range requests {
+		want = append(want, ask(http.StatusOK, r.path, r.parameters))
+	}
+	s.Query("", "ALTER RETENTION POLICY raw ON db DURATION 1d")
+	for deadline := time.Now().Add(20 * time.Second); strings.Contains(s.Query("db", "SHOW SHARDS"), `"raw"`); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("raw does not expire: " + s.Query("db", "SHOW SHARDS") + s.Query("db", "SHOW DOWNSAMPLES"))
+		}
+	}
+	for i, r := range requests {
+		data, rest, told := strings.Cut(ask(http.StatusOK, r.path, r.parameters), `,"infos"`)
+		if told {
+			data += "}"
+		}
+		if data != want[i] || !strings.Contains(data, `"success"`) || strings.Contains(data, `"result":[]`) != (i == 5) {
+			t.Errorf("%s %v:\n%s\nwant\n%s", r.path, r.parameters, data, want[i])
+		}
+		if told = strings.Contains(rest, "samples of raw") && strings.Contains(rest, "are from the downsample tens, in windows of 10s"); told != strings.HasPrefix(r.path, "query") {
+			t.Errorf("%s %v: infos %s", r.path, r.parameters, rest)
+		}
+	}
+	lost := url.Values{"query": {"quantile_over_time(0.9, up[1m])"}, "time": {"999"}}
+	if got := ask(http.StatusOK, "query", lost); !strings.Contains(got, `"warnings":["PromQL warning: samples of raw from 1970-01-01T00:15:39Z to 1970-01-01T00:16:39Z are lost, and the downsample tens does not answer for them: quantile_over_time() needs all samples"]`) {
+		t.Errorf("nothing is said of what is lost: %s", got)
+	}
+	off := url.Values{"query": {"last_over_time(up[10s])"}, "time": {"999.999"}, "downsamples": {"off"}}
+	if got := ask(http.StatusOK, "query", off); got != `{"status":"success","data":{"resultType":"vector","result":[]}}` {
+		t.Errorf("without downsamples: %s", got)
+	}
+	off.Set("downsamples", "never")
+	if got := ask(http.StatusBadRequest, "query", off); !strings.Contains(got, `it must be one of [off expired complete], not \"never\"`) {
+		t.Errorf("a wrong use: %s", got)
+	}
+}

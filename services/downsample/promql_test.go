@@ -1,0 +1,340 @@
+package downsample
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"tsdbd/internal/testkit/testseed"
+	"tsdbd/prom/engine"
+	"tsdbd/prom/stored"
+	"tsdbd/query/admission"
+	"tsdbd/query/downsample"
+)
+
+// answer is the value of a query in PromQL: by labels and time.
+type answer map[string]map[int64]float64
+
+func (a answer) add(labels string, at int64, v float64) {
+	if a[labels] == nil {
+		a[labels] = map[int64]float64{}
+	}
+	a[labels][at] = v
+}
+
+func (a answer) Begin(parser.ValueType) error { return nil }
+func (a answer) Sample(s *promql.Sample) error {
+	a.add(s.Metric.String(), s.T, s.F)
+	return nil
+}
+
+func (a answer) Series(s *promql.Series) error {
+	for _, p := range s.Floats {
+		a.add(s.Metric.String(), p.T, p.F)
+	}
+	return nil
+}
+func (a answer) Scalar(promql.Scalar) error { return nil }
+func (a answer) String(promql.String) error { return nil }
+
+// promql returns an engine over the store.
+func (h *harness) promql() *engine.Engine {
+	memory := admission.NewMemory(1 << 30)
+	h.t.Cleanup(func() {
+		if n := memory.Used(); n != 0 {
+			h.t.Errorf("%d bytes are charged", n)
+		}
+	})
+	return engine.New(engine.Options{
+		Storage: h.store, Memory: memory, Queries: admission.NewQueries(admission.Limits{MemoryBytes: 1 << 29}, memory, slog.New(slog.DiscardHandler)),
+		Limits: engine.Limits{Experimental: true},
+		Unused: func() {},
+		Downsamples: func(use downsample.Use) stored.Downsamples {
+			if use == downsample.Off {
+				return nil
+			}
+			use = cmp.Or(use, downsample.Expired)
+			return &downsample.Chooser{Use: use, Catalog: h.store.Catalog(), Now: h.now, Until: h.store.Touched().Until}
+		},
+	})
+}
+
+// evaluate answers a query over a policy, at times in milliseconds.
+func (h *harness) evaluate(e *engine.Engine, use downsample.Use, policy, expr string, start, end, step int64) (answer, *engine.Outcome) {
+	h.t.Helper()
+	out := answer{}
+	told, err := e.Run(h.t.Context(), &engine.Request{
+		Access: engine.Access{DB: "d", RP: policy, Downsamples: use}, Expr: expr,
+		Start: time.UnixMilli(start), End: time.UnixMilli(end), Step: time.Duration(step) * time.Millisecond,
+	}, out)
+	if err != nil {
+		h.t.Fatalf("%s: %v", expr, err)
+	}
+	return out, told
+}
+
+const hourMs = int64(3600_000)
+
+// TestPromQLModel: a query in PromQL has the values that the samples would give, at the end of
+// the latest whole window, where windows stand for samples that expired. A policy that keeps
+// all of them is the judge.
+func TestPromQLModel(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testseed.Of(t), 2))
+	pick := func(list ...string) string { return list[rnd.IntN(len(list))] }
+	const days = 6
+	used := 0
+	for range 3 {
+		h := newHarness(t)
+		h.now = time.Unix(0, 0).Add(days*24*time.Hour + 10*time.Minute)
+		h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY shadow ON d DURATION INF REPLICATION 1 SHARD DURATION 1d; " +
+			"CREATE RETENTION POLICY hours ON d DURATION INF REPLICATION 1 SHARD DURATION 2d; CREATE RETENTION POLICY days ON d DURATION INF REPLICATION 1 SHARD DURATION 7d")
+		write := func(lines string) {
+			for _, policy := range []string{"raw", "shadow"} {
+				if err := h.load(policy, lines); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var lines strings.Builder
+		for s := range 5 {
+			at, gap, v := rnd.IntN(days*24*3600/2), 1+rnd.IntN(900), 0.
+			for end := at + rnd.IntN(days*24*3600); at < min(end, days*24*3600); at += 1 + rnd.IntN(2*gap) {
+				if v += float64(rnd.IntN(10)); rnd.IntN(50) == 0 {
+					v = float64(rnd.IntN(3))
+				}
+				if rnd.IntN(300) == 0 {
+					at += rnd.IntN(9 * 3600)
+				}
+				fmt.Fprintf(&lines, "m,s=%d value=%g,other=%di,flag=%t,text=\"x\" %d\n", s, v, rnd.IntN(9), rnd.IntN(2) == 0, at)
+			}
+		}
+		write(lines.String())
+		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS mean, max, min, first, last; " +
+			"CREATE DOWNSAMPLE ON d FROM " + pick("raw", "hours") + " INTO days EVERY 1d AS mean, max, min, first, last")
+		if err := h.settle(); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 { // late ones
+			write(fmt.Sprintf("m,s=%d value=%d %d\n", rnd.IntN(6), rnd.IntN(99), rnd.IntN(days*24*3600)))
+		}
+		if err := h.settle(); err != nil {
+			t.Fatal(err)
+		}
+		h.must("ALTER RETENTION POLICY raw ON d DURATION 3d")
+		for range 3 {
+			if err := h.expire("raw"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := h.promql()
+		for range 150 {
+			use, stored := downsample.Expired, 3*24*hourMs
+			if rnd.IntN(3) == 0 {
+				use, stored = downsample.Complete, days*24*hourMs
+			}
+			function := pick("", "last_over_time", "first_over_time", "min_over_time", "max_over_time", "sum_over_time", "avg_over_time", "count_over_time", "present_over_time")
+			metric := pick("m", "m", "m_other", "m_flag", "{__name__=~'m.*'}", "m{s=~'[0-2]'}", "m_text")
+			if metric == "m_flag" && slices.Contains([]string{"min_over_time", "max_over_time", "sum_over_time", "avg_over_time"}, function) {
+				metric = "m" // aggregates of booleans are not kept
+			}
+			if strings.Contains(metric, "=~'m") && !slices.Contains([]string{"", "last_over_time", "first_over_time"}, function) {
+				metric = "m"
+			}
+			span, step := int64(1+rnd.IntN(30))*hourMs, int64(1+rnd.IntN(4*3600))*1000
+			switch {
+			case rnd.IntN(8) == 0:
+				span, step = int64(1+rnd.IntN(3))*24*hourMs, int64(1+rnd.IntN(2))*24*hourMs
+			case rnd.IntN(2) == 0 || function == "":
+				step = (1 + int64(rnd.IntN(12))) * hourMs
+			}
+			start := int64(rnd.IntN(days * 24 * 3600 * 1000))
+			end := start + step*int64(rnd.IntN(40))
+			if rnd.IntN(4) == 0 {
+				end = start
+			}
+			offset, suffix, at := int64(0), "", int64(-1)
+			switch rnd.IntN(4) {
+			case 0:
+				offset = int64(rnd.IntN(24)) * hourMs / 2
+				suffix = fmt.Sprintf(" offset %dms", offset)
+			case 1:
+				at = int64(rnd.IntN(days * 24 * 3600))
+				suffix, at = fmt.Sprintf(" @ %d", at), at*1000
+			}
+			every := hourMs // the longest windows that are not longer than a step
+			if step >= 24*hourMs && start < end && at < 0 && (function == "" || span%(24*hourMs) == 0) {
+				every *= 24
+			}
+			if start == end || at >= 0 || step < hourMs { // windows are too long for more than what is lost
+				stored = 3 * 24 * hourMs
+			}
+			expr, judge := metric+suffix, fmt.Sprintf("last_over_time(%s[%dms])", metric, every)
+			lookback := 5 * hourMs / 60
+			if function != "" {
+				expr, judge = fmt.Sprintf("%s(%s[%dms]%s)", function, metric, span, suffix), fmt.Sprintf("%s(%s[%dms])", function, metric, span)
+				lookback = span
+			}
+			around := pick("", "", "", "sum by (s) (%s)", "sum(topk(2, %s))", "label_replace(%s, 'a', '$1', 's', '(.*)')", "1 + %s", "absent(%s)")
+			switch {
+			case around == "", strings.Contains(metric, "=~'m"), // which have the same labels without their names
+				at >= 0 && strings.HasPrefix(around, "label"), around == "absent(%s)" && function != "": // which are for Prometheus' engine
+				around = "%s"
+			}
+			got, told := h.evaluate(e, use, "raw", fmt.Sprintf(around, expr), start, end, step)
+			want := answer{}
+			some := false
+			for k := start; k <= end; k += step {
+				read := k - offset
+				if at >= 0 {
+					read = at
+				}
+				as, of := read, judge
+				switch {
+				case read-lookback+1 < stored:
+					as = (read+1)/every*every - 1
+					some = true
+				case function == "":
+					of = metric
+				}
+				one, _ := h.evaluate(e, downsample.Off, "shadow", fmt.Sprintf(around, of), as, as, 0)
+				for labels, samples := range one {
+					want.add(labels, k, samples[as])
+				}
+			}
+			if some {
+				used++
+			}
+			if diff := differs(got, want); diff != "" {
+				t.Fatalf("%s of %s from %d to %d by %d, %s: %s\ntold %v %v", expr, around, start, end, step, use, diff, told.Warnings, told.Infos)
+			}
+			if len(told.Warnings) > 0 {
+				t.Fatalf("%s: %v", expr, told.Warnings)
+			}
+		}
+	}
+	t.Logf("%d queries with windows", used)
+	if used < 100 {
+		t.Errorf("only %d queries take windows", used)
+	}
+}
+
+// differs returns the first value that differs by more than the last digits.
+func differs(got, want answer) string {
+	for _, labels := range slices.Sorted(maps.Keys(want)) {
+		for at, v := range want[labels] {
+			has, ok := got[labels][at]
+			if !ok || !(math.Abs(has-v) <= 1e-12*math.Abs(v)) {
+				return fmt.Sprintf("%s at %d: %g (%t), want %g", labels, at, has, ok, v)
+			}
+		}
+	}
+	for labels, samples := range got {
+		for at, v := range samples {
+			if _, ok := want[labels][at]; !ok {
+				return fmt.Sprintf("%s at %d: %g, want nothing", labels, at, v)
+			}
+		}
+	}
+	return ""
+}
+
+// TestPromQLNotes: an answer says which samples are from which downsample, and why others are
+// lost.
+func TestPromQLNotes(t *testing.T) {
+	h := newHarness(t)
+	h.now = time.Unix(0, 0).Add(4 * 24 * time.Hour)
+	h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY hours ON d DURATION INF REPLICATION 1; CREATE RETENTION POLICY few ON d DURATION INF REPLICATION 1")
+	var lines strings.Builder
+	for at := 0; at < 4*24*60; at += 5 {
+		fmt.Fprintf(&lines, "m,s=1 value=%d,on=true,text=\"x\" %d\n", at, at*60)
+	}
+	lines.WriteString("old,host=a value=7 3600\n")
+	if err := h.load("raw", lines.String()); err != nil {
+		t.Fatal(err)
+	}
+	h.must("CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS mean, max, last; CREATE DOWNSAMPLE ON d FROM raw./m/ INTO few EVERY 2h GROUP BY () AS min")
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	h.must("ALTER RETENTION POLICY raw ON d DURATION 2d")
+	for range 2 {
+		if err := h.expire("raw"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := h.promql()
+	const day = 24 * hourMs
+	none := "samples of raw from 1970-01-01T01:00:00Z to 1970-01-03T00:00:00Z are lost, and the downsample hours does not answer for them: "
+	for _, c := range []struct {
+		use        downsample.Use
+		expr       string
+		start      int64
+		step       int64
+		info, lost string
+		values     int
+	}{
+		{downsample.Expired, "max_over_time(m[1h])", 2 * hourMs, day, "samples of raw from 1970-01-01T00:00:00Z to 1970-01-02T02:00:00Z are from the downsample hours, in windows of 1h", "", 3},
+		{downsample.Expired, "max_over_time(m[1h])", 3*day + 2*hourMs, day, "", "", 1},
+		{downsample.Complete, "max_over_time(m[1h])", 3*day + 2*hourMs, day, "", "", 1},
+		{downsample.Complete, "max_over_time(m[1h])", 2*day + 12*hourMs, 6 * hourMs, "in windows of 1h", "", 3},
+		{downsample.Off, "max_over_time(m[1h])", 2 * hourMs, day, "", "", 1},
+		{downsample.Expired, "avg_over_time(m_on[1h])", 2 * hourMs, day, "", none + "it has no sum, count of these samples, which may be booleans", 1},
+		{downsample.Expired, "last_over_time(m_on[1h])", 2 * hourMs, day, "in windows of 1h", "", 3},
+		{downsample.Expired, "min_over_time(m[1h])", 2 * hourMs, day, "", none + "it does not keep min", 1},
+		{downsample.Expired, "stddev_over_time(m[1h])", 2 * hourMs, day, "", none + "stddev_over_time() needs all samples", 1},
+		{downsample.Expired, "max_over_time(m[90m])", 2*hourMs + hourMs/2, day, "", none + "the range 1h30m is not made of whole windows of 1h", 1},
+		{downsample.Expired, "m", 2 * hourMs, hourMs / 2, "", "the step of a selector is shorter than 1h", 49},
+		{downsample.Expired, "timestamp(m)", 2 * hourMs, day, "", "the expression needs all samples", 1},
+		{downsample.Expired, "max_over_time(m[2h:1h])", 2 * hourMs, day, "in windows of 1h", "", 3},
+		{downsample.Expired, "m_text", 2 * hourMs, day, "", "", 0},
+	} {
+		got, told := h.evaluate(e, c.use, "raw", c.expr, c.start, 3*day, c.step)
+		if c.start > 3*day {
+			got, told = h.evaluate(e, c.use, "raw", c.expr, c.start, c.start, c.step)
+		}
+		n := 0
+		for _, samples := range got {
+			n += len(samples)
+		}
+		if infos, warnings := strings.Join(told.Infos, "; "), strings.Join(told.Warnings, "; "); !strings.Contains(infos, c.info) || (c.info == "") != (infos == "") ||
+			!strings.Contains(warnings, c.lost) || (c.lost == "") != (warnings == "") || n != c.values {
+			t.Errorf("%s, %s: %d values, infos %q, warnings %q", c.expr, c.use, n, infos, warnings)
+		}
+	}
+	names := func(use downsample.Use, end int64) string {
+		all, _, err := e.LabelValues(t.Context(), &engine.Lookup{Access: engine.Access{DB: "d", RP: "raw", Downsamples: use}, Start: time.UnixMilli(0), End: time.UnixMilli(end)}, "__name__")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(all, " ")
+	}
+	if got := names(downsample.Expired, day); got != "m m_on old" {
+		t.Errorf("names: %s", got)
+	}
+	if got := names(downsample.Off, day); got != "" {
+		t.Errorf("names without downsamples: %s", got)
+	}
+	selectors, err := e.Selectors([]string{"{__name__=~'old|m'}", "old"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var series []string
+	_, err = e.Series(t.Context(), &engine.Lookup{Access: engine.Access{DB: "d", RP: "raw"}, Selectors: selectors, Start: time.UnixMilli(0), End: time.UnixMilli(4 * day)}, func(ls labels.Labels) error {
+		series = append(series, ls.String())
+		return nil
+	})
+	if got := strings.Join(series, " "); err != nil || got != `{__name__="m", s="1"} {__name__="old", host="a"}` {
+		t.Errorf("series: %s, %v", got, err)
+	}
+}
