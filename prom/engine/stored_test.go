@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -185,5 +186,48 @@ func TestSlopeOfWindows(t *testing.T) {
 		if n := memory.Used(); n != 0 || s.Views() != 0 {
 			t.Errorf("%d bytes and %d views are left", n, s.Views())
 		}
+	}
+}
+
+// TestStoredMemory: whatever is refused while windows are read, the query fails and gives all
+// back.
+func TestStoredMemory(t *testing.T) {
+	s := scantest.New()
+	for _, policy := range []string{"raw", "windows"} {
+		s.Create("d", policy)
+	}
+	for i := range 40 {
+		s.Write(t, "d", "windows", "s", fmt.Sprintf("m_total,i=%d first_value=1,last_value=%d,count_value=60i,increase_value=2 0\nm_total,i=%d first_value=1,last_value=3,count_value=60i,increase_value=2 600\n", i, i, i))
+	}
+	s.Write(t, "d", "raw", "s", "m_total,i=1 value=7 1300\n")
+	failed, answered := 0, 0
+	for limit := int64(1 << 8); limit < 1<<22; limit += limit / 4 {
+		memory := admission.NewMemory(1 << 30)
+		e := New(Options{
+			Storage: s, Memory: memory, Queries: admission.NewQueries(admission.Limits{MemoryBytes: limit}, memory, slog.New(slog.DiscardHandler)),
+			Unused: func() {},
+			Downsamples: func(downsample.Use) stored.Downsamples {
+				return windows{every: 600 * time.Second, end: 1200 * int64(time.Second)}
+			},
+		})
+		for _, expr := range []string{"rate(m_total[20m])", "sum by (i) (last_over_time(m_total[10m]))", `label_replace(m_total, "a", "b", "", "")`, "m_total + on (i) m_total", "timestamp(m_total)"} {
+			_, err := e.Run(t.Context(), &Request{
+				Access: Access{DB: "d", RP: "raw"}, Expr: expr, Start: time.Unix(600, 0), End: time.Unix(1800, 0), Step: 10 * time.Minute,
+			}, points{})
+			switch {
+			case err == nil:
+				answered++
+			case errors.Is(err, admission.ErrMemory):
+				failed++
+			default:
+				t.Fatalf("%s with %d bytes: %v", expr, limit, err)
+			}
+			if n := memory.Used(); n != 0 || s.Views() != 0 {
+				t.Fatalf("%s with %d bytes: %d bytes and %d views are left", expr, limit, n, s.Views())
+			}
+		}
+	}
+	if failed < 20 || answered < 20 {
+		t.Errorf("%d failed, %d were answered", failed, answered)
 	}
 }

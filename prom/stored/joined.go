@@ -21,6 +21,7 @@ const scale = int64(time.Millisecond)
 type choice struct {
 	segments []plan.Segment
 	schedule *window.Schedule
+	every    time.Duration // which the windows of all segments divide
 }
 
 // spanOf returns the milliseconds of a segment.

@@ -226,7 +226,9 @@ func (p *Policy) readTargets(ctx context.Context, j *joined, matchers []*labels.
 	for _, c := range j.choices {
 		for i := range c.segments {
 			s := &c.segments[i]
-			if span := spanOf(s).Within(c.schedule.Windows); !span.Empty() {
+			read := c.schedule.Windows
+			read.From -= c.every.Milliseconds() // the window before
+			if span := spanOf(s).Within(read); !span.Empty() {
 				times[s.Policy] = times[s.Policy].Union(span)
 			}
 		}
@@ -291,7 +293,7 @@ func (p *Policy) choose(ctx context.Context, of *window.Plan, read *reads, found
 				every = window.Whole(every, segments[i].Every())
 				spans = append(spans, spanOf(&segments[i]))
 			}
-			last = &choice{segments: segments}
+			last = &choice{segments: segments, every: every}
 			if last.schedule, err = of.Schedule(every, spans, p.Charge); err != nil {
 				return nil, all, err
 			}

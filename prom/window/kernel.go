@@ -128,7 +128,7 @@ var windowedBy = map[string]windowed{
 // window that has ended. For times in this range for which no windows stand, it reads samples.
 type Schedule struct {
 	// Samples are the times of all samples that the plan reads, and Windows those of all
-	// windows, with one before each range.
+	// windows. rate and increase need the window before, too.
 	Samples, Windows Span
 	steps            []int32 // that read windows
 	times            []int64 // the last millisecond that each of them reads

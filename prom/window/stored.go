@@ -79,7 +79,7 @@ func (p *Plan) Schedule(every time.Duration, spans []Span, charge func(bytes int
 		}
 		read = Span{to - out.length, to}
 		out.steps, out.times = append(out.steps, int32(i)), append(out.times, to-1)
-		out.Windows = out.Windows.Union(Span{read.From - whole, to})
+		out.Windows = out.Windows.Union(read)
 		for _, stored := range spans {
 			if stored.From <= read.From {
 				read.From = max(read.From, stored.To)

@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"tsdbd/internal/testkit/testseed"
+	"tsdbd/model"
+	"tsdbd/model/point"
 	"tsdbd/prom/engine"
 	"tsdbd/prom/stored"
 	"tsdbd/query/admission"
@@ -284,7 +286,7 @@ func TestPromQLNotes(t *testing.T) {
 		info, lost string
 		values     int
 	}{
-		{downsample.Expired, "max_over_time(m[1h])", 2 * hourMs, day, "samples of raw from 1970-01-01T00:00:00Z to 1970-01-02T02:00:00Z are from the downsample hours, in windows of 1h", "", 3},
+		{downsample.Expired, "max_over_time(m[1h])", 2 * hourMs, day, "samples of raw from 1970-01-01T01:00:00Z to 1970-01-02T02:00:00Z are from the downsample hours, in windows of 1h", "", 3},
 		{downsample.Expired, "max_over_time(m[1h])", 3*day + 2*hourMs, day, "", "", 1},
 		{downsample.Complete, "max_over_time(m[1h])", 3*day + 2*hourMs, day, "", "", 1},
 		{downsample.Complete, "max_over_time(m[1h])", 2*day + 12*hourMs, 6 * hourMs, "in windows of 1h", "", 3},
@@ -336,5 +338,70 @@ func TestPromQLNotes(t *testing.T) {
 	})
 	if got := strings.Join(series, " "); err != nil || got != `{__name__="m", s="1"} {__name__="old", host="a"}` {
 		t.Errorf("series: %s, %v", got, err)
+	}
+}
+
+// TestPromQLDefinitions: windows of two lengths follow each other in one range, and values that
+// are no numbers are in none.
+func TestPromQLDefinitions(t *testing.T) {
+	h := newHarness(t)
+	h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY shadow ON d DURATION INF REPLICATION 1; CREATE RETENTION POLICY hours ON d DURATION INF REPLICATION 1")
+	table, err := h.store.Table("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const day = 24 * hourMs
+	for _, policy := range []string{"raw", "shadow"} {
+		var b point.Batch
+		rows := point.NewBuilder(table, &b)
+		for at := int64(0); at < 4*day; at += 514_287 {
+			v := float64(at % 1000)
+			if at%5 == 0 && at < 3*day {
+				if v = math.NaN(); policy == "shadow" {
+					continue
+				}
+			}
+			rows.AnyFloat("value", v)
+			_ = rows.Series("m", model.Tags{{Key: "s", Value: "1"}})
+			if err := rows.Row(at * 1e6); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := h.store.Write(t.Context(), "d", policy, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.now = time.Unix(0, 0).Add(36 * time.Hour)
+	h.must("CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 2h AS mean, max, last")
+	h.must("ALTER DOWNSAMPLE ON d FROM raw INTO hours EVERY 30m FROM NOW")
+	h.now = time.Unix(0, 0).Add(4*24*time.Hour + 10*time.Minute)
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	h.must("ALTER RETENTION POLICY raw ON d DURATION 1d")
+	for range 3 {
+		if err := h.expire("raw"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := h.promql()
+	for _, c := range []struct {
+		expr             string
+		start, end, step int64
+	}{
+		{"sum_over_time(m[4h])", 4 * hourMs, 3 * day, 2 * hourMs},
+		{"count_over_time(m[30m])", 2 * day, 3 * day, hourMs / 2}, // after the change
+		{"max_over_time(m[2d])", 2 * day, 3 * day, 6 * hourMs},
+		{"avg_over_time(m[3d])", 3*day + 12*hourMs, 3*day + 12*hourMs, 0},
+	} {
+		got, told := h.evaluate(e, downsample.Expired, "raw", c.expr, c.start-1, c.end-1, c.step)
+		want, _ := h.evaluate(e, downsample.Off, "shadow", c.expr, c.start-1, c.end-1, c.step)
+		if diff := differs(got, want); diff != "" || len(told.Infos) == 0 || len(told.Warnings) > 0 || len(want) == 0 {
+			t.Errorf("%s: %s, infos %v, warnings %v", c.expr, diff, told.Infos, told.Warnings)
+		}
+	}
+	// Before the change there are no windows of half an hour.
+	if _, told := h.evaluate(e, downsample.Expired, "raw", "count_over_time(m[30m])", day, 3*day, hourMs/2); len(told.Warnings) != 1 || len(told.Infos) != 1 {
+		t.Errorf("infos %v, warnings %v", told.Infos, told.Warnings)
 	}
 }

@@ -40,3 +40,37 @@ func BenchmarkQueries(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPromQL compares PromQL over samples of a minute with the same over windows of an
+// hour: 30 days of 200 series.
+func BenchmarkPromQL(b *testing.B) {
+	const days, series = 30, 200
+	h := &harness{t: b}
+	h.begin()
+	h.now = time.Unix(0, 0).Add(days*24*time.Hour + 10*time.Minute)
+	h.must("CREATE DATABASE d WITH SHARD DURATION 7d NAME raw; CREATE RETENTION POLICY hours ON d DURATION INF REPLICATION 1 SHARD DURATION 60d")
+	for i := range series {
+		var lines strings.Builder
+		for at := range days * 24 * 60 {
+			fmt.Fprintf(&lines, "m_total,i=%d value=%d %d\n", i, at*(i+3)%1000, at*60)
+		}
+		if err := h.load("raw", lines.String()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	h.must("CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS mean, max, first, last")
+	if err := h.settle(); err != nil {
+		b.Fatal(err)
+	}
+	e := h.promql()
+	for _, expr := range []string{"max_over_time(m_total[1h])", "sum(avg_over_time(m_total[1d]))", "delta(m_total[1h])"} {
+		for _, use := range []downsample.Use{downsample.Off, downsample.Complete} {
+			b.Run(fmt.Sprintf("%s/%s", expr, use), func(b *testing.B) {
+				h.t = b
+				for b.Loop() {
+					h.evaluate(e, use, "raw", expr, 24*hourMs, days*24*hourMs, hourMs)
+				}
+			})
+		}
+	}
+}
