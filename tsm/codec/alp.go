@@ -24,8 +24,9 @@ const (
 	// that overflows is an exception on every machine.
 	maxDecimalBits = 62
 	roundMagic     = 3 << 51 // 1.5 * 2^52: adding it leaves no fraction bits
-	// maxDecimalShare bounds exceptions to one in so many values.
-	maxDecimalShare = 16
+	// maxDecimalShare bounds exceptions to one in so many values. Of sums of decimals one in
+	// ten is beside the decimal.
+	maxDecimalShare = 4
 	alpSample       = 32
 )
 

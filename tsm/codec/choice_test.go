@@ -2,6 +2,7 @@ package codec
 
 import (
 	"fmt"
+	"math/big"
 	"strconv"
 	"testing"
 )
@@ -64,6 +65,14 @@ func TestChoice(t *testing.T) {
 		{"string, states", texts(n, func(int) string { return words[rng.IntN(3)] }), "dict raw 284", "dict raw 284"},
 		{"string, log lines", texts(n, func(i int) string { return "GET /items/" + strconv.Itoa(rng.IntN(1e6)) + " 200" }), "snappy 7768", "snappy 7768"},
 		{"string, ids", texts(n, func(int) string { return fmt.Sprintf("%016x", rng.Uint64()) }), "raw 16004", "raw 16004"},
+		{"double, sum of 6 of 2 decimals", double(func(int) float64 {
+			sum := new(big.Float).SetPrec(100)
+			for range 6 {
+				sum.Add(sum, big.NewFloat(float64(rng.Int64N(10000))/100))
+			}
+			f, _ := sum.Float64()
+			return f
+		}), "alp packed 2914", "alp packed 2914"},
 	} {
 		var block []byte
 		kind := Integers
