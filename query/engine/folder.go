@@ -29,16 +29,17 @@ type folder struct {
 	batched     bool   // each batch of groups is folded by itself: the states may be large
 	member      []bool // groups of the present batch; nil: all
 
-	units       []*read.Unit    // of the level, without the times of stored units
-	needs       []string        // functions of which targets must have columns
-	refused     string          // why aggregates are not enough; "": they are
-	stored      *partial.Stored // plan of storedUnits; nil: none
+	units       []*read.Unit  // of the level, without the times of stored units
+	needs       []string      // functions of which targets must have columns
+	refused     string        // why aggregates are not enough; "": they are
+	stored      *partial.Plan // of storedUnits; nil: none
 	storedUnits []*read.Unit
 	segments    []string // what EXPLAIN says of them
 }
 
 // task is a set of series of a unit that one worker folds.
 type task struct {
+	p   *partial.Plan
 	u   *read.Unit
 	cs  *read.Columns
 	set *roaring.Bitmap
@@ -105,8 +106,8 @@ func (f *folder) read(batch []int32) error {
 }
 
 // newTable returns an empty table for all windows.
-func (f *folder) newTable(p *partial.Plan) *partial.Table {
-	t := partial.NewTable(len(p.Slots), f.Windows.None(), f.first, f.last)
+func (f *folder) newTable() *partial.Table {
+	t := partial.NewTable(len(f.Slots), f.Windows.None(), f.first, f.last)
 	t.Desc = !f.r.l.Asc
 	t.Stop = new(admission.Stopper)
 	*t.Stop = f.r.x.Stopper()
@@ -187,95 +188,82 @@ func (f *folder) all() error {
 	if f.member != nil {
 		keep = func(g int32) bool { return f.member[g] }
 	}
-	raw, stored := f.tasks(f.Plan, f.units, keep), f.storedTasks(f.storedUnits, keep)
+	work := f.tasks(f.units, f.storedUnits, keep)
 	rest := f.Range
 	for _, n := range f.heads {
 		head := rest
 		if head.Max = f.StartOf(f.first+n) - 1; head.Max >= rest.Max {
 			break
 		}
-		if err := f.scan(raw, stored, head, 0); err != nil || f.enough(head.Max) {
+		if err := f.scan(work, head, 0); err != nil || f.enough(head.Max) {
 			return err
 		}
 		rest.Min = head.Max + 1
 	}
-	return f.scan(raw, stored, rest, 0)
+	return f.scan(work, rest, 0)
 }
 
 // tasks deals the series of units out to workers, those of groups that keep
 // accepts. nil accepts all.
-func (f *folder) tasks(p *partial.Plan, us []*read.Unit, keep func(g int32) bool) [][]task {
+func (f *folder) tasks(raw, stored []*read.Unit, keep func(g int32) bool) [][]task {
 	workers := f.r.x.Workers
 	work := make([][]task, workers)
 	spread, used := 0, 1 // the workers that get something are the first ones
-	for _, u := range us {
+	deal := func(p *partial.Plan, u *read.Unit) {
 		cs, ok := u.Bind(p.Refs)
 		if !ok || !u.Range.Overlaps(p.Range) || !p.Bound(cs) {
-			continue
+			return
 		}
 		set := u.Series
 		if keep != nil {
 			if set = u.Subset(keep); set.IsEmpty() {
-				continue
+				return
 			}
 		}
 		ps := read.Parts(set, workers)
 		if len(ps) == 1 {
-			work[spread%workers] = append(work[spread%workers], task{u, cs, set})
+			work[spread%workers] = append(work[spread%workers], task{p, u, cs, set})
 			used = max(used, min(spread+1, workers))
 			spread++
-			continue
+			return
 		}
 		used = max(used, len(ps))
 		for i := range ps {
-			work[i] = append(work[i], task{u, cs, ps[i]})
+			work[i] = append(work[i], task{p, u, cs, ps[i]})
 		}
+	}
+	for _, u := range raw {
+		deal(f.Plan, u)
+	}
+	for _, u := range stored {
+		deal(f.stored, u)
 	}
 	return work[:used]
 }
 
-// storedTasks is tasks for stored units.
-func (f *folder) storedTasks(us []*read.Unit, keep func(g int32) bool) [][]task {
-	if len(us) == 0 {
-		return nil
-	}
-	return f.tasks(f.stored.Plan, us, keep)
-}
-
-// scan folds the rows of tasks within rng, and those of stored units. dir is that of
-// partial.Worker.ScanPart.
-func (f *folder) scan(raw, stored [][]task, rng model.TimeRange, dir int) error {
-	var err error
-	if f.Table, err = f.scanPlan(f.Plan, f.Table, raw, rng, dir); err != nil || stored == nil {
-		return err
-	}
-	if rng.Min == f.Range.Min {
-		rng.Min = f.stored.Range.Min // of windows that begin before it
-	}
-	t, err := f.scanPlan(f.stored.Plan, nil, stored, rng, dir)
-	if err != nil {
-		return err
-	}
-	f.Table.MergeStored(t, f.stored, f.Slots)
-	n := f.Table.Bytes
-	f.Table.Bytes = 0
-	return f.r.x.Grow(n)
-}
-
-// scanPlan folds the rows of tasks within rng, each worker into a table of its own, and
-// merges the tables. into is the first of them, if it is not nil.
-func (f *folder) scanPlan(p *partial.Plan, into *partial.Table, work [][]task, rng model.TimeRange, dir int) (*partial.Table, error) {
+// scan folds the rows of tasks within rng, each worker into a table of its own, and
+// merges the tables. dir is that of partial.Worker.ScanPart.
+func (f *folder) scan(work [][]task, rng model.TimeRange, dir int) error {
 	x := f.r.x
 	tables := make([]*partial.Table, len(work))
 	err := x.Parallel(len(work), func(i int) error {
-		tables[i] = f.newTable(p)
-		if i == 0 && into != nil {
-			tables[i] = into
+		tables[i] = f.newTable()
+		if i == 0 && f.Table != nil {
+			tables[i] = f.Table
 		}
-		w := partial.NewWorker(x.Budget, p, rng, tables[i])
+		workers := map[*partial.Plan]*partial.Worker{}
 		for _, t := range work[i] {
-			if !t.u.Range.Overlaps(rng) {
+			r := rng
+			if t.p == f.stored && r.Min == f.Range.Min {
+				r.Min = t.p.Range.Min // of windows that begin before it
+			}
+			if !t.u.Range.Overlaps(r) {
 				continue // not of the first windows
+			}
+			w := workers[t.p]
+			if w == nil {
+				w = partial.NewWorker(x.Budget, t.p, r, tables[i])
+				workers[t.p] = w
 			}
 			if err := w.ScanPart(t.u, t.cs, t.set, dir); err != nil {
 				return err
@@ -284,14 +272,15 @@ func (f *folder) scanPlan(p *partial.Plan, into *partial.Table, work [][]task, r
 		return nil
 	})
 	if err != nil {
-		return into, err
+		return err
 	}
+	f.Table = tables[0]
 	for _, t := range tables[1:] {
-		tables[0].Merge(t, p.Slots)
+		f.Table.Merge(t, f.Slots)
 	}
-	n := tables[0].Bytes
-	tables[0].Bytes = 0
-	return tables[0], x.Grow(n)
+	n := f.Table.Bytes
+	f.Table.Bytes = 0
+	return x.Grow(n)
 }
 
 // firstWindows returns after how many windows, counted from the first, to check
@@ -372,7 +361,7 @@ func (f *folder) ends() error {
 		}
 		return c
 	})
-	f.Table = f.newTable(f.Plan)
+	f.Table = f.newTable()
 	var keep func(g int32) bool
 	for len(us) > 0 {
 		// Units of equal times (of several retention policies) go together.
@@ -388,7 +377,7 @@ func (f *folder) ends() error {
 				raw = append(raw, u)
 			}
 		}
-		if err := f.scan(f.tasks(f.Plan, raw, keep), f.storedTasks(stored, keep), f.Range, dir); err != nil {
+		if err := f.scan(f.tasks(raw, stored, keep), f.Range, dir); err != nil {
 			return err
 		}
 		us = us[n:]

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/influxdata/influxql"
 
 	"tsdbd/query/engine/partial"
@@ -28,7 +30,7 @@ func (f *folder) settleTies() error {
 		any := false
 		for g := range open {
 			p.Table.Group(int32(g), func(_ int64, st []partial.State) {
-				open[g] = st[i].N == partial.Tied
+				open[g] = st[i].N == partial.Tied && !f.isStored(int32(g), st[i].T)
 			})
 			any = any || open[g]
 		}
@@ -48,6 +50,11 @@ func (f *folder) settleTies() error {
 		}
 	}
 	return nil
+}
+
+// isStored reports whether rows of a group at a time are those of a target.
+func (f *folder) isStored(g int32, at int64) bool {
+	return slices.ContainsFunc(f.storedUnits, func(u *read.Unit) bool { return u.Range.Contains(at) && slices.Contains(u.Groups, g) })
 }
 
 // settle reads the first rows of the open groups for a slot.

@@ -164,7 +164,7 @@ func (w *Worker) foldDense(slot int, kind Kind, v *column.Vector) bool {
 	cuts, slots := w.cuts, w.t.slots
 	switch {
 	case kind == Count:
-		w.countCuts(slot)
+		w.countCuts(slot, 1)
 	case kind == Sum && v.Type == model.Float:
 		sumFloatCuts(cuts, slot, slots, v.Floats, &w.runs)
 	case kind == Sum && v.Type == model.Integer && (w.narrow || fitsAll(v.Ints)):
@@ -189,12 +189,12 @@ func (w *Worker) foldDense(slot int, kind Kind, v *column.Vector) bool {
 	return true
 }
 
-// countCuts counts the rows of every window.
-func (w *Worker) countCuts(slot int) {
+// countCuts counts the rows of every window, each as so many values.
+func (w *Worker) countCuts(slot int, each int64) {
 	for i := range w.cuts {
 		c := &w.cuts[i]
 		for at := slot; at < len(c.st); at += w.t.slots {
-			c.st[at].N += int64(c.rows)
+			c.st[at].N += each * int64(c.rows)
 		}
 	}
 }

@@ -193,6 +193,7 @@ type Worker struct {
 	ubuf   []uint64
 	gath   []column.Vector
 	stats  scan.Stats // scratch of whole
+	counts scan.Stats // scratch of addCounts
 	sums   []bool     // by slot: of its column's statistics only the sum is wanted
 	walk   windowWalk
 	cuts   []cut // of the current rows
@@ -305,14 +306,17 @@ func (w *Worker) chunk(c scan.Chunk, g int32) (bool, error) {
 		// Counting a column without nulls needs no values.
 		if b := &rd.Columns.Out[sl.Col]; sl.Kind == Count && b.Index >= 0 {
 			if n, ok := rd.Count(b); ok && n == c.Len() {
-				w.countCuts(i)
+				w.countCuts(i, 1)
+				w.addCounts(i, true)
 				continue
 			}
 		}
 		w.narrow = w.knownNarrow(sl)
-		if !w.foldCuts(i, rd.Output(sl.Col), nil) {
+		v := rd.Output(sl.Col)
+		if !w.foldCuts(i, v, nil) {
 			met = false
 		}
+		w.addCounts(i, v.Valid == nil)
 	}
 	w.narrow = false
 	return met, rd.Err
@@ -339,6 +343,7 @@ func (w *Worker) whole(c scan.Chunk, st []State) (bool, error) {
 	rd := w.rd
 	met := true
 	stats, of := &w.stats, -1 // the column whose statistics stats holds
+	w.cuts = append(w.cuts[:0], cut{st, 0, c.Len(), c.Len()})
 	for i := range w.p.Slots {
 		sl := &w.p.Slots[i]
 		b := &rd.Columns.Out[sl.Col]
@@ -352,6 +357,7 @@ func (w *Worker) whole(c scan.Chunk, st []State) (bool, error) {
 			if n, ok := rd.Count(b); ok {
 				st[i].N += int64(n)
 				met = met && n > 0
+				w.addCounts(i, n == c.Len())
 				continue
 			}
 		} else if !b.Cast && b.Type == sl.Type && Kinds[sl.Kind].Stats != NoStats {
@@ -375,6 +381,7 @@ func (w *Worker) whole(c scan.Chunk, st []State) (bool, error) {
 					return false, err
 				}
 				if done {
+					w.addCounts(i, stats.Count == c.Len())
 					continue
 				}
 			}
@@ -393,6 +400,7 @@ func (w *Worker) whole(c scan.Chunk, st []State) (bool, error) {
 		if !w.foldRow(&st[i], sl, v, 0, c.Len(), nil) {
 			met = false
 		}
+		w.addCounts(i, v.Valid == nil)
 	}
 	return met, nil
 }

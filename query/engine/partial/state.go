@@ -74,6 +74,7 @@ type Slot struct {
 	Kind   Kind
 	Col    int // of Plan.Refs
 	Type   model.FieldType
+	Counts int    // of Plan.Refs, plus one: how many values a row stands for; 0: one
 	Timed  bool   // keeps the times of values
 	N      int    // rows that are kept
 	Unique bool   // of those with the same tags only the best

@@ -3,74 +3,74 @@ package partial
 import (
 	"github.com/influxdata/influxql"
 
+	"tsdbd/internal/vector"
 	"tsdbd/model"
+	"tsdbd/query/expr"
 )
 
-// Stored is a plan over aggregates that were stored, one row for each window of time and
-// series. Its states become those of a plan over the rows that they are of.
-type Stored struct {
-	*Plan
-	from []origin // by slot of the other plan
-}
-
-// origin says where the state of a slot comes from: a slot of Stored, and for sums the slot
-// that counts the values, or -1.
-type origin struct{ of, counts int }
-
-// StoredOf returns the plan that is to p what stored aggregates are to rows. column returns
-// the name of the column for a function of a field.
-func (p *Plan) StoredOf(column func(function, field string) string) *Stored {
-	s := &Stored{Plan: NewPlan(p.Range, p.Windows, len(p.Slots))}
+// StoredOf returns the plan that is to p what stored aggregates, one row for each window of
+// time and series, are to the rows that they are of. It folds them into the same states.
+// column returns the name of the column for a function of a field.
+func (p *Plan) StoredOf(column func(function, field string) string) *Plan {
+	s := NewPlan(p.Range, p.Windows, len(p.Slots))
 	for _, sl := range p.Slots {
 		ref := p.Refs[sl.Col]
-		add := func(kind, as Kind, typ influxql.DataType, of model.FieldType) int {
-			return s.AddSlot(Slot{Kind: as, Type: of, Timed: sl.Timed && as != Sum}, influxql.VarRef{Val: column(Kinds[kind].Stored, ref.Val), Type: typ})
+		place := func(kind Kind, typ influxql.DataType) (at int) {
+			s.Refs, at = expr.Place(s.Refs, s.refAt, influxql.VarRef{Val: column(Kinds[kind].Stored, ref.Val), Type: typ})
+			return at
 		}
-		o := origin{counts: -1}
-		switch sl.Kind {
-		case Count:
-			o.of = add(Count, Sum, influxql.Integer, model.Integer)
-		case Sum:
-			o.of = add(Sum, Sum, ref.Type, sl.Type)
-			o.counts = add(Count, Sum, influxql.Integer, model.Integer)
-		default:
-			o.of = add(sl.Kind, sl.Kind, ref.Type, sl.Type)
+		if sl.Kind == Count || sl.Kind == Sum {
+			sl.Counts = place(Count, influxql.Integer) + 1
 		}
-		s.from = append(s.from, o)
+		if sl.Kind == Count {
+			sl.Col = sl.Counts - 1
+		} else {
+			sl.Col = place(sl.Kind, ref.Type)
+		}
+		s.Slots = append(s.Slots, sl)
 	}
 	return s
 }
 
-// MergeStored adds the states of a table of s. slots are those of t.
-func (t *Table) MergeStored(o *Table, s *Stored, slots []Slot) {
-	o.each(func(g int32, pg int64, p []State) {
-		if t.Stop.After(len(p) / o.slots) {
+// addCounts adds to the numbers of values of a slot, in every cut of a chunk, what the rows
+// stand for beside the one value that each was counted as. A row without a count stands for
+// one. dense says that all rows have a value of the slot.
+func (w *Worker) addCounts(slot int, dense bool) {
+	sl := &w.p.Slots[slot]
+	if sl.Counts == 0 || !w.rd.Columns.Out[sl.Col].HasValues() {
+		return
+	}
+	rows := w.cuts[len(w.cuts)-1].hi
+	b, st := &w.rd.Columns.Out[sl.Counts-1], &w.counts
+	if dense && b.Index >= 0 && !b.Cast && w.rd.Sum(b.Index, st) && st.Count == rows {
+		if one := &w.cuts[0]; one.rows == rows {
+			one.st[slot].N += int64(st.Sum) - int64(rows)
 			return
 		}
-		for i := 0; i < len(p); i += o.slots {
-			from := p[i : i+o.slots]
-			var dst []State
-			for k := range slots {
-				st := from[s.from[k].of]
-				switch counts := s.from[k].counts; {
-				case st.N == 0:
-					continue
-				case slots[k].Kind == Count:
-					st = State{N: int64(st.A)}
-				case counts >= 0 && from[counts].N > 0:
-					st.N = int64(from[counts].A)
-				case slots[k].Kind == First || slots[k].Kind == Last:
-					st.N = 1 // a tie of windows is settled
-				}
-				if st.N <= 0 {
-					continue
-				}
-				if dst == nil {
-					dst = t.At(g, pg<<o.shift+int64(i/o.slots))
-				}
-				t.MergeState(&dst[k], &st, o, &slots[k])
+		if st.Min == st.Max {
+			w.countCuts(slot, int64(st.Min)-1)
+			return
+		}
+	}
+	counts := w.rd.Output(sl.Counts - 1)
+	if counts.Type != model.Integer {
+		return
+	}
+	values := w.rd.Output(sl.Col)
+	for i := range w.cuts {
+		c := &w.cuts[i]
+		if dense && counts.Valid == nil {
+			sums := w.runs.ints[:len(c.st)/w.t.slots]
+			vector.SumIntRuns(sums, counts.Ints[c.lo:c.hi], c.rows)
+			for k, sum := range sums {
+				c.st[slot+k*w.t.slots].N += sum - int64(c.rows)
+			}
+			continue
+		}
+		for row := c.lo; row < c.hi; row++ {
+			if counts.IsValid(row) && values.IsValid(row) {
+				c.st[slot+(row-c.lo)/c.rows*w.t.slots].N += counts.Ints[row] - 1
 			}
 		}
-	})
-	t.Bytes += o.Bytes
+	}
 }
