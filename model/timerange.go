@@ -51,3 +51,12 @@ func Nanoseconds(t time.Time) int64 {
 	}
 	return t.UnixNano()
 }
+
+// Share returns about how many of n rows, evenly spaced over a range, are in r.
+func (r TimeRange) Share(n int64, of TimeRange) int64 {
+	all, part := float64(of.Max)-float64(of.Min), float64(min(r.Max, of.Max))-float64(max(r.Min, of.Min))
+	if part >= all {
+		return n
+	}
+	return int64(math.Ceil(float64(n) * max(part, 0) / all))
+}

@@ -11,8 +11,7 @@ import (
 // and their bodies from the files' indexes alone. A chunk is one block per
 // field that is wanted and in it; its bytes are those of the whole body, which
 // holds all fields. Rows that tombstones hide count.
-func (v *View) Cost(req scan.Request) (scan.Cost, error) {
-	var out scan.Cost
+func (v *View) Cost(req scan.Request) (out scan.Cost, err error) {
 	cur, err := v.Scan(context.Background(), req) // nothing is iterated: Cost is quick
 	if err != nil {
 		return out, err
@@ -39,6 +38,7 @@ func (v *View) Cost(req scan.Request) (scan.Cost, error) {
 				read[s.file] = true
 				out.Blocks += columns
 				out.Bytes += int64(e.Bytes)
+				out.Rows += c.times.Share(int64(e.Rows), model.TimeRange{Min: e.Min, Max: e.Max})
 			}
 		}
 		return true, nil

@@ -6,6 +6,7 @@ type Cost struct {
 	Files        int64 // files that hold blocks of the request
 	Blocks       int64
 	Bytes        int64 // encoded size of the blocks
+	Rows         int64 // of the chunks, about; those of a chunk are taken for evenly spaced
 }
 
 // Add adds another cost.
@@ -14,4 +15,5 @@ func (c *Cost) Add(o Cost) {
 	c.Files += o.Files
 	c.Blocks += o.Blocks
 	c.Bytes += o.Bytes
+	c.Rows += o.Rows
 }

@@ -2,6 +2,7 @@ package downsample
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -88,10 +89,11 @@ func (c *Chooser) Targets(database, policy string) (out []plan.Target) {
 type piece struct {
 	plan.Target
 	t       *meta.Downsample
-	lo, hi  int64  // [lo, hi), bounds of windows
-	covered int64  // the source has all rows from there on
-	foreign bool   // it was not computed, but may be imported
-	why     string // it does not answer
+	lo, hi  int64   // [lo, hi), bounds of windows
+	covered int64   // the source has all rows from there on
+	foreign bool    // it was not computed, but may be imported
+	why     string  // it does not answer
+	values  float64 // to be read of a nanosecond
 }
 
 // Default returns the name of the default policy of a database.
@@ -121,9 +123,13 @@ func (c *Chooser) Reach(database, policy string) (lost, stored int64) {
 	return lost, stored
 }
 
+// worthValues is from how many values of the source on the choice between it and a target,
+// of rows that both have, is worth a look: fewer take no longer than to look.
+const worthValues = 4096
+
 // Segments implements plan.Downsamples. Of the downsamples that can answer for a time, the
-// one with the longest windows does, because it has the fewest rows, unless these are longer
-// than Step of what is asked.
+// one with the fewest values does, and of those with as many the one with the longest windows,
+// unless these are longer than Step of what is asked. If the source has still fewer values, it does.
 func (c *Chooser) Segments(ask *plan.Ask) ([]plan.Segment, []plan.Unused) {
 	db := c.Catalog.Database(ask.Database)
 	if db == nil || ask.Range.Empty() {
@@ -137,6 +143,15 @@ func (c *Chooser) segments(db *meta.Database, ask *plan.Ask) (out []plan.Segment
 	for _, ch := range chains(db, ask.Policy) {
 		all = append(all, c.pieces(db, ch, ask)...)
 	}
+	first, end := ask.Range.Min, ask.Range.Max
+	if end < math.MaxInt64 {
+		end++
+	}
+	if ask.Values != nil {
+		for i := range all {
+			unused = append(unused, all[i].weigh(ask, span{first, end}, len(all) > 1)...)
+		}
+	}
 	slices.SortStableFunc(all, func(a, b piece) int {
 		if a.foreign != b.foreign {
 			return map[bool]int{true: 1, false: -1}[a.foreign]
@@ -147,12 +162,8 @@ func (c *Chooser) segments(db *meta.Database, ask *plan.Ask) (out []plan.Segment
 		case long:
 			return cmp.Compare(a.Every(), b.Every())
 		}
-		return cmp.Compare(b.Every(), a.Every())
+		return cmp.Or(cmp.Compare(a.values, b.values), cmp.Compare(b.Every(), a.Every()))
 	})
-	first, end := ask.Range.Min, ask.Range.Max
-	if end < math.MaxInt64 {
-		end++
-	}
 	free := []span{{first, end}}
 	for i := range all {
 		p := &all[i]
@@ -184,7 +195,7 @@ func (c *Chooser) segments(db *meta.Database, ask *plan.Ask) (out []plan.Segment
 				p := &all[i]
 				part := span{max(f.lo, p.lo), min(f.hi, p.hi, expired)}
 				if p.why != "" && part.lo < part.hi {
-					unused = append(unused, plan.Unused{Segment: plan.Segment{Target: p.Target, TimeRange: part.times()}, Why: p.why})
+					unused = append(unused, plan.Unused{Segment: plan.Segment{Target: p.Target, TimeRange: part.times()}, Why: p.why, Lost: true})
 					break
 				}
 			}
@@ -200,6 +211,32 @@ func tooLong(ask *plan.Ask, every time.Duration) bool { return ask.Step > 0 && e
 type span struct{ lo, hi int64 }
 
 func (s span) times() model.TimeRange { return model.TimeRange{Min: s.lo, Max: s.hi - 1} }
+
+// weigh estimates the values of a piece in a range. It leaves the times to the source of
+// which that has the rows, and fewer values. several says that there are other pieces.
+func (p *piece) weigh(ask *plan.Ask, r span, several bool) []plan.Unused {
+	part := span{max(p.lo, r.lo), min(p.hi, r.hi)}
+	choice := span{max(part.lo, p.covered), part.hi} // the source has the rows
+	if p.why != "" || part.lo >= part.hi {
+		return nil
+	}
+	if several {
+		p.values = float64(ask.Values(&p.Target, part.times())) / (float64(part.hi) - float64(part.lo))
+	}
+	if p.foreign || choice.lo >= choice.hi {
+		return nil
+	}
+	source := ask.Values(nil, choice.times())
+	if source < worthValues {
+		return nil
+	}
+	if own := ask.Values(&p.Target, choice.times()); own > source {
+		p.hi = max(p.lo, p.covered)
+		why := fmt.Sprintf("it has about %d values to read, %s %d", own, ask.Policy, source)
+		return []plan.Unused{{Segment: plan.Segment{Target: p.Target, TimeRange: choice.times()}, Why: why}}
+	}
+	return nil
+}
 
 // within returns the windows of a piece that stand for rows of a free part of the range
 // [first, end): those inside it, and at the ends of the range also those that have rows

@@ -47,7 +47,8 @@ func TestSegments(t *testing.T) {
 		gone     int64 // hours up to which the policy hours has expired
 		series   bool
 		step     time.Duration
-		divides  time.Duration // which windows must divide
+		divides  time.Duration    // which windows must divide
+		values   map[string]int64 // to read, of an hour of each policy
 		want     string
 	}{
 		{name: "only what expired", list: []meta.Downsample{hours}, use: Expired, from: 0, to: 96, every: time.Hour, columns: "max", want: "hours 0-48"},
@@ -74,6 +75,11 @@ func TestSegments(t *testing.T) {
 		{name: "windows that do not fit", list: []meta.Downsample{hours}, use: Expired, from: 0, to: 96, columns: "max", divides: 30 * time.Minute, want: "no hours 0-48: too long"},
 		{name: "rows of one series each", list: []meta.Downsample{minutes, grouped}, use: Expired, from: 0, to: 96, columns: "max", series: true, want: "minutes 0-48"},
 		{name: "rows of several series", list: []meta.Downsample{grouped}, use: Expired, from: 0, to: 96, columns: "max", series: true, want: "no hours 0-48: its rows are of several series"},
+		{name: "the fewest values", list: []meta.Downsample{minutes, hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 1000, "minutes": 10, "hours": 20}, want: "minutes 0-72"},
+		{name: "as many values", list: []meta.Downsample{minutes, hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 1000, "minutes": 20, "hours": 20}, want: "hours 0-72"},
+		{name: "more values than the source has", list: []meta.Downsample{hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 1000, "hours": 1001}, want: "hours 0-48, no hours 48-72: it has about 24024 values to read, raw 24000"},
+		{name: "more values than the source, which has few", list: []meta.Downsample{hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 100, "hours": 1001}, want: "hours 0-72"},
+		{name: "the source in place of one of two", list: []meta.Downsample{minutes, hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 1000, "minutes": 2000, "hours": 20}, want: "hours 0-72, no minutes 48-72: it has about 48000 values to read, raw 24000"},
 		{name: "nothing has expired in the range", list: []meta.Downsample{hours}, use: Expired, from: 48, to: 96, columns: "last"},
 	} {
 		db := &meta.Database{Name: "d", Downsamples: c.list}
@@ -98,6 +104,15 @@ func TestSegments(t *testing.T) {
 					return "too long"
 				}
 				return ""
+			}
+		}
+		if c.values != nil {
+			ask.Values = func(t *plan.Target, r model.TimeRange) int64 {
+				policy := "raw"
+				if t != nil {
+					policy = t.Policy
+				}
+				return c.values[policy] * ((r.Max + 1 - r.Min) / hour)
 			}
 		}
 		chooser := &Chooser{

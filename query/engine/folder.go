@@ -397,7 +397,7 @@ func (r *levelRun) openStored(sel read.Selection, names []string) error {
 		case *reader:
 			refused := r.callsOf(func(c *call) bool { return c.reader == o }) + " needs all rows"
 			err = r.eachMeasurement(sel, names, func(src *plan.Source, m *read.Measurement) error {
-				r.ask(src, m, o.rng, nil, refused)
+				r.ask(src, m, &plan.Ask{Range: o.rng, Refused: refused})
 				return nil
 			})
 		}
@@ -414,7 +414,18 @@ func (f *folder) openStored(r *levelRun, sel read.Selection, names []string) err
 	f.storedUnits, f.stored, f.segments = nil, nil, nil
 	covered := map[*read.Measurement][]plan.Segment{}
 	err := r.eachMeasurement(sel, names, func(src *plan.Source, m *read.Measurement) error {
-		covered[m] = r.ask(src, m, f.Range, f.needs, f.refused)
+		segments, kept := r.ask(src, m, &plan.Ask{
+			Range: f.Range, Columns: f.needs, Refused: f.refused,
+			Values: func(t *plan.Target, rng model.TimeRange) int64 {
+				field := f.Refs[0].Val
+				if t == nil {
+					return int64(rowsOf(r.x.Ctx, m, field, rng))
+				}
+				rows := rowsOf(r.x.Ctx, src.Stored(t, m.Name), plan.StoredColumn(f.needs[0], field), rng)
+				return int64(rows * float64(len(f.needs))) // of a function a value
+			},
+		})
+		covered[m], f.segments = segments, append(f.segments, kept...)
 		for _, s := range covered[m] {
 			units, err := r.x.Units(r.groups, read.Selection{
 				Sources: []*read.Measurement{src.Stored(&s.Target, m.Name)}, Where: r.l.Where, Keys: r.l.Dims, Range: s.TimeRange,
@@ -445,23 +456,26 @@ func (f *folder) openStored(r *levelRun, sel read.Selection, names []string) err
 	return nil
 }
 
-// ask asks which segments of targets an operator reads in place of rows of a measurement, and
-// notes what no rows are read for.
-func (r *levelRun) ask(src *plan.Source, m *read.Measurement, rng model.TimeRange, columns []string, refused string) []plan.Segment {
-	tags := slices.Clone(r.l.Dims)
+// ask asks which segments of targets an operator reads in place of rows of a measurement. It
+// notes what no rows are read for, and returns in words what targets are not read for,
+// as the source has fewer values.
+func (r *levelRun) ask(src *plan.Source, m *read.Measurement, ask *plan.Ask) (segments []plan.Segment, kept []string) {
+	ask.Database, ask.Policy, ask.Measurement, ask.Windows = src.Database, src.Policy, m.Name, &r.l.Windows
+	ask.Tags = slices.Clone(r.l.Dims)
 	influxql.WalkFunc(r.l.Where, func(n influxql.Node) {
 		if ref, ok := n.(*influxql.VarRef); ok && !expr.IsFieldRef(ref) {
-			tags = append(tags, ref.Val)
+			ask.Tags = append(ask.Tags, ref.Val)
 		}
 	})
-	segments, unused := r.x.opt.Downsamples.Segments(&plan.Ask{
-		Database: src.Database, Policy: src.Policy, Measurement: m.Name, Range: rng, Windows: &r.l.Windows,
-		Columns: columns, Tags: tags, Refused: refused,
-	})
+	segments, unused := r.x.opt.Downsamples.Segments(ask)
 	for _, u := range unused {
-		r.x.note(Note{Unused: true, Text: u.Note("rows", src.Policy)})
+		if text := u.Note("rows", src.Policy); u.Lost {
+			r.x.note(Note{Unused: true, Text: text})
+		} else {
+			kept = append(kept, text)
+		}
 	}
-	return segments
+	return segments, kept
 }
 
 // eachMeasurement calls f for the measurements of a selection whose rows targets have.

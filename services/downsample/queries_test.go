@@ -149,3 +149,40 @@ func TestExplain(t *testing.T) {
 		t.Errorf("INTO takes a downsample: %v", h.notes)
 	}
 }
+
+// TestFewerValues: where both have the rows, what has fewer values answers, and EXPLAIN says so.
+func TestFewerValues(t *testing.T) {
+	h := &harness{t: t, use: downsample.Complete}
+	h.begin()
+	h.now = time.Unix(0, 0).Add(100 * time.Hour)
+	h.must("CREATE DATABASE d WITH NAME raw; CREATE RETENTION POLICY minutes ON d DURATION INF REPLICATION 1; CREATE DOWNSAMPLE ON d FROM raw INTO minutes EVERY 1m AS mean, max")
+	for name, seconds := range map[string]int{"dense": 10, "sparse": 60} {
+		var lines strings.Builder
+		for at := range 5000 {
+			fmt.Fprintf(&lines, "%s f=%d %d\n", name, at%97, at*seconds)
+		}
+		if err := h.load("raw", lines.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ fields, measurement, want string }{
+		{"max(f)", "dense", "are from the downsample minutes"},
+		{"mean(f), max(f)", "dense", "are from the downsample minutes"},
+		{"max(f)", "sparse", "are from the downsample minutes"},
+		{"mean(f), max(f)", "sparse", "are not from the downsample minutes: it has about 15000 values to read, raw 5000"},
+	} {
+		q := fmt.Sprintf("SELECT %s FROM %s WHERE time >= 0 AND time < 5000m GROUP BY time(1h)", c.fields, c.measurement)
+		h.rewrite = false
+		want := h.ask(q)
+		h.rewrite = true
+		if got := h.ask(q); got != want {
+			t.Errorf("%s: %s, want %s", q, got, want)
+		}
+		if got := h.ask("EXPLAIN " + q); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %s", q, got, c.want)
+		}
+	}
+}

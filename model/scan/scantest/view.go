@@ -245,6 +245,7 @@ func (s *shardView) Cost(req scan.Request) (cost scan.Cost, err error) {
 			cost.Files = 1
 			cost.Blocks += int64(len(chunk.Cols))
 			cost.Bytes += int64(8 * len(chunk.At) * len(chunk.Cols))
+			cost.Rows += int64(len(chunk.At))
 		}
 	}
 	return cost, c.err

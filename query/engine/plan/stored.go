@@ -21,7 +21,8 @@ type Downsamples interface {
 	// Targets returns what there is of the rows of a policy.
 	Targets(database, policy string) []Target
 	// Segments returns the parts of a range for which rows of targets stand for rows of
-	// the policy, and the parts that the policy has lost and for which none do.
+	// the policy, and the parts of targets that do not, though the policy has lost its rows
+	// or as it has fewer values.
 	Segments(ask *Ask) ([]Segment, []Unused)
 }
 
@@ -52,6 +53,9 @@ type Ask struct {
 	// the shortest of the others, which stand for lost rows alone. 0: any length is as good,
 	// so the longest come first.
 	Step time.Duration
+	// Values estimates how many values are to be read in a range of a target, or of the
+	// policy if t is nil.
+	Values func(t *Target, r model.TimeRange) int64
 }
 
 // Segment is a range of time of a target. It holds whole windows of the target, and may
@@ -76,15 +80,19 @@ func times(r model.TimeRange) string {
 	return "from " + time.Unix(0, r.Min).UTC().Format(time.RFC3339) + " to " + end
 }
 
-// Unused is a range of time for which only a target has rows, and why they do not stand
-// for those of the policy.
+// Unused is a range of time of a target, and why its rows do not stand for those of the
+// policy.
 type Unused struct {
 	Segment
-	Why string
+	Why  string
+	Lost bool // the policy does not have them
 }
 
-// Note says that rows of a policy are lost, and why a target does not answer for them.
+// Note says why a target does not answer for rows of a policy, which may be lost.
 func (u *Unused) Note(rows, policy string) string {
+	if !u.Lost {
+		return fmt.Sprintf("%s of %s %s are not from the downsample %s: %s", rows, policy, times(u.TimeRange), u.Policy, u.Why)
+	}
 	return fmt.Sprintf("%s of %s %s are lost, and the downsample %s does not answer for them: %s",
 		rows, policy, times(u.TimeRange), u.Policy, u.Why)
 }
