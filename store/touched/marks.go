@@ -231,6 +231,9 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 	}
 	before := m.data
 	m.data = data
+	if before != nil && slices.EqualFunc(before.Databases, data.Databases, alike) {
+		return
+	}
 	wanted := map[uint64]bool{}
 	places := map[uint64]place{}
 	for db, d := range data.Downsamples() {
@@ -276,6 +279,16 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 		return
 	}
 	m.places.Store(&places)
+}
+
+// alike reports whether a change of a database has left alone what marks are made of: its
+// policies, and its downsamples except for what is counted of them.
+func alike(before, after *meta.Database) bool {
+	return before == after || slices.Equal(before.RetentionPolicies, after.RetentionPolicies) &&
+		slices.EqualFunc(before.Downsamples, after.Downsamples, func(a, b meta.Downsample) bool {
+			a.Computed = b.Computed
+			return reflect.DeepEqual(a, b)
+		})
 }
 
 // policyBefore returns a policy as it was before a change, nil if it was not there.

@@ -677,3 +677,24 @@ func BenchmarkWaiting(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkComplete is what marks cost when windows of one of 1,000 downsamples are complete.
+func BenchmarkComplete(b *testing.B) {
+	d := &meta.Data{}
+	for i := range 100 {
+		name := fmt.Sprint("d", i)
+		d = apply(b, d, meta.CreateDatabase{Name: name}, meta.CreateRetentionPolicy{Database: name, Policy: meta.RetentionPolicySpec{Name: "raw"}})
+		for k := range 10 {
+			cmd := create(fmt.Sprint("t", k), time.Minute)
+			cmd.Database = name
+			d = apply(b, d, meta.CreateRetentionPolicy{Database: name, Policy: meta.RetentionPolicySpec{Name: cmd.Into}}, cmd)
+		}
+	}
+	m := open(disk(b), d)
+	cmd := meta.CompleteWindows{ID: d.Database("d50").Downsamples[5].ID, Windows: []meta.ComputedWindows{{From: 0, To: hour}}}
+	for b.Loop() {
+		m.Before(1, cmd, d)
+		d = apply(b, d, cmd)
+		m.After(1, d)
+	}
+}
