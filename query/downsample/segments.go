@@ -91,6 +91,7 @@ type piece struct {
 	t       *meta.Downsample
 	lo, hi  int64   // [lo, hi), bounds of windows
 	covered int64   // the source has all rows from there on
+	first   int64   // there are no rows before
 	foreign bool    // it was not computed, but may be imported
 	why     string  // it does not answer
 	values  float64 // to be read of a nanosecond
@@ -194,7 +195,7 @@ func (c *Chooser) segments(db *meta.Database, ask *plan.Ask) (out []plan.Segment
 			for i := range all {
 				p := &all[i]
 				part := span{max(f.lo, p.lo), min(f.hi, p.hi, expired)}
-				if p.why != "" && part.lo < part.hi {
+				if p.why != "" && part.lo < part.hi && part.hi > p.first {
 					unused = append(unused, plan.Unused{Segment: plan.Segment{Target: p.Target, TimeRange: part.times()}, Why: p.why, Lost: true})
 					break
 				}
@@ -312,7 +313,7 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 	}
 	for i := range t.Definitions {
 		d := &t.Definitions[i]
-		p := piece{Target: ch.target(d), t: t, covered: covered}
+		p := piece{Target: ch.target(d), t: t, covered: covered, first: begin}
 		p.why = ask.Refused
 		if p.why == "" {
 			p.why = refused(ch, d, &p.Target, ask, begin)

@@ -29,6 +29,9 @@ func TestSegments(t *testing.T) {
 	changed.Definitions = []meta.Definition{def(model.MinTime, 6*time.Hour, "max"), def(24, time.Hour, "max", "mean")}
 	grouped := hours
 	grouped.Definitions = []meta.Definition{{Since: model.MinTime, Period: meta.Period{Every: time.Hour}, Functions: []string{"max"}, Grouped: true, By: []string{"region"}}}
+	quarters := grouped
+	quarters.ID, quarters.Into = 4, "minutes"
+	quarters.Definitions = []meta.Definition{{Since: model.MinTime, Period: meta.Period{Every: 15 * time.Minute}, Functions: []string{"max"}, Grouped: true}}
 	later, chained := days, days // made when the source had expired up to 24
 	later.From, later.Folds, later.Begins = "raw", false, 24*hour
 	chained.Begins = 60 * hour
@@ -64,6 +67,7 @@ func TestSegments(t *testing.T) {
 		{name: "a definition without the function", list: []meta.Downsample{changed}, use: Expired, from: 0, to: 96, columns: "sum", want: "hours 24-48, no hours 0-24: it does not keep sum"},
 		{name: "tags that rows keep", list: []meta.Downsample{grouped}, use: Expired, from: 0, to: 96, columns: "max", tags: "region", want: "hours 0-48"},
 		{name: "tags that rows do not keep", list: []meta.Downsample{grouped}, use: Expired, from: 0, to: 96, columns: "max", tags: "region host", want: "no hours 0-48: its rows do not keep the tag host"},
+		{name: "a time before all rows, which only refused windows reach", list: []meta.Downsample{quarters, hours}, use: Expired, from: -2562047.5, to: 96, columns: "max", tags: "host", want: "hours -2562047-48"},
 		{name: "a downsample of other measurements", list: []meta.Downsample{some}, use: Expired, from: 0, to: 96, columns: "max"},
 		{name: "what was computed before what may be imported", list: []meta.Downsample{hours, later}, use: Expired, from: 0, to: 96, columns: "max", want: "hours 0-24, days 24-48"},
 		{name: "what may be imported, if there is no other", list: []meta.Downsample{later}, use: Expired, from: 0, to: 96, columns: "max", want: "days 0-24, days 24-48"},
@@ -84,7 +88,7 @@ func TestSegments(t *testing.T) {
 	} {
 		db := &meta.Database{Name: "d", Downsamples: c.list}
 		for _, name := range []string{"raw", "minutes", "hours", "days"} {
-			rp := &meta.RetentionPolicy{Name: name}
+			rp := &meta.RetentionPolicy{Name: name, ShardGroups: []*meta.ShardGroup{{End: 96 * hour}}}
 			if name == "raw" {
 				rp.Expired = 48 * hour
 			}
