@@ -512,3 +512,25 @@ func (g gauge) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 }
+
+// TestBackfillGoesOn: a visit computes one shard group after the other as long as it may take.
+func TestBackfillGoesOn(t *testing.T) {
+	h := newHarness(t)
+	h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY hours ON d DURATION INF REPLICATION 1")
+	h.now = time.Unix(0, 0).Add(21 * 24 * time.Hour)
+	for day := range 20 {
+		if err := h.load("raw", fmt.Sprintf("m f=1 %d", day*86400+3600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.must("CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS count")
+	for range 2 { // the second sees that the target is right
+		h.service.everyTime()
+		h.service.round(t.Context())
+	}
+	for _, progress := range h.service.Progress() {
+		if progress.Waiting != 0 || h.written != 20 {
+			t.Errorf("%d windows are waiting, and %d rows were written", progress.Waiting, h.written)
+		}
+	}
+}

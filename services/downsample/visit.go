@@ -45,7 +45,7 @@ func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsamp
 	t.failing = failing
 	s.mu.Unlock()
 	if whole != nil && whole.From < v.expired {
-		err = v.slice(whole.From, whole.To)
+		err = v.slices(whole.From, min(whole.To, d.Ceil(v.expired)))
 		v.more, whole, v.begun = true, nil, s.opt.Now()
 	}
 	if err == nil {
@@ -53,7 +53,8 @@ func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsamp
 		err = v.pieces(list)
 	}
 	if err == nil && whole != nil { // at least some of it, whatever else there is
-		err = v.slice(whole.From, whole.To)
+		v.begun = s.opt.Now()
+		err = v.slices(whole.From, whole.To)
 		v.more = true
 	}
 	err = errors.Join(err, v.commit())
@@ -191,24 +192,39 @@ func (v *visitor) floor() int64 {
 	return floor
 }
 
+// slices computes windows of all measurements from a time on, as long as a visit may take.
+func (v *visitor) slices(from, to int64) (err error) {
+	for err == nil && from < to {
+		from, err = v.slice(from, to)
+		if err == nil && len(v.done.Windows) >= commitMost {
+			err = v.commit()
+		}
+		if v.opt.Now().Sub(v.begun) > visitTime || v.failures >= visitFailures {
+			break
+		}
+	}
+	return err
+}
+
 // slice computes windows of all measurements from a time on, as many as are computed at
-// once. A measurement that fails does not keep the others back: it is marked by itself.
-func (v *visitor) slice(from, to int64) error {
+// once, and returns their end. A measurement that fails does not keep the others back: it is
+// marked by itself.
+func (v *visitor) slice(from, to int64) (int64, error) {
 	if floor := v.floor(); from < floor {
 		v.complete("", from, min(to, floor), v.done.Sequence)
 		if from = min(to, floor); from == to {
-			return nil
+			return to, nil
 		}
 	}
 	names, groups, next, err := v.measurements(from)
 	if err != nil {
-		return err
+		return from, err
 	}
 	// The window that holds next has rows of measurements that only the shard after it has.
 	to = min(to, max(v.d.Start(next), v.d.End(from)))
 	if len(names) == 0 { // no shard has anything before next
 		v.complete("", from, to, v.done.Sequence)
-		return nil
+		return to, nil
 	}
 	to = min(to, v.d.After(from, min(max(int64(v.opt.Rows)/groups, 1), sliceMost)))
 	begin := time.Now()
@@ -219,7 +235,7 @@ func (v *visitor) slice(from, to int64) error {
 			at, written := p.from, v.written.Load()+v.deleted.Load()
 			target, err := v.compute(&p)
 			if v.ctx.Err() != nil {
-				return v.ctx.Err()
+				return p.from, v.ctx.Err()
 			}
 			if err != nil {
 				v.failed(name, at, v.d.End(at), 0, err)
@@ -237,7 +253,7 @@ func (v *visitor) slice(from, to int64) error {
 	case <-time.After(min(time.Since(begin), visitTime)):
 	case <-v.ctx.Done():
 	}
-	return v.ctx.Err()
+	return to, v.ctx.Err()
 }
 
 // measurements returns the measurements that source or target have in the window that
