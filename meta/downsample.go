@@ -104,6 +104,16 @@ func (d *Data) Downsamples() iter.Seq2[*Database, *Downsample] {
 	}
 }
 
+// Downsample returns a downsample by its id with its database, nil if there is none.
+func (d *Data) Downsample(id uint64) (*Database, *Downsample) {
+	for db, t := range d.Downsamples() {
+		if t.ID == id {
+			return db, t
+		}
+	}
+	return nil, nil
+}
+
 // at returns the place of the definition that holds at a time.
 func (t *Downsample) at(at int64) int {
 	i, found := slices.BinarySearchFunc(t.Definitions, at, func(d Definition, at int64) int { return cmp.Compare(d.Since, at) })
@@ -571,14 +581,13 @@ func (c DropDownsample) apply(d *Data) (bool, error) {
 }
 
 func (c CompleteWindows) apply(d *Data) (bool, error) {
-	for db, t := range d.Downsamples() {
-		if t.ID == c.ID {
-			return d.changeDatabase(db.Name, func(db *Database) (bool, error) {
-				db.Downsamples = slices.Clone(db.Downsamples)
-				db.Downsample(t.Into).Computed += uint64(len(c.Windows))
-				return len(c.Windows) > 0, nil
-			})
-		}
+	db, t := d.Downsample(c.ID)
+	if t == nil {
+		return false, nil
 	}
-	return false, nil
+	return d.changeDatabase(db.Name, func(db *Database) (bool, error) {
+		db.Downsamples = slices.Clone(db.Downsamples)
+		db.Downsample(t.Into).Computed += uint64(len(c.Windows))
+		return len(c.Windows) > 0, nil
+	})
 }

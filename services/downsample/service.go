@@ -118,7 +118,14 @@ const retryAfter = 10 * time.Second
 // round visits the downsamples whose time has come.
 func (s *Service) round(ctx context.Context) {
 	present := map[uint64]bool{}
-	for db, d := range s.opt.Catalog().Downsamples() {
+	for _, was := range s.opt.Catalog().Downsamples() {
+		// Others were visited meanwhile. The definitions are at least those of the sequence:
+		// a visit completes no mark of a change that it does not know.
+		sequence := s.opt.Applied()
+		db, d := s.opt.Catalog().Downsample(was.ID)
+		if d == nil {
+			continue
+		}
 		present[d.ID] = true
 		s.mu.Lock()
 		t := s.tasks[d.ID]
@@ -137,7 +144,7 @@ func (s *Service) round(ctx context.Context) {
 		if now.Before(t.next) && t.next.Sub(now) <= time.Minute { // else the clock was ahead
 			continue
 		}
-		err := s.visit(ctx, db, d, t)
+		err := s.visit(ctx, db, d, t, sequence)
 		if ctx.Err() != nil {
 			return
 		}

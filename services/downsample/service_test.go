@@ -534,3 +534,26 @@ func TestBackfillGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// TestAlterInRound: a downsample that is changed while another one is visited is computed again
+// as it is now.
+func TestAlterInRound(t *testing.T) {
+	h := newHarness(t)
+	h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY first ON d DURATION INF REPLICATION 1; CREATE RETENTION POLICY second ON d DURATION INF REPLICATION 1")
+	h.now = time.Unix(0, 0).Add(3 * 24 * time.Hour)
+	if err := h.load("raw", "m f=1 3600"); err != nil {
+		t.Fatal(err)
+	}
+	h.must("CREATE DOWNSAMPLE ON d FROM raw INTO first EVERY 1h AS count; CREATE DOWNSAMPLE ON d FROM raw INTO second EVERY 1h AS count")
+	h.fail = func(string, int) error { // a write to the first
+		h.fail = nil
+		h.must("ALTER DOWNSAMPLE ON d FROM raw INTO second EVERY 6h")
+		return nil
+	}
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := h.ask("SELECT * FROM second.m"), "m\n  1970-01-01T00:00:00Z count_f=1\n"; got != want {
+		t.Errorf("the target has\n%swant\n%s", got, want)
+	}
+}

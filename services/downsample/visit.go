@@ -27,11 +27,12 @@ const (
 // errMore says that a visit has left windows that are to be computed.
 var errMore = errors.New("more windows are waiting")
 
-// visit computes windows of a downsample that have ended.
-func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsample, t *task) error {
+// visit computes windows of a downsample that have ended, from entries up to a sequence, or later
+// ones.
+func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsample, t *task, sequence uint64) error {
 	spans := s.opt.Marks.Waiting(d.ID, s.due(d))
 	v := &visitor{Service: s, ctx: ctx, db: db, d: d, task: t, begun: s.opt.Now(), expired: s.expired(db, d)}
-	v.done = meta.CompleteWindows{ID: d.ID, Sequence: s.opt.Applied()} // of entries that touched the spans, or later
+	v.done = meta.CompleteWindows{ID: d.ID, Sequence: sequence}
 	var whole *touched.Span
 	if n := len(spans); n > 0 && spans[n-1].Measurement == "" {
 		spans, whole = spans[:n-1], &spans[n-1]
