@@ -218,14 +218,19 @@ const StagedPrefix = "_fold:"
 // Staged reports whether a measurement of a target has staged rows.
 func Staged(measurement string) bool { return strings.HasPrefix(measurement, StagedPrefix) }
 
-// Keeps reports whether rows of some window in a range keep a tag.
-func (t *Downsample) Keeps(tag string, r model.TimeRange) bool {
-	for i := t.at(r.Min); i < len(t.Definitions) && t.Definitions[i].Since <= r.Max; i++ {
-		if t.Definitions[i].Keeps(tag) {
-			return true
+// Keeps reports whether rows of some window in a range keep a tag. A chain keeps those that its
+// source keeps.
+func (t *Downsample) Keeps(db *Database, tag string, r model.TimeRange) bool {
+	for ; t != nil; t = db.madeOf(t.From) {
+		keeps := false
+		for i := t.at(r.Min); i < len(t.Definitions) && t.Definitions[i].Since <= r.Max; i++ {
+			keeps = keeps || t.Definitions[i].Keeps(tag)
+		}
+		if !keeps {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // Lost returns the parts of a range of the target whose windows cannot be computed again: the

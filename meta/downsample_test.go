@@ -216,7 +216,8 @@ func TestLost(t *testing.T) {
 
 // TestKeeps: rows of some time keep a tag if a definition of that time does.
 func TestKeeps(t *testing.T) {
-	d := Downsample{Definitions: []Definition{{Since: model.MinTime, Period: Period{Every: hour}}, {Since: 100, Period: Period{Every: hour}, Without: []string{"pod"}}, {Since: 200, Period: Period{Every: hour}, Grouped: true, By: []string{"dc"}}}}
+	db := &Database{RetentionPolicies: []*RetentionPolicy{{Name: "raw"}}}
+	d := Downsample{From: "raw", Definitions: []Definition{{Since: model.MinTime, Period: Period{Every: hour}}, {Since: 100, Period: Period{Every: hour}, Without: []string{"pod"}}, {Since: 200, Period: Period{Every: hour}, Grouped: true, By: []string{"dc"}}}}
 	for _, c := range []struct {
 		tag      string
 		from, to int64
@@ -230,7 +231,7 @@ func TestKeeps(t *testing.T) {
 		{"host", 200, 300, false},
 		{"dc", 200, 300, true},
 	} {
-		if got := d.Keeps(c.tag, model.TimeRange{Min: c.from, Max: c.to}); got != c.want {
+		if got := d.Keeps(db, c.tag, model.TimeRange{Min: c.from, Max: c.to}); got != c.want {
 			t.Errorf("%s in [%d, %d]: %v", c.tag, c.from, c.to, got)
 		}
 	}

@@ -60,7 +60,7 @@ func kept(out []Step, c *model.Change, db *meta.Database) []Step {
 		t := &db.Downsamples[i]
 		for _, g := range db.RetentionPolicy(t.Into).ShardGroups {
 			change := *c
-			change.Set = slices.DeleteFunc(slices.Clone(c.Set), func(tag model.Tag) bool { return !t.Keeps(tag.Key, g.TimeRange()) })
+			change.Set = slices.DeleteFunc(slices.Clone(c.Set), func(tag model.Tag) bool { return !t.Keeps(db, tag.Key, g.TimeRange()) })
 			if len(change.Set) == len(c.Set) {
 				continue
 			}
