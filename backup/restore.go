@@ -416,7 +416,7 @@ func (o *RestoreOptions) definitions(data *meta.Data) *exchange.Definitions {
 	out := &exchange.Definitions{Users: data.Users}
 	for _, d := range data.Databases {
 		for i := range d.Downsamples {
-			out.Downsamples = append(out.Downsamples, exchange.Downsample{Database: d.Name, Definition: d.Downsamples[i]})
+			out.Downsamples = append(out.Downsamples, exchange.DownsampleOf(d, &d.Downsamples[i]))
 		}
 		if o.NewDatabase == "" && o.NewPolicy == "" {
 			for _, q := range d.ContinuousQueries {

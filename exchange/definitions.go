@@ -68,6 +68,15 @@ type Continuous struct {
 type Downsample struct {
 	Database   string          `json:"database"`
 	Definition meta.Downsample `json:"downsample"`
+	// FromExpired and IntoExpired are up to where rows of the two policies have expired; 0: none
+	// have.
+	FromExpired int64 `json:"from_expired,omitempty"`
+	IntoExpired int64 `json:"into_expired,omitempty"`
+}
+
+// DownsampleOf returns a downsample of a database, whose policies know what has expired.
+func DownsampleOf(db *meta.Database, t *meta.Downsample) Downsample {
+	return Downsample{db.Name, *t, db.RetentionPolicy(t.From).Expired, db.RetentionPolicy(t.Into).Expired}
 }
 
 // Statement returns the statement that makes the downsample.
@@ -85,7 +94,7 @@ func ParseDownsample(text string) (Downsample, error) {
 	if !ok {
 		return Downsample{}, fmt.Errorf("%q makes no downsample", text)
 	}
-	return Downsample{st.Database, meta.Downsample{
+	return Downsample{Database: st.Database, Definition: meta.Downsample{
 		From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex, Definitions: []meta.Definition{st.Defined()},
 	}}, nil
 }
@@ -174,9 +183,14 @@ func MakeDefinitions(ctx context.Context, to Catalog, d *Definitions) (made Defi
 	for _, t := range d.Downsamples {
 		def, db := &t.Definition, to.Catalog().Database(t.Database)
 		there := db != nil && db.Downsample(def.Into) != nil
+		now, expired := time.Now(), t.FromExpired
+		if db != nil && db.RetentionPolicy(def.From) != nil && db.RetentionPolicy(def.From).Duration > 0 {
+			// The server has not taken older rows: the target has what they came to.
+			expired = max(expired, now.Add(-db.RetentionPolicy(def.From).Duration).UnixNano())
+		}
 		err := to.Apply(ctx, meta.CreateDownsample{
 			Database: t.Database, From: def.From, Into: def.Into, Measurement: def.Measurement, Regex: def.Regex,
-			Definitions: def.Definitions, Time: time.Now().UnixNano(),
+			Definitions: def.Definitions, Time: now.UnixNano(), Begins: def.Begins, FromExpired: expired, IntoExpired: t.IntoExpired,
 		})
 		if err != nil && !errors.Is(err, meta.ErrDownsampleExists) {
 			return made, fmt.Errorf("downsample from %s into %s: %w", def.From, def.Into, err)

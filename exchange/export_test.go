@@ -145,7 +145,7 @@ func TestDefinitions(t *testing.T) {
 	d := &Definitions{
 		Users:         []*meta.User{{Name: "old", Admin: true}, {Name: "new", Hash: "h", Privileges: map[string]meta.Privilege{"d": meta.ReadPrivilege, "nope": meta.ReadPrivilege}}},
 		Queries:       []Continuous{{"d", "q", "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT mean(v) INTO x FROM m GROUP BY time(1h) END"}},
-		Downsamples:   []Downsample{{"d", meta.Downsample{From: "autogen", Into: "long \"one\"", Definitions: []meta.Definition{{Period: meta.Period{Every: time.Hour}, Functions: []string{"max"}}}}}},
+		Downsamples:   []Downsample{{Database: "d", Definition: meta.Downsample{From: "autogen", Into: "long \"one\"", Definitions: []meta.Definition{{Period: meta.Period{Every: time.Hour}, Functions: []string{"max"}}}}}},
 		Subscriptions: []Subscription{{"d", "autogen", meta.Subscription{Name: "s", Mode: "ANY", Destinations: []string{"udp://h:1"}}}},
 		Limits:        []WriteLimits{{"d", "autogen", time.Hour, 0}, {"d", "limited", time.Hour, 2 * time.Hour}, {"d", "nope", time.Hour, 0}, {"nope", "autogen", time.Hour, 0}},
 	}

@@ -47,6 +47,11 @@ type CreateDownsample struct {
 	Regex                bool         `json:",omitempty"`
 	Definitions          []Definition // one, or all of a downsample that is restored
 	Time                 int64        // the wall clock, ns since the epoch
+	// Of a downsample that is restored: its Begins, and up to where rows of its policies had
+	// expired; 0: none had.
+	Begins      int64 `json:",omitempty"`
+	FromExpired int64 `json:",omitempty"`
+	IntoExpired int64 `json:",omitempty"`
 }
 
 // AlterDownsample changes a downsample. With a period or Add, a new definition holds for the
@@ -481,7 +486,7 @@ func (c CreateDownsample) apply(d *Data) (bool, error) {
 			return false, nil
 		}
 		if rp := db.RetentionPolicy(c.From); rp != nil {
-			t.Folds, t.Begins = db.madeOf(c.From) != nil, rp.Expired
+			t.Folds, t.Begins = db.madeOf(c.From) != nil, max(rp.Expired, c.Begins)
 		}
 		if err := t.check(db); err != nil {
 			return false, err
@@ -489,6 +494,8 @@ func (c CreateDownsample) apply(d *Data) (bool, error) {
 		if err := t.inherit(db, db.RetentionPolicy(c.Into).Downsampled, c.Time); err != nil {
 			return false, err
 		}
+		db.expired(c.From, c.FromExpired)
+		db.expired(c.Into, c.IntoExpired)
 		for _, g := range db.RetentionPolicy(c.From).ShardGroups {
 			if end := min(g.End, c.Time); end > g.Start {
 				t.Backfill = int64(min(uint64(t.Backfill)+uint64(end-g.Start), math.MaxInt64))
@@ -498,6 +505,19 @@ func (c CreateDownsample) apply(d *Data) (bool, error) {
 		db.downsampled(c.Into, nil)
 		return true, nil
 	})
+}
+
+// expired notes what a policy had lost by its age where it comes from. A policy that has a whole
+// shard group of that time has not lost it.
+func (db *Database) expired(policy string, at int64) {
+	i := slices.IndexFunc(db.RetentionPolicies, func(rp *RetentionPolicy) bool { return rp.Name == policy })
+	rp := *db.RetentionPolicies[i]
+	if at <= rp.Expired || len(rp.ShardGroups) > 0 && rp.ShardGroups[0].End <= at {
+		return
+	}
+	rp.Expired = at
+	db.RetentionPolicies = slices.Clone(db.RetentionPolicies)
+	db.RetentionPolicies[i] = &rp
 }
 
 // sameAs reports whether two downsamples make the same rows from now on.

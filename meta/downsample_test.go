@@ -236,3 +236,21 @@ func TestKeeps(t *testing.T) {
 		}
 	}
 }
+
+// TestRestoredDownsample: a downsample that is restored knows what its policies had lost, unless
+// they have rows of that time.
+func TestRestoredDownsample(t *testing.T) {
+	create := CreateDownsample{
+		Database: "d", From: "raw", Into: "hours", Definitions: []Definition{{Period: Period{Every: hour}, Functions: []string{"max"}}}, Time: int64(60 * day),
+		Begins: int64(day), FromExpired: int64(50 * day), IntoExpired: int64(2 * day),
+	}
+	d := mustApply(t, empty(), CreateDatabase{Name: "d", Policy: &RetentionPolicySpec{Name: "raw"}}, CreateRetentionPolicy{Database: "d", Policy: RetentionPolicySpec{Name: "hours"}},
+		CreateShardGroup{Database: "d", RetentionPolicy: "hours", Time: 0})
+	for _, c := range []struct{ first, from int64 }{{56, 50}, {49, 50}, {1, 0}} { // days; a shard group has seven
+		db := mustApply(t, d, CreateShardGroup{Database: "d", RetentionPolicy: "raw", Time: c.first * int64(day)}, create).Database("d")
+		got := []int64{db.Downsample("hours").Begins, db.RetentionPolicy("raw").Expired, db.RetentionPolicy("hours").Expired}
+		if want := []int64{int64(day), c.from * int64(day), int64(2 * day)}; !reflect.DeepEqual(got, want) {
+			t.Errorf("a first shard group with day %d: %v, want %v", c.first, got, want)
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"tsdbd/internal/testkit/apptest"
 )
@@ -59,4 +61,56 @@ func TestRestoreDefinitions(t *testing.T) {
 	}
 	other.Stop()
 	s.Stop()
+}
+
+// TestRestoreHistory restores a downsample into a running server, which answers from it as the
+// first one did: for what had expired there, and for rows that are too old to be restored.
+func TestRestoreHistory(t *testing.T) {
+	start := func() *apptest.Server {
+		s := apptest.New(t)
+		s.Env = []string{"TSDBD_RETENTION_CHECK_INTERVAL=100ms"}
+		s.Restart()
+		return s
+	}
+	settled := func(s *apptest.Server) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			shown := s.Query("d", "SHOW DOWNSAMPLES")
+			if strings.Contains(shown, `Z",0,1,`) && strings.Contains(shown, `,0,"0s",`) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatal(shown)
+			}
+		}
+	}
+	s := start()
+	for _, q := range []string{
+		"CREATE DATABASE d WITH SHARD DURATION 1h NAME raw", "CREATE RETENTION POLICY tens ON d DURATION INF REPLICATION 1 SHARD DURATION 1h",
+		"CREATE DOWNSAMPLE ON d FROM raw INTO tens EVERY 10s AS mean",
+	} {
+		s.Query("", q)
+	}
+	first := time.Now().Truncate(time.Hour).Add(-8 * time.Hour)
+	for n := range 12 { // two in each shard group
+		s.Write("d", fmt.Sprintf("m v=%d %d", n, first.Add(time.Duration(n)*30*time.Minute).UnixNano()))
+	}
+	settled(s)
+	life := time.Since(first.Add(2*time.Hour + 25*time.Minute)) // the third group stays
+	s.Query("", fmt.Sprintf("ALTER RETENTION POLICY raw ON d DURATION %ds", life/time.Second))
+	for strings.Contains(s.Query("", "SHOW SHARD GROUPS"), fmt.Sprintf(`"raw","%s"`, first.UTC().Add(time.Hour).Format(time.RFC3339))) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	const q = "SELECT count(v), sum(v) FROM m"
+	want := s.Query("d", q)
+	if !strings.Contains(want, "12,66]") {
+		t.Errorf("the first server has %s", want)
+	}
+	repo := t.TempDir()
+	must(t, "backup", "-host", s.URL, repo)
+	other := start()
+	must(t, "restore", "-definitions", "-host", other.URL, repo)
+	settled(other)
+	if got := other.Query("d", q); got != want {
+		t.Errorf("the restored server has %s, want %s", got, want)
+	}
 }
