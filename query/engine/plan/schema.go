@@ -129,6 +129,7 @@ func (x *Planner) union(a, b []string) ([]string, error) {
 // again.
 type schema struct {
 	x      *Planner
+	all    []*influxql.Measurement // of the statement and its subqueries
 	known  map[schemaName]influxql.DataType
 	copies int64 // what a field adds to the select lists, with all wildcards expanded
 	failed error // the first of those that MapType cannot return
@@ -146,7 +147,7 @@ type schemaName struct {
 // typed returns the statement with its wildcards expanded and the types of all
 // references, which it checks.
 func (x *Planner) typed(stmt *influxql.SelectStatement) (*influxql.SelectStatement, error) {
-	types := &schema{x: x, known: map[schemaName]influxql.DataType{}}
+	types := &schema{x: x, all: measurements(stmt, nil), known: map[schemaName]influxql.DataType{}}
 	expanded(stmt, &types.copies)
 	typed, err := stmt.RewriteFields(types)
 	if err == nil {
@@ -161,6 +162,19 @@ func (x *Planner) typed(stmt *influxql.SelectStatement) (*influxql.SelectStateme
 		return nil, types.failed // a type that could not be read is no type error
 	}
 	return typed, err
+}
+
+// measurements appends the measurements that a statement and its subqueries read.
+func measurements(stmt *influxql.SelectStatement, out []*influxql.Measurement) []*influxql.Measurement {
+	for _, src := range stmt.Sources {
+		switch src := src.(type) {
+		case *influxql.SubQuery:
+			out = measurements(src.Statement, out)
+		case *influxql.Measurement:
+			out = append(out, src)
+		}
+	}
+	return out
 }
 
 // expanded returns how many fields of the select list of a statement a field of the
@@ -203,14 +217,14 @@ func (s *schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.D
 	if err != nil {
 		return nil, nil, err
 	}
-	add := func(field string, typ influxql.DataType, known bool) error {
+	add := func(field string, typ influxql.DataType) error {
 		have, met := fields[field]
 		if !met {
 			if err := cmp.Or(s.ask(), s.x.Keep(s.copies*expandedBytes)); err != nil {
 				return err
 			}
 		}
-		if have.LessThan(typ) && (known || !met) {
+		if have.LessThan(typ) {
 			fields[field] = typ
 		}
 		return nil
@@ -218,7 +232,7 @@ func (s *schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.D
 	for _, name := range names {
 		for _, sh := range s.x.view(m).shards {
 			for _, f := range sh.Fields(name) {
-				if err := add(f.Key, expr.DataType(f.Type), true); err != nil {
+				if err := add(f.Key, expr.DataType(f.Type)); err != nil {
 					return nil, nil, err
 				}
 			}
@@ -244,7 +258,12 @@ func (s *schema) FieldDimensions(m *influxql.Measurement) (map[string]influxql.D
 			}
 		}
 	}
-	return fields, tags, nil
+	for field, typ := range fields {
+		if typ == influxql.Unknown { // only targets have it, and none knows its type
+			fields[field] = s.MapType(m, field)
+		}
+	}
+	return fields, tags, s.failed
 }
 
 // MapType implements influxql.TypeMapper.
@@ -264,33 +283,26 @@ func (s *schema) MapType(m *influxql.Measurement, name string) influxql.DataType
 // find returns the widest type of a field of a source, or else whether it has a tag of
 // the name.
 func (s *schema) find(m *influxql.Measurement, key string) (typ influxql.DataType, err error) {
+	typ, stored, err := s.fieldType(m, key)
+	if err != nil || typ != influxql.Unknown {
+		return typ, err
+	}
+	if stored {
+		// Of the types of other sources it must not hide one: the widest counts for all.
+		for _, other := range s.all {
+			t, _, err := s.fieldType(other, key)
+			if err != nil {
+				return typ, err
+			}
+			if typ.LessThan(t) {
+				typ = t
+			}
+		}
+		return cmp.Or(typ, influxql.Float), nil
+	}
 	names, err := s.x.names(m)
 	if err != nil {
 		return typ, err
-	}
-	for _, name := range names {
-		if err := s.ask(); err != nil {
-			return typ, err
-		}
-		for _, sh := range s.x.view(m).shards {
-			fields := sh.Fields(name)
-			if i, ok := column.FindField(fields, key); ok {
-				if t := expr.DataType(fields[i].Type); typ.LessThan(t) {
-					typ = t
-				}
-			}
-		}
-		if err := s.x.storedTypes(m, name, func(field string, t influxql.DataType, known bool) error {
-			if field == key && typ.LessThan(t) && (known || typ == influxql.Unknown) {
-				typ = t
-			}
-			return nil
-		}); err != nil {
-			return typ, err
-		}
-	}
-	if typ != influxql.Unknown {
-		return typ, nil
 	}
 	for _, name := range names {
 		for _, sh := range s.x.shardsOf(m) {
@@ -325,4 +337,38 @@ func (s *schema) CallType(name string, args []influxql.DataType) (influxql.DataT
 		return expr.DataType(f.Gives), nil
 	}
 	return args[0], nil
+}
+
+// fieldType returns the widest type of a field of a source, and whether targets have columns of
+// it, which may not know its type.
+func (s *schema) fieldType(m *influxql.Measurement, key string) (typ influxql.DataType, stored bool, err error) {
+	names, err := s.x.names(m)
+	if err != nil {
+		return typ, false, err
+	}
+	for _, name := range names {
+		if err := s.ask(); err != nil {
+			return typ, false, err
+		}
+		for _, sh := range s.x.view(m).shards {
+			fields := sh.Fields(name)
+			if i, ok := column.FindField(fields, key); ok {
+				if t := expr.DataType(fields[i].Type); typ.LessThan(t) {
+					typ = t
+				}
+			}
+		}
+		err := s.x.storedTypes(m, name, func(field string, t influxql.DataType) error {
+			if field == key {
+				if stored = true; typ.LessThan(t) {
+					typ = t
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return typ, false, err
+		}
+	}
+	return typ, stored, nil
 }

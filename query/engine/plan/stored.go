@@ -175,24 +175,21 @@ func (x *Planner) shardsOf(m *influxql.Measurement) (out []scan.Shard) {
 }
 
 // storedTypes calls f for the fields of a measurement of which the targets of a source
-// have columns. The types that columns keep come first. A field of which no column keeps
-// the type is of floats, unless f knows better.
-func (x *Planner) storedTypes(m *influxql.Measurement, name string, f func(field string, typ influxql.DataType, known bool) error) error {
-	for _, known := range []bool{true, false} {
-		for _, t := range x.targets[viewKey{m.Database, m.RetentionPolicy, 0}] {
-			for _, sh := range t.shards {
-				for _, stored := range sh.Fields(name) {
-					field, keeps, ok := t.storedField(stored.Key)
-					if !ok || keeps != known {
-						continue
-					}
-					typ := influxql.DataType(influxql.Float)
-					if known {
-						typ = expr.DataType(stored.Type)
-					}
-					if err := f(field, typ, known); err != nil {
-						return err
-					}
+// have columns, with the type of the field if a column keeps it, else with influxql.Unknown.
+func (x *Planner) storedTypes(m *influxql.Measurement, name string, f func(field string, typ influxql.DataType) error) error {
+	for _, t := range x.targets[viewKey{m.Database, m.RetentionPolicy, 0}] {
+		for _, sh := range t.shards {
+			for _, stored := range sh.Fields(name) {
+				field, keeps, ok := t.storedField(stored.Key)
+				if !ok {
+					continue
+				}
+				typ := influxql.DataType(influxql.Unknown)
+				if keeps {
+					typ = expr.DataType(stored.Type)
+				}
+				if err := f(field, typ); err != nil {
+					return err
 				}
 			}
 		}
