@@ -11,7 +11,7 @@ COLD     = Reference|Short|IndexSize|NewSeries
 SERVERS  = tsdbd=bin/tsdbd,influxd,victoria-metrics=bin/peers/victoria-metrics,prometheus=bin/peers/prometheus,null-wal
 CLUSTER  = go test -count=1 -v -timeout 4h ./internal/testkit/clustertest -election-timeout=1s
 
-.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-peers bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench cluster-balancers cluster-five golden cover clients clients-follower client-compliance docs-test cross test-386 test-qemu dist dist-test run ui ui-check browser cluster help
+.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-peers bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench cluster-balancers cluster-five downsamples-long golden cover clients clients-follower client-compliance docs-test cross test-386 test-qemu dist dist-test run ui ui-check browser cluster help
 
 all: fmt lint test
 
@@ -33,6 +33,10 @@ test: ## all tests, three to five minutes on two cores
 test-long: ## kills, storms and little memory, longer than make test has them: before a release
 	go test -count=1 -timeout 30m -run '^Test(Kill|Storm|MemoryLimit|GoMemoryLimit|LongKeysInLittleMemory)$$' ./internal/testkit/apptest \
 		-kill-rounds=50 -storm-time=10s -memory-time=8s -long-keys=10000
+
+downsamples-long: ## downsamples of a server and of a cluster against a shadow, 500 random steps of 20 seeds and 200 steps: before a release, an hour
+	TSDBD_SEED=$${TSDBD_SEED:-random} go test -count=1 -timeout 3h -parallel 8 -run '^TestJudge$$' -v ./internal/testkit/apptest -judge-seeds=20 -judge-steps=500
+	TSDBD_SEED=$${TSDBD_SEED:-random} go test -count=1 -timeout 3h -run '^TestJudge$$' -v ./internal/testkit/clustertest -judge-steps=200
 
 cross: ## build and vet for every system, tests as well
 	.ci/cross
