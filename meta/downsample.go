@@ -223,6 +223,11 @@ const StagedPrefix = "_fold:"
 // Staged reports whether a measurement of a target has staged rows.
 func Staged(measurement string) bool { return strings.HasPrefix(measurement, StagedPrefix) }
 
+// StagedReason says why a client cannot give a measurement a name that Staged accepts.
+func StagedReason(measurement string) string {
+	return fmt.Sprintf("measurement %q begins with %s, which is reserved in targets of downsamples", measurement, StagedPrefix)
+}
+
 // Keeps reports whether rows of some window in a range keep a tag. A chain keeps those that its
 // source keeps.
 func (t *Downsample) Keeps(db *Database, tag string, r model.TimeRange) bool {

@@ -167,10 +167,35 @@ func (s *session) createDownsample(st *syntax.CreateDownsample) (meta.Command, e
 			return nil, err
 		}
 	}
+	if err := s.unstaged(st.Database, st.Into); err != nil {
+		return nil, err
+	}
 	return meta.CreateDownsample{
 		Database: st.Database, From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex,
 		Definitions: []meta.Definition{st.Defined()}, Time: s.opt.Now().UnixNano(),
 	}, nil
+}
+
+// unstaged returns an error if a policy that never was a target has measurements that moves
+// would take for theirs, and delete.
+func (s *session) unstaged(database, policy string) error {
+	db := s.catalog().Database(database)
+	if db == nil || db.RetentionPolicy(policy) == nil || db.RetentionPolicy(policy).Downsampled != nil || db.Downsample(policy) != nil {
+		return nil
+	}
+	v, err := s.opt.Storage.View(database, policy, model.AllTime)
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	for _, sh := range v.Shards() {
+		for _, name := range sh.Measurements() {
+			if meta.Staged(name) {
+				return errors.New(meta.StagedReason(name) + ": give it another name first")
+			}
+		}
+	}
+	return nil
 }
 
 func (s *session) alterDownsample(st *syntax.AlterDownsample) (meta.Command, error) {

@@ -49,6 +49,7 @@ func (s *Store) Write(ctx context.Context, database, policy string, b *point.Bat
 	r := route.Router{
 		Store: w, Batch: b, Policy: rp, Now: s.opt.Now().UnixNano(), Pool: &s.rows, Table: db.table.Load,
 		Database: db.name, Series: db.series, Counter: db.cardinality, ValidateKeys: s.validateKeys,
+		Staging: !b.Staged && (rp.Downsampled != nil || s.catalog.Data().Database(database).Downsample(rp.Name) != nil),
 	}
 	if b.Staged { // the rows that they are made of had none of these limits
 		open := *rp

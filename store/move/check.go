@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/column"
 )
@@ -20,6 +21,9 @@ func Check(c *model.Change) error {
 	tags.Sort()
 	if reason := model.Unstorable(c.To, tags); reason != "" {
 		return errors.New(reason)
+	}
+	if meta.Staged(c.To) {
+		return errors.New(meta.StagedReason(c.To))
 	}
 	for _, key := range c.Drop {
 		if c.Set.Get(key) != "" {

@@ -45,6 +45,9 @@ type Router struct {
 	Counter  *cardinality.Counter
 	// ValidateKeys drops rows whose series has a key that is not printable.
 	ValidateKeys bool
+	// Staging drops rows of measurements that moves stage rows in: the policy is the target of
+	// a downsample, and the rows are those of a client.
+	Staging bool
 
 	Targets []Target
 	Claims  []*point.Series // those with an id that is a claim
@@ -292,6 +295,9 @@ func (r *Router) Check(l *point.Layout, target int) *Layout {
 			c.Reason += `. Field "time" has been stripped from point.`
 			c.Use = r.Table().Layout(l.Measurement, slices.Delete(slices.Clone(l.Fields), i, i+1))
 		}
+	}
+	if r.Staging && meta.Staged(l.Measurement) {
+		c.Use, c.Reason = nil, meta.StagedReason(l.Measurement)
 	}
 	if c.Use != nil {
 		fresh, conflicts := r.Targets[target].Shard.CheckFields(c.Use)

@@ -67,7 +67,8 @@ func (j *judged) Restart() {
 func (j *judged) Restore() {
 	n := j.others(j.leader())[0]
 	n.Kill()
-	n.Dir = j.t.TempDir()
+	n.wipe()
+	j.others(n)[0].expel(n.name)
 	j.restart(n)
 	j.healthy()
 }
