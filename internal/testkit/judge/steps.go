@@ -132,14 +132,13 @@ func (j *Judge) stepCreate() bool {
 	case 1:
 		d.every = []int64{60, 70}[j.rnd.IntN(2)]
 	case 2: // a chain
-		t.from = "t1"
 		source := j.shadow.tier("t1")
+		t.from, t.keeps = "t1", source.keeps
 		if d.functions = j.foldable(source, d.functions); len(d.functions) == 0 {
-			t.from = raw
+			t.from, t.keeps = raw, [3]bool{true, true, true}
 			d.functions = []string{"count"}
 		}
 		d.every = 60
-		t.keeps = source.keeps
 	case 3:
 		d.every = []int64{30, 120}[j.rnd.IntN(2)]
 		t.takes = j.pick("./m[01]/", ".m0")
