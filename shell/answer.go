@@ -17,6 +17,7 @@ type series struct {
 	Columns []string
 	Values  [][]any // json.Number, string, bool, nil
 	Partial bool    // more rows follow
+	promQL  bool    // the one value has no name of its own
 }
 
 // key tells the parts of one table from those of another.

@@ -24,6 +24,10 @@ func commands() []command {
 	return []command{
 		{[]string{"use", `\u`}, "DATABASE[.POLICY]", "choose the database, and the policy, of the statements that follow", (*Session).use},
 		{[]string{"clear"}, "db|rp", "forget the database, or the policy", (*Session).clear},
+		{[]string{"lang"}, strings.Join(languages, "|"), "choose the language of queries", func(s *Session, _ context.Context, args string) error {
+			return s.change(func(n *Settings) { n.Language = args })
+		}},
+		{[]string{"range", `\r`}, "[START [END [STEP]]]", "ask PromQL for a range, such as 6h, or for now", (*Session).setRange},
 		{[]string{"insert"}, "[INTO POLICY] LINE", "write a line of line protocol", (*Session).insert},
 		{[]string{"format", `\f`}, strings.Join(formats, "|"), "choose how answers are written", func(s *Session, _ context.Context, args string) error {
 			return s.change(func(n *Settings) { n.Format = args })
@@ -54,16 +58,31 @@ func commands() []command {
 // command runs a command of the shell. It returns false if the line is none.
 func (s *Session) command(ctx context.Context, line string) (known bool, err error) {
 	line = strings.TrimRight(line, "; \t\n")
-	name, args, _ := strings.Cut(line, " ")
-	for _, c := range commands() {
-		if slices.Contains(c.names, strings.ToLower(name)) {
-			return true, c.run(s, ctx, strings.TrimSpace(args))
-		}
-	}
-	if strings.HasPrefix(name, `\`) {
+	name := firstWord(line)
+	c := commandOf(name)
+	switch {
+	case c != nil:
+		return true, c.run(s, ctx, strings.TrimSpace(strings.TrimPrefix(line, name)))
+	case isCommand(line):
 		return true, fmt.Errorf(`there is no command %s, see \h`, name)
 	}
 	return false, nil
+}
+
+// commandOf returns the command of a name, or nil.
+func commandOf(name string) *command {
+	for _, c := range commands() {
+		if slices.Contains(c.names, strings.ToLower(name)) {
+			return &c
+		}
+	}
+	return nil
+}
+
+// isCommand reports whether a text is a command of the shell, or would be one.
+func isCommand(text string) bool {
+	name := firstWord(text)
+	return strings.HasPrefix(name, `\`) || commandOf(name) != nil
 }
 
 func (s *Session) say(format string, args ...any) error {
@@ -230,6 +249,8 @@ func (s *Session) showSettings(context.Context, string) error {
 		{"username", s.Client.Username},
 		{"database", s.Database},
 		{"retention policy", s.RetentionPolicy},
+		{"language", s.Language},
+		{"range", s.Range.String()},
 		{"precision", s.Precision},
 		{"format", s.Format},
 		{"pretty", onOff(s.Pretty)},
@@ -274,5 +295,5 @@ func (s *Session) help(context.Context, string) error {
 			return err
 		}
 	}
-	return s.say("Everything else goes to the server. An open quote or parenthesis and a comma at the end continue on the next line.\nTab completes names. Ctrl-C ends the statement that runs, Ctrl-D the shell.")
+	return s.say("Everything else goes to the server. A statement ends at ; and continues on the next line if it is not whole.\nTab completes names. Ctrl-C ends the statement that runs, Ctrl-D the shell.")
 }

@@ -29,7 +29,7 @@ const (
 func (s *Session) names(ctx context.Context, db, statement, column string) ([]string, error) {
 	c := &collector{column: column}
 	asked := *s
-	asked.Settings = Settings{Database: db, Precision: "rfc3339", Format: "table", ChunkSize: 10_000}
+	asked.Settings = Settings{Database: db, Language: "influxql", Precision: "rfc3339", Format: "table", ChunkSize: 10_000}
 	var said bytes.Buffer
 	asked.Out = &said
 	if err := asked.ask(ctx, statement, c); err != nil {
@@ -74,15 +74,22 @@ type known struct {
 // look returns the names of a look-up, which may be a minute old. It finds nothing if
 // the server does not answer.
 func (c *completer) look(statement, column string) []string {
+	return c.keep(statement, func(ctx context.Context) ([]string, error) {
+		return c.session.names(ctx, c.session.Database, statement, column)
+	})
+}
+
+// keep returns the names that f finds for a key.
+func (c *completer) keep(key string, f func(context.Context) ([]string, error)) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := c.session.Client.URL + " " + c.session.Database + " " + statement
+	key = strings.Join([]string{c.session.Client.URL, c.session.Database, c.session.RetentionPolicy, key}, " ")
 	if k, ok := c.known[key]; ok && time.Since(k.at) < namesAge {
 		return k.names
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
-	names, err := c.session.names(ctx, c.session.Database, statement, column)
+	names, err := f(ctx)
 	if err != nil {
 		return nil
 	}
@@ -103,6 +110,9 @@ var (
 
 // complete returns what may stand in place of the last word of a line, and the word.
 func (c *completer) complete(line string) (word string, candidates []string) {
+	if c.session.promQL() && !isCommand(line) {
+		return c.completePromQL(line)
+	}
 	word = lastWord.FindStringSubmatch(line)[1]
 	before := strings.TrimSpace(strings.TrimSuffix(line, word))
 	tokens := strings.Fields(before)
@@ -124,6 +134,8 @@ func (c *completer) complete(line string) (word string, candidates []string) {
 		candidates = quoted(word, c.look("SHOW MEASUREMENTS"+limited, "name"))
 	case last == "FORMAT" || last == `\F`:
 		candidates = formats
+	case last == "LANG":
+		candidates = languages
 	case last == "PRECISION" || last == `\T`:
 		candidates = precisions
 	case valueOf.MatchString(before):

@@ -2,9 +2,11 @@ package shell
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -127,6 +129,42 @@ func (c *columns) end() error {
 	c.last = ""
 	_, err := c.out.Write(b.Bytes())
 	return err
+}
+
+// csvWriter writes tables as InfluxDB's CSV does, with one header for tables of the same
+// columns that follow each other.
+type csvWriter struct {
+	out    *csv.Writer
+	header []string
+}
+
+func (c *csvWriter) series(s *series) error {
+	header := append([]string{"name", "tags"}, s.Columns...)
+	if !slices.Equal(header, c.header) {
+		c.header = header
+		if err := c.out.Write(header); err != nil {
+			return err
+		}
+	}
+	for _, row := range s.Values {
+		cells := []string{s.Name, strings.ReplaceAll(s.tagText(), ", ", ",")}
+		for _, v := range row {
+			text, ok := v.(string)
+			if !ok {
+				text = cell(v)
+			}
+			cells = append(cells, text)
+		}
+		if err := c.out.Write(cells); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *csvWriter) end() error {
+	c.out.Flush()
+	return c.out.Error()
 }
 
 // cell returns a value as text.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/guptarohit/asciigraph"
@@ -54,8 +55,11 @@ func (p *plotter) series(s *series) error {
 			continue
 		}
 		name := s.Name + "." + column
+		if s.promQL {
+			name = s.Name
+		}
 		if tags := s.tagText(); tags != "" {
-			name += " " + tags
+			name = strings.TrimSpace(name + " " + tags)
 		}
 		for _, row := range s.Values {
 			number, ok := row[c].(json.Number)
@@ -63,8 +67,8 @@ func (p *plotter) series(s *series) error {
 				continue
 			}
 			v, err := number.Float64()
-			if err != nil {
-				continue // beyond a float64
+			if err != nil || math.IsInf(v, 0) {
+				continue // beyond a float64, or of the plot
 			}
 			t, err := row[at].(json.Number).Int64()
 			if err != nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/reeflective/readline"
@@ -35,7 +34,7 @@ func (s *Session) Prompt(ctx context.Context, historyFile string) error {
 	rl.Prompt.Secondary(func() string { return ". " })
 	readAhead(rl)
 	dropLine(rl)
-	rl.AcceptMultiline = func(line []rune) bool { return complete(string(line)) }
+	rl.AcceptMultiline = func(line []rune) bool { return s.completeLine(string(line)) }
 	c := &completer{session: s}
 	rl.Completer = func(line []rune, cursor int) readline.Completions {
 		word, candidates := c.complete(string(line[:cursor]))
@@ -122,38 +121,3 @@ func (s *Session) interruptible(ctx context.Context, line string) error {
 
 // errInterrupted is the error of a line that the user has ended.
 var errInterrupted = errors.New("interrupted")
-
-// complete reports whether what was typed can run. Open quotes, open parentheses and a
-// comma at the end ask for another line, unless the last line is empty.
-func complete(text string) bool {
-	trimmed := strings.TrimSpace(text)
-	if strings.HasPrefix(trimmed, `\`) || strings.HasSuffix(text, "\n") {
-		return true
-	}
-	return !strings.HasSuffix(trimmed, ",") && !open(trimmed)
-}
-
-// open reports whether a text ends inside of quotes or parentheses.
-func open(text string) bool {
-	var quote rune
-	escaped, depth := false, 0
-	for _, r := range text {
-		switch {
-		case escaped:
-			escaped = false
-		case quote != 0 && r == '\\':
-			escaped = true
-		case quote != 0:
-			if r == quote {
-				quote = 0
-			}
-		case r == '\'' || r == '"':
-			quote = r
-		case r == '(':
-			depth++
-		case r == ')':
-			depth--
-		}
-	}
-	return quote != 0 || depth > 0
-}

@@ -2,12 +2,15 @@ package shell
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"tsdbd/exchange"
 )
@@ -22,6 +25,8 @@ var precisions = []string{"rfc3339", "ns", "u", "ms", "s", "m", "h"}
 type Settings struct {
 	Database        string
 	RetentionPolicy string
+	Language        string // one of influxql, promql
+	Range           Range  // of PromQL
 	Precision       string // one of rfc3339, ns, u, ms, s, m, h
 	Format          string // one of table, column, json, csv, line
 	Pretty          bool   // indents json
@@ -34,6 +39,12 @@ type Settings struct {
 // Check returns an error if a setting has no meaning.
 func (s *Settings) Check() error {
 	if err := oneOf("format", s.Format, formats); err != nil {
+		return err
+	}
+	if err := oneOf("language", s.Language, languages); err != nil {
+		return err
+	}
+	if _, err := s.Range.times(time.Now()); err != nil {
 		return err
 	}
 	if s.ChunkSize < 1 {
@@ -73,20 +84,33 @@ var ErrStatement = errors.New("a statement failed")
 // Line runs a line: a command of the shell or statements.
 func (s *Session) Line(ctx context.Context, line string) error {
 	line = strings.TrimSpace(line)
-	if line == "" || strings.HasPrefix(line, "--") && !strings.Contains(line, "\n") {
+	if ignored(line) {
 		return nil
 	}
 	if known, err := s.command(ctx, line); known {
 		return err
 	}
+	if s.promQL() {
+		return s.askPromQL(ctx, line)
+	}
 	return s.query(ctx, line)
 }
 
-// query sends statements and writes the answer.
+// formatter returns what writes tables.
+func (s *Session) formatter() formatter {
+	switch {
+	case s.Plot:
+		return &plotter{out: s.Out, width: s.Width}
+	case s.Format == "csv":
+		return &csvWriter{out: csv.NewWriter(s.Out)}
+	}
+	return &columns{out: s.Out, boxed: s.Format == "table"}
+}
+
+// query sends statements of InfluxQL and writes the answer.
 func (s *Session) query(ctx context.Context, text string) error {
 	switch {
 	case s.Plot:
-		return s.ask(ctx, text, &plotter{out: s.Out, width: s.Width})
 	case s.Format == "json":
 		return s.copy(ctx, text, "application/json")
 	case s.Format == "csv":
@@ -94,7 +118,7 @@ func (s *Session) query(ctx context.Context, text string) error {
 	case s.Format == "line":
 		return s.copy(ctx, text, lines)
 	}
-	return s.ask(ctx, text, &columns{out: s.Out, boxed: s.Format == "table"})
+	return s.ask(ctx, text, s.formatter())
 }
 
 // ask sends statements and hands the answer to f.
@@ -125,6 +149,11 @@ func (s *Session) copy(ctx context.Context, text, media string) error {
 	if got := resp.Header.Get("Content-Type"); media == lines && got != media {
 		return fmt.Errorf("the server answers with %s: it does not have the format %s", got, s.Format)
 	}
+	return s.copyBody(resp, media)
+}
+
+// copyBody writes an answer as it comes.
+func (s *Session) copyBody(resp *http.Response, media string) error {
 	var f failure
 	if _, err := io.Copy(io.MultiWriter(s.Out, &f), resp.Body); err != nil {
 		return fmt.Errorf("read answer: %w", err)
@@ -137,11 +166,8 @@ func (s *Session) copy(ctx context.Context, text, media string) error {
 
 // send sends statements. The caller closes the body of the answer.
 func (s *Session) send(ctx context.Context, text string, params url.Values, media string) (*http.Response, error) {
-	for name, value := range map[string]string{"db": s.Database, "rp": s.RetentionPolicy, "hints": "true"} {
-		if value != "" {
-			params.Set(name, value)
-		}
-	}
+	maps.Copy(params, s.source())
+	params.Set("hints", "true")
 	switch {
 	case s.Plot:
 		params.Set("epoch", "ns")

@@ -44,7 +44,7 @@ func start(t *testing.T, byText map[string]string) (*Session, *answers, *bytes.B
 	out := new(bytes.Buffer)
 	return &Session{
 		Client: &exchange.Client{URL: server.URL}, Out: out,
-		Settings: Settings{Database: "demo", Precision: "rfc3339", Format: "table", ChunkSize: 2},
+		Settings: Settings{Database: "demo", Language: "influxql", Precision: "rfc3339", Format: "table", ChunkSize: 2},
 	}, a, out
 }
 
@@ -246,18 +246,6 @@ func TestComplete(t *testing.T) {
 	f("use d", "d", "demo")
 	if len(a.asked) != asked {
 		t.Error("a look-up is not kept")
-	}
-}
-
-// TestContinues holds which lines ask for another one.
-func TestContinues(t *testing.T) {
-	for text, want := range map[string]bool{
-		"SELECT 1": true, "SELECT a,": false, "SELECT mean(a": false, "SELECT mean(a) FROM b": true, "SELECT 'a": false, `SELECT "a (" FROM b`: true,
-		"SELECT a,\n": true, `\d "`: true, `SELECT 'it\'s'`: true, "": true,
-	} {
-		if complete(text) != want {
-			t.Errorf("%q: %v", text, !want)
-		}
 	}
 }
 

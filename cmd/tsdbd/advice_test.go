@@ -94,9 +94,8 @@ func TestAdviceOfThePrograms(t *testing.T) {
 	for args, want := range map[string]string{
 		"run":                             `unknown command "run", did you mean tsdbd serve?`,
 		"verfy x":                         `unknown command "verfy", did you mean tsdbd verify?`,
-		"query -execute x":                `-execute, a statement is an argument without a flag, see tsdbd query -help`,
-		"query -database x":               "-database, did you mean -db?",
-		"query -port 8086":                "-port, did you mean -host?",
+		"export -database x":              "-database, did you mean -db?",
+		"export -port 8086":               "-port, did you mean -host?",
 		"help xyzzyxyzzy":                 `unknown command "xyzzyxyzzy"`,
 		"import -precision foo " + points: "-precision is one of ns, us, ms, s, m and h",
 		"import -host " + port + " -db x " + points: "connection refused",

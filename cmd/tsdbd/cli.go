@@ -135,9 +135,6 @@ func wrongUse(_ context.Context, c *cli.Command, err error, _ bool) error {
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok {
 		name = strings.TrimLeft(name, "-")
-		if c.Name == "query" && (name == "execute" || name == "e") {
-			return usageError(c, "flag provided but not defined: -%s, a statement is an argument without a flag", name)
-		}
 		for _, ours := range otherFlags[name] {
 			if slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), ours) }) {
 				return usageError(c, "flag provided but not defined: -%s, did you mean -%s?", name, ours)

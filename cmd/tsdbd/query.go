@@ -1,14 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
@@ -19,12 +21,16 @@ import (
 
 func queryCommand() *cli.Command {
 	s := shell.Session{Client: &exchange.Client{}, Settings: shell.Settings{ChunkSize: 10_000}}
-	out := ""
+	var out, file string
+	var execute []string
+	var at address
 	return &cli.Command{
 		Name:      "query",
 		Usage:     "ask a running server: a statement, or a prompt",
 		UsageText: "tsdbd query [flags] ['STATEMENT'...]",
-		Description: `tsdbd query runs each STATEMENT, or those that standard input has, one in a line. Without both it shows a prompt with history and completion; \h lists its commands, which are those of the influx shell and a few more. Ctrl-C ends a statement at the server, too.
+		Description: `tsdbd query runs each STATEMENT, or those of a file or of standard input. There a statement ends with ; and may span lines. Without ; it ends before a line that begins another one. Without statements tsdbd query shows a prompt with history and completion; \h lists its commands, which are those of the influx shell and a few more. Ctrl-C ends a statement at the server, too.
+
+The flags of the influx shell work as well: -execute, -database, -port, -ssl, -path-prefix, and a host without http://.
 
 The exit code is 1 when a statement failed.
 
@@ -32,10 +38,22 @@ Examples:
   tsdbd query -db demo                # a prompt
   tsdbd query -db demo 'SELECT mean(usage) FROM cpu WHERE time > now() - 1h GROUP BY host'
   tsdbd query -db demo -plot 'SELECT usage FROM cpu WHERE time > now() - 1h'
-  tsdbd query -db demo -format csv 'SELECT * FROM cpu' > cpu.csv`,
+  tsdbd query -db demo -format csv 'SELECT * FROM cpu' > cpu.csv
+  tsdbd query -db demo -file statements.iql
+  tsdbd query -db demo -lang promql 'sum by (host) (cpu_usage)'
+  tsdbd query -db demo -lang promql -start 6h -step 5m -plot 'rate(http_requests_total[5m])'`,
 		Flags: slices.Concat(clientFlags(s.Client, defaultHost), []cli.Flag{
-			&cli.StringFlag{Name: "db", Destination: &s.Database, Usage: "ask the database `NAME`"},
+			&cli.IntFlag{Name: "port", Destination: &at.port, Usage: "the `PORT` of the server, if -host has none; without both 8086"},
+			&cli.BoolFlag{Name: "ssl", Destination: &at.ssl, Usage: "ask by https, if -host does not say"},
+			&cli.StringFlag{Name: "path-prefix", Destination: &at.prefix, Usage: "the `PATH` at which a proxy has the server"},
+			&cli.StringFlag{Name: "db", Aliases: []string{"database"}, Destination: &s.Database, Usage: "ask the database `NAME`"},
 			&cli.StringFlag{Name: "rp", Destination: &s.RetentionPolicy, Usage: "and its retention policy `NAME`"},
+			&cli.GenericFlag{Name: "execute", Aliases: []string{"e"}, Value: textsFlag{&execute}, Usage: "run `STATEMENT`, as an argument; may be given several times"},
+			&cli.StringFlag{Name: "file", Destination: &file, Usage: "run the statements of `FILE`"},
+			&cli.StringFlag{Name: "lang", Destination: &s.Language, Value: "influxql", Usage: "ask in `influxql|promql`"},
+			&cli.StringFlag{Name: "start", Destination: &s.Range.Start, Usage: "ask PromQL for a range from `TIME` on: RFC 3339, or a duration before now such as 6h"},
+			&cli.StringFlag{Name: "end", Destination: &s.Range.End, Usage: "up to `TIME`, not now; without -start the time to ask for"},
+			&cli.StringFlag{Name: "step", Destination: &s.Range.Step, Usage: "with a value each `DURATION`; without it 240 values"},
 			&cli.StringFlag{Name: "precision", Destination: &s.Precision, Value: "rfc3339", Usage: "write times as `rfc3339|ns|u|ms|s|m|h`"},
 			&cli.StringFlag{Name: "format", Destination: &s.Format, Value: "table", Usage: "write answers as `table|column|json|csv|line`"},
 			&cli.StringFlag{Name: "out", Destination: &out, Usage: "write answers to `FILE`, not to standard output"},
@@ -48,14 +66,16 @@ Examples:
 			if err := s.Check(); err != nil {
 				return usageError(c, "%v", err)
 			}
-			withScheme(s.Client)
+			if s.Client.URL, err = at.of(s.Client.URL); err != nil {
+				return usageError(c, "%v", err)
+			}
 			if out != "" {
-				file, failed := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+				f, failed := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 				if failed != nil {
 					return failed
 				}
-				defer func() { err = errors.Join(err, file.Close()) }()
-				stdout = file
+				defer func() { err = errors.Join(err, f.Close()) }()
+				stdout = f
 			}
 			s.Out = stdout
 			if f, ok := stdout.(*os.File); ok {
@@ -63,32 +83,37 @@ Examples:
 					s.Width = width
 				}
 			}
+			var in io.Reader = os.Stdin
+			statements = append(execute, statements...)
 			switch {
+			case file != "" && len(statements) > 0:
+				return usageError(c, "-file and statements exclude each other")
 			case len(statements) > 0:
-				return runStatements(ctx, &s, slices.Values(statements))
-			case !term.IsTerminal(int(os.Stdin.Fd())):
-				in := bufio.NewScanner(endedBy(ctx, os.Stdin))
-				in.Buffer(nil, 16<<20)
-				err := runStatements(ctx, &s, func(yield func(string) bool) {
-					for in.Scan() && yield(in.Text()) {
-					}
-				})
-				return errors.Join(err, in.Err())
+				return runStatements(ctx, &s, statements)
+			case file != "":
+				f, err := os.Open(file)
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				in = f
+			case term.IsTerminal(int(os.Stdin.Fd())):
+				if err := s.Client.Ping(ctx); err != nil {
+					return err
+				}
+				fmt.Fprintf(stderr, "connected to %s, \\h for help\n", s.Client.URL)
+				// At the prompt an interrupt ends a statement, not the program.
+				return s.Prompt(context.WithoutCancel(ctx), historyFile())
 			}
-			if err := s.Client.Ping(ctx); err != nil {
-				return err
-			}
-			fmt.Fprintf(stderr, "connected to %s, \\h for help\n", s.Client.URL)
-			// At the prompt an interrupt ends a statement, not the program.
-			return s.Prompt(context.WithoutCancel(ctx), historyFile())
+			return s.Run(ctx, endedBy(ctx, in))
 		}),
 	}
 }
 
-// runStatements runs lines until one fails.
-func runStatements(ctx context.Context, s *shell.Session, lines func(yield func(string) bool)) error {
-	for line := range lines {
-		switch err := s.Line(ctx, line); {
+// runStatements runs statements until one fails.
+func runStatements(ctx context.Context, s *shell.Session, statements []string) error {
+	for _, statement := range statements {
+		switch err := s.Line(ctx, statement); {
 		case errors.Is(err, shell.ErrExit):
 			return nil
 		case err != nil:
@@ -96,6 +121,46 @@ func runStatements(ctx context.Context, s *shell.Session, lines func(yield func(
 		}
 	}
 	return nil
+}
+
+// address are the parts of the server's address that the influx shell has flags for.
+type address struct {
+	port   int
+	ssl    bool
+	prefix string
+}
+
+// of returns the URL of a host, which is a name, HOST:PORT or a URL. A part that both
+// the host and a flag have must be the same, except that the default host has none.
+func (a address) of(host string) (string, error) {
+	if host == defaultHost && (a.port != 0 || a.ssl) {
+		host = "127.0.0.1"
+	}
+	bare := !strings.Contains(host, "://")
+	if bare {
+		host = map[bool]string{true: "https://", false: "http://"}[a.ssl] + host
+	}
+	u, err := url.Parse(host)
+	switch {
+	case err != nil:
+		return "", err
+	case a.ssl && u.Scheme != "https":
+		return "", fmt.Errorf("-ssl is not what -host %s says", host)
+	case a.port != 0 && u.Port() != "" && u.Port() != strconv.Itoa(a.port):
+		return "", fmt.Errorf("-port %d is not what -host %s says", a.port, host)
+	case a.port < 0 || a.port > 65535:
+		return "", fmt.Errorf("-port %d is no port", a.port)
+	case u.Port() == "" && (bare || a.port != 0):
+		port := a.port
+		if port == 0 {
+			port = 8086
+		}
+		u.Host += ":" + strconv.Itoa(port)
+	}
+	if a.prefix != "" {
+		u.Path = strings.TrimRight(u.Path, "/") + "/" + strings.Trim(a.prefix, "/")
+	}
+	return u.String(), nil
 }
 
 // historyFile is where the prompt keeps its lines: in the home directory, or nowhere.
