@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,31 @@ func TestQuery(t *testing.T) {
 	f("┼", "-plot", "SELECT usage FROM cpu")
 	f("using database demo\n", "use demo", "SHOW MEASUREMENTS")
 
+	// The flags of the influx shell.
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"-host", u.Hostname(), "-port", u.Port(), "-database", "demo", "-execute", "SELECT usage FROM cpu"},
+		{"-host", u.Host, "-path-prefix", "/", "-database=demo", "-e", "SELECT usage FROM cpu"},
+	} {
+		if out := must(t, append([]string{"query"}, args...)...); !strings.Contains(out, "(2 rows)") {
+			t.Errorf("%q: %s", args, out)
+		}
+	}
+
+	// Statements of a file end at ; or before the next one.
+	statements := apptest.TempFile(t, "-- hosts\nSELECT usage FROM cpu\nWHERE host = 'b'\nSELECT count(usage)\n  FROM cpu;\n")
+	f("2026-01-05T00:01:00Z |     2\n(1 row)\nname: cpu\ntime                 | count\n---------------------+------\n1970-01-01T00:00:00Z |     2\n(1 row)\n", "-file", statements)
+
+	// PromQL.
+	f("time                 | host | value\n---------------------+------+------\n2026-01-05T00:01:00Z | a    |   1.5\n2026-01-05T00:01:00Z | b    |     2\n(2 rows)\n",
+		"-lang", "promql", "-end", "2026-01-05T00:01:00Z", "sum by (host) (cpu_usage)")
+	f("name: cpu_usage\ntags: host=b\ntime                 | value\n---------------------+------\n2026-01-05T00:01:00Z |     2\n(1 row)\n",
+		"-lang", "promql", "-start", "2026-01-05", "-end", "2026-01-05T00:01:00Z", "-step", "1m", "cpu_usage")
+	f("─ cpu_usage host=a\n", "-lang", "promql", "-plot", "-start", "2026-01-05", "-end", "2026-01-05T00:05:00Z", "cpu_usage")
+
 	if out, _, err := tsdbd(t, "query", "-host", s.URL, "-db", "demo", "-partial", "SELECT usage INTO x FROM cpu"); err == nil || !strings.Contains(out, "SELECT INTO takes no partial=true") {
 		t.Errorf("-partial is not sent: %v\n%s", err, out)
 	}
@@ -48,6 +74,11 @@ func TestQuery(t *testing.T) {
 
 	for _, c := range [][]string{
 		{"tsdbd: error parsing query: found EOF, expected FROM at line 1, char 10", "SELECT a"},
+		{"invalid parameter \"query\": 1:5: parse error: unclosed left parenthesis", "-lang", "promql", "sum("},
+		{"database not found: nosuch", "-lang", "promql", "-db", "nosuch", "up"},
+		{"-file and statements exclude each other", "-file", statements, "SHOW DATABASES"},
+		{"the language is one of influxql, promql", "-lang", "flux", "x"},
+		{"-ssl is not what -host http://", "-ssl", "SHOW DATABASES"},
 		{"the format is one of table, column, json, csv, line", "-format", "xml", "SHOW DATABASES"},
 		{"a statement failed", "SELECT a FROM nosuch.cpu"},
 		{"read_only=true refuses a statement that changes something: DROP DATABASE demo", "-read-only", "DROP DATABASE demo"},
@@ -58,6 +89,33 @@ func TestQuery(t *testing.T) {
 		out, errs, err := tsdbd(t, append([]string{"query", "-host", s.URL, "-db", "demo"}, c[1:]...)...)
 		if err == nil || !strings.Contains("tsdbd: "+errs+err.Error(), strings.TrimPrefix(c[0], "tsdbd: ")) {
 			t.Errorf("%q: %v\n%s%s", c[1:], err, out, errs)
+		}
+	}
+}
+
+// TestAddress makes the URL of the server of the flags of the influx shell.
+func TestAddress(t *testing.T) {
+	for _, c := range []struct {
+		host string
+		address
+		want string
+	}{
+		{defaultHost, address{}, "http://127.0.0.1:8086"},
+		{defaultHost, address{ssl: true}, "https://127.0.0.1:8086"},
+		{defaultHost, address{port: 80}, "http://127.0.0.1:80"},
+		{"db1", address{}, "http://db1:8086"},
+		{"db1", address{port: 443, ssl: true, prefix: "/tsdb/"}, "https://db1:443/tsdb"},
+		{"db1:9", address{ssl: true}, "https://db1:9"},
+		{"[::1]", address{}, "http://[::1]:8086"},
+		{"https://db1", address{ssl: true}, "https://db1"},
+		{"https://db1/a", address{port: 8086, prefix: "b"}, "https://db1:8086/a/b"},
+		{"http://db1", address{ssl: true}, "!-ssl is not what -host http://db1 says"},
+		{"db1:9", address{port: 8}, "!-port 8 is not what -host http://db1:9 says"},
+		{"db1", address{port: 70000}, "!-port 70000 is no port"},
+	} {
+		got, err := c.of(c.host)
+		if text, wrong := strings.CutPrefix(c.want, "!"); wrong && (err == nil || err.Error() != text) || !wrong && (err != nil || got != c.want) {
+			t.Errorf("%s %+v: %s, %v, want %s", c.host, c.address, got, err, c.want)
 		}
 	}
 }
