@@ -40,6 +40,7 @@ func (s *series) timeColumn() int { return slices.Index(s.Columns, "time") }
 type message struct{ Level, Text string }
 
 type statement struct {
+	ID       int `json:"statement_id"`
 	Series   []series
 	Messages []message
 	Error    string
@@ -60,8 +61,9 @@ type formatter interface {
 }
 
 // readAnswer hands the tables of an answer to f, part by part, and writes messages
-// and errors to out. The error is ErrStatement if the answer had one.
-func readAnswer(body io.Reader, f formatter, out io.Writer) error {
+// and errors to out, or what is done by a statement that has nothing else to say. The
+// error is ErrStatement if the answer had one.
+func readAnswer(body io.Reader, f formatter, out io.Writer, done []string) error {
 	dec := json.NewDecoder(body)
 	dec.UseNumber()
 	var failed error
@@ -89,6 +91,11 @@ func readAnswer(body io.Reader, f formatter, out io.Writer) error {
 			}
 			for _, m := range st.Messages {
 				if _, err := fmt.Fprintf(out, "%s: %s\n", m.Level, printable(m.Text)); err != nil {
+					return err
+				}
+			}
+			if st.Error == "" && len(st.Series)+len(st.Messages) == 0 && st.ID < len(done) && done[st.ID] != "" {
+				if _, err := fmt.Fprintln(out, printable(done[st.ID])); err != nil {
 					return err
 				}
 			}

@@ -44,7 +44,7 @@ func commands() []command {
 			return s.say("plot is %s", onOff(s.Plot))
 		}},
 		{[]string{"chunk"}, "size ROWS", "choose how many rows come at a time", (*Session).chunk},
-		{[]string{"auth"}, "USER PASSWORD", "log in", (*Session).auth},
+		{[]string{"auth"}, "USER [PASSWORD]", "log in; the prompt asks for the password and does not show it", (*Session).auth},
 		{[]string{"connect"}, "HOST:PORT", "ask another server", (*Session).connect},
 		{[]string{"settings"}, "", "show the settings", (*Session).showSettings},
 		{[]string{"history"}, "", "show the lines of the past", (*Session).showHistory},
@@ -213,9 +213,15 @@ func (s *Session) chunk(_ context.Context, args string) error {
 }
 
 func (s *Session) auth(ctx context.Context, args string) error {
-	user, password, ok := strings.Cut(args, " ")
-	if !ok || user == "" {
+	user, password, _ := strings.Cut(args, " ")
+	if user == "" || password == "" && s.secret == nil {
 		return errors.New("usage: auth USER PASSWORD")
+	}
+	if password == "" {
+		var err error
+		if password, err = s.secret("password: "); err != nil {
+			return err
+		}
 	}
 	before, next := s.Client, s.Client.Copy()
 	next.Username, next.Password = user, strings.TrimSpace(password)

@@ -19,7 +19,7 @@ import (
 func (s *Session) Prompt(ctx context.Context, historyFile string) error {
 	rl := readline.NewShell()
 	past := openHistory(historyFile)
-	s.history = past.list
+	s.history, s.secret = past.list, ReadPassword
 	rl.History.Delete()
 	rl.History.Add("tsdbd", past)
 	rl.Prompt.Primary(func() string {
@@ -60,8 +60,19 @@ func (s *Session) Prompt(ctx context.Context, historyFile string) error {
 			fmt.Fprintln(s.Out, err)
 		case err != nil:
 			fmt.Fprintln(s.Out, "ERR:", err)
+			if can := hint(err); can != "" {
+				fmt.Fprintln(s.Out, "hint:", can)
+			}
 		}
 	}
+}
+
+// ReadPassword asks for a password on the terminal, and does not show what is typed.
+func ReadPassword(question string) (string, error) {
+	fmt.Fprint(os.Stderr, question)
+	defer fmt.Fprintln(os.Stderr)
+	password, err := term.ReadPassword(int(os.Stdin.Fd()))
+	return string(password), err
 }
 
 // readAhead keeps what is typed while a statement runs or a line is drawn. The library

@@ -9,10 +9,12 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"tsdbd/exchange"
+	"tsdbd/query/syntax"
 )
 
 // Formats are the names of formats of answers.
@@ -68,6 +70,8 @@ type Session struct {
 	Client *exchange.Client
 	Out    io.Writer
 	Width  int // columns of the terminal; 0: Out is none
+	// secret asks for a text that is not shown; nil: there is nobody to ask.
+	secret func(question string) (string, error)
 	// history returns the lines of the past; nil: there are none.
 	history func() []string
 }
@@ -129,7 +133,7 @@ func (s *Session) ask(ctx context.Context, text string, f formatter) error {
 		return err
 	}
 	defer resp.Body.Close()
-	return readAnswer(resp.Body, f, s.Out)
+	return readAnswer(resp.Body, f, s.Out, s.done(text))
 }
 
 // copy sends statements and writes the answer as it comes, in a media type.
@@ -190,10 +194,49 @@ func (s *Session) send(ctx context.Context, text string, params url.Values, medi
 	return resp, nil
 }
 
+// done returns what to say of each statement that changes something and answers with
+// nothing. Only tables for people say it.
+func (s *Session) done(text string) []string {
+	if s.Format != "table" || s.Plot {
+		return nil
+	}
+	parsed, err := syntax.Parse(text, nil)
+	if err != nil {
+		return nil
+	}
+	words := make([]string, len(parsed.Statements))
+	for i, st := range parsed.Statements {
+		said := st.String() // without passwords
+		if !slices.Contains([]string{"SELECT", "SHOW", "EXPLAIN"}, firstWord(said)) {
+			words[i] = "done: " + said
+		}
+	}
+	return words
+}
+
+// refusal is an answer that is no success, in the server's words.
+type refusal struct{ answer *exchange.WriteError }
+
+func (r *refusal) Error() string { return r.answer.Message }
+func (r *refusal) Unwrap() error { return r.answer }
+
 // plain returns the error of a request in the server's words.
 func plain(err error) error {
 	if refused, ok := errors.AsType[*exchange.WriteError](err); ok {
-		return errors.New(refused.Message)
+		return &refusal{refused}
 	}
 	return err
+}
+
+// hint returns what can be done at the prompt about an error, or "".
+func hint(err error) string {
+	switch refused, ok := errors.AsType[*exchange.WriteError](err); {
+	case ok && refused.Status == http.StatusUnauthorized:
+		return "log in with auth USER"
+	case ok && strings.Contains(refused.Message, "HTTP request to an HTTPS server"):
+		return "the server takes https: connect https://HOST:PORT"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "the server takes http: connect http://HOST:PORT"
+	}
+	return ""
 }

@@ -123,6 +123,40 @@ func TestErrors(t *testing.T) {
 	f("insert cpu v=1", "-read-only: the shell writes nothing")
 }
 
+// TestDone says what a statement did that answers with nothing, without its passwords.
+func TestDone(t *testing.T) {
+	const text = "CREATE DATABASE a; SHOW DATABASES; CREATE USER b WITH PASSWORD 'secret'; DROP DATABASE c; SELECT d FROM e; DROP DATABASE f"
+	s, _, out := start(t, map[string]string{text: `{"results":[{"statement_id":0},{"statement_id":1},{"statement_id":2},{"statement_id":3,"error":"no"},{"statement_id":4},
+		{"statement_id":5,"messages":[{"level":"warning","text":"gone before"}]}]}`})
+	if err := s.Line(context.Background(), text); !errors.Is(err, ErrStatement) {
+		t.Error(err)
+	}
+	if want := "done: CREATE DATABASE a\ndone: CREATE USER b WITH PASSWORD [REDACTED]\nERR: no\nwarning: gone before\n"; out.String() != want {
+		t.Errorf("%s, want %s", out, want)
+	}
+	out.Reset()
+	s.Format = "column" // as the influx shell
+	if err := s.Line(context.Background(), text); !errors.Is(err, ErrStatement) || strings.Contains(out.String(), "done") {
+		t.Errorf("%v %s", err, out)
+	}
+}
+
+// TestHint: the error of a request still has its status, and the prompt says what to do.
+func TestHint(t *testing.T) {
+	for want, err := range map[string]error{
+		"auth USER":   &exchange.WriteError{Status: 401, Message: "authorization failed"},
+		"https://":    &exchange.WriteError{Status: 400, Message: "Client sent an HTTP request to an HTTPS server."},
+		"takes http:": http.ErrSchemeMismatch,
+	} {
+		if got := hint(plain(err)); !strings.Contains(got, want) {
+			t.Errorf("%v: %q", err, got)
+		}
+	}
+	if got := hint(plain(&exchange.WriteError{Status: 400, Message: "error parsing query"})); got != "" {
+		t.Error(got)
+	}
+}
+
 // TestCommands runs the commands of the shell.
 func TestCommands(t *testing.T) {
 	names := func(column string, names ...string) string {
@@ -276,8 +310,12 @@ func TestAuth(t *testing.T) {
 	if err := s.Line(context.Background(), "auth ann secret"); err != nil || s.Client.Username != "ann" {
 		t.Fatalf("user %q, %v", s.Client.Username, err)
 	}
+	s.secret = func(string) (string, error) { return "hidden", nil }
+	if err := s.Line(context.Background(), "auth carl"); err != nil || s.Client.Username != "carl" || s.Client.Password != "hidden" {
+		t.Fatalf("user %q, %v", s.Client.Username, err)
+	}
 	a.byText["SHOW DATABASES"] = `{"results":[{"statement_id":0,"error":"authorization failed"}]}`
-	if err := s.Line(context.Background(), "auth bob guess"); err == nil || s.Client.Username != "ann" || s.Client.Password != "secret" {
+	if err := s.Line(context.Background(), "auth bob guess"); err == nil || s.Client.Username != "carl" || s.Client.Password != "hidden" {
 		t.Errorf("user %q, %v", s.Client.Username, err)
 	}
 }

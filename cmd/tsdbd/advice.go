@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"net/http"
 	"os/user"
 	"strings"
 
@@ -46,6 +47,8 @@ func advice(err error) string {
 		return "make the database first: curl -X POST 'http://HOST:PORT/query' --data-urlencode 'q=CREATE DATABASE ...'"
 	case errors.As(err, &answer) && strings.Contains(answer.Message, "HTTP request to an HTTPS server"):
 		return "the server takes https: -host https://HOST:PORT"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "the server takes http: -host http://HOST:PORT, without -ssl"
 	case errors.As(err, &certificate):
 		return "the server's certificate comes from no authority that this machine knows: SSL_CERT_FILE names a file of others"
 	case errors.Is(err, inspect.ErrInUse):

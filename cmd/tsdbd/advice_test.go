@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +66,7 @@ func TestAdvice(t *testing.T) {
 	f(&exchange.WriteError{Status: 401, Message: "authorization failed"}, "TSDBD_PASSWORD")
 	f(&exchange.WriteError{Status: 404, Message: `database not found: "x"`}, "CREATE DATABASE")
 	f(&exchange.WriteError{Status: 400, Message: "Client sent an HTTP request to an HTTPS server."}, "https://")
+	f(&url.Error{Err: http.ErrSchemeMismatch}, "http://")
 	f(&exchange.WriteError{Status: 500, Message: "internal error"}, "")
 	f(os.ErrNotExist, "")
 }

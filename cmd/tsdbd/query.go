@@ -30,6 +30,8 @@ func queryCommand() *cli.Command {
 		UsageText: "tsdbd query [flags] ['STATEMENT'...]",
 		Description: `tsdbd query runs each STATEMENT, or those of a file or of standard input. There a statement ends with ; and may span lines. Without ; it ends before a line that begins another one. Without statements tsdbd query shows a prompt with history and completion; \h lists its commands, which are those of the influx shell and a few more. Ctrl-C ends a statement at the server, too.
 
+With -username and without a password tsdbd query asks for it on a terminal.
+
 The flags of the influx shell work as well: -execute, -database, -port, -ssl, -path-prefix, and a host without http://.
 
 The exit code is 1 when a statement failed.
@@ -68,6 +70,11 @@ Examples:
 			}
 			if s.Client.URL, err = at.of(s.Client.URL); err != nil {
 				return usageError(c, "%v", err)
+			}
+			if s.Client.Username != "" && s.Client.Password == "" && term.IsTerminal(int(os.Stdin.Fd())) {
+				if s.Client.Password, err = shell.ReadPassword("password: "); err != nil {
+					return err
+				}
 			}
 			if out != "" {
 				f, failed := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
