@@ -67,6 +67,7 @@ func readAnswer(body io.Reader, f formatter, out io.Writer, done []string) error
 	dec := json.NewDecoder(body)
 	dec.UseNumber()
 	var failed error
+	cut := -1 // the statement whose further rows are left out
 	for {
 		var p part
 		switch err := dec.Decode(&p); {
@@ -80,7 +81,15 @@ func readAnswer(body io.Reader, f formatter, out io.Writer, done []string) error
 		}
 		for _, st := range p.Results {
 			for i := range st.Series {
-				if err := f.series(&st.Series[i]); err != nil {
+				if cut == st.ID {
+					break
+				}
+				switch err := f.series(&st.Series[i]); {
+				case errors.Is(err, errCut) && st.ID == len(done)-1:
+					return errors.Join(failed, f.end())
+				case errors.Is(err, errCut):
+					cut = st.ID // the statements behind it have an answer, too
+				case err != nil:
 					return err
 				}
 			}

@@ -230,7 +230,7 @@ func (s *Session) auth(ctx context.Context, args string) error {
 		s.Client = before
 		return err
 	}
-	return nil
+	return s.say("logged in as %s", user)
 }
 
 func (s *Session) connect(ctx context.Context, args string) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -15,16 +16,37 @@ import (
 // columns writes tables with aligned columns. The widths are those of the first part
 // of a table; longer values of later parts stand out.
 type columns struct {
-	out    io.Writer
-	boxed  bool // lines around the columns
-	last   string
-	widths []int
-	rows   int
-	any    bool
+	out      io.Writer
+	boxed    bool // lines around the columns
+	vertical bool // a line for each value of a row
+	width    int  // of the terminal; 0: unknown
+	limit    int  // rows of a statement; 0: none
+
+	last    string
+	widths  []int
+	upright bool // the table is vertical
+	rows    int  // of the table
+	shown   int  // of the statement
+	cut     bool // the statement has more
+	any     bool
 }
+
+// maxRows bounds what a terminal shows of a statement.
+const maxRows = 10_000
+
+// errCut is the error of rows beyond the limit.
+var errCut = errors.New("there are too many rows")
 
 func (c *columns) series(s *series) error {
 	var b bytes.Buffer
+	if room := c.limit - c.shown; c.limit > 0 && len(s.Values) > room {
+		few := *s
+		few.Values, s, c.cut = s.Values[:room], &few, true
+		if room == 0 {
+			return errCut
+		}
+	}
+	c.shown += len(s.Values)
 	cells := make([][]string, len(s.Values))
 	for i, row := range s.Values {
 		cells[i] = make([]string, len(row))
@@ -38,6 +60,10 @@ func (c *columns) series(s *series) error {
 		c.head(&b, s, cells)
 	}
 	for i, row := range cells {
+		if c.upright {
+			c.block(&b, s, c.rows+i+1, row)
+			continue
+		}
 		for k, text := range row {
 			_, number := s.Values[i][k].(json.Number)
 			c.cell(&b, k, text, number && c.boxed, k == len(row)-1)
@@ -46,7 +72,23 @@ func (c *columns) series(s *series) error {
 	}
 	c.rows += len(cells)
 	_, err := c.out.Write(b.Bytes())
+	if c.cut && err == nil {
+		err = errCut
+	}
 	return err
+}
+
+// block writes a row of a vertical table.
+func (c *columns) block(b *bytes.Buffer, s *series, number int, row []string) {
+	longest := 0
+	for _, name := range s.Columns {
+		longest = max(longest, utf8.RuneCountInString(name))
+	}
+	fmt.Fprintf(b, "-[ %d ]%s\n", number, strings.Repeat("-", max(0, longest-len(strconv.Itoa(number)))))
+	for i, text := range row {
+		name := printable(s.Columns[i])
+		b.WriteString(strings.TrimRight(name+strings.Repeat(" ", max(0, longest-utf8.RuneCountInString(name)))+" | "+text, " ") + "\n")
+	}
 }
 
 // head writes the title and the names of the columns of a table.
@@ -69,6 +111,15 @@ func (c *columns) head(b *bytes.Buffer, s *series, cells [][]string) {
 	}
 	if tags := s.tagText(); tags != "" {
 		fmt.Fprintf(b, "tags: %s\n", printable(tags))
+	}
+	// Rows without a time are few, and about one thing each.
+	total := 3 * (len(c.widths) - 1)
+	for _, w := range c.widths {
+		total += w
+	}
+	c.upright = c.vertical || c.boxed && c.width > 0 && total > c.width && s.timeColumn() < 0
+	if c.upright {
+		return
 	}
 	for i, name := range s.Columns {
 		c.cell(b, i, printable(name), false, i == len(s.Columns)-1)
@@ -113,7 +164,7 @@ func (c *columns) cell(b *bytes.Buffer, i int, text string, right, last bool) {
 
 // finish writes the number of rows of the last table.
 func (c *columns) finish(b *bytes.Buffer) {
-	if c.last == "" || !c.boxed {
+	if c.last == "" || !c.boxed && !c.vertical {
 		return
 	}
 	if c.rows == 1 {
@@ -126,7 +177,10 @@ func (c *columns) finish(b *bytes.Buffer) {
 func (c *columns) end() error {
 	var b bytes.Buffer
 	c.finish(&b)
-	c.last = ""
+	if c.cut {
+		fmt.Fprintf(&b, "cut: a terminal shows the first %d rows of a statement. -out FILE and a pipe have all of them\n", c.limit)
+	}
+	c.last, c.shown, c.cut = "", 0, false
 	_, err := c.out.Write(b.Bytes())
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/reeflective/readline"
@@ -23,13 +24,14 @@ func (s *Session) Prompt(ctx context.Context, historyFile string) error {
 	rl.History.Delete()
 	rl.History.Add("tsdbd", past)
 	rl.Prompt.Primary(func() string {
-		switch {
-		case s.RetentionPolicy != "":
-			return s.Database + "." + s.RetentionPolicy + "> "
-		case s.Database != "":
-			return s.Database + "> "
+		prompt := s.Database
+		if s.RetentionPolicy != "" {
+			prompt += "." + s.RetentionPolicy
 		}
-		return "> "
+		if s.promQL() {
+			prompt = strings.TrimSpace(prompt + " " + s.Language)
+		}
+		return prompt + "> "
 	})
 	rl.Prompt.Secondary(func() string { return ". " })
 	readAhead(rl)

@@ -154,7 +154,9 @@ func (s *Session) askPromQL(ctx context.Context, text string) error {
 		tables = oneTable(tables)
 	}
 	for i := range tables {
-		if err := f.series(&tables[i]); err != nil {
+		if err := f.series(&tables[i]); errors.Is(err, errCut) {
+			break
+		} else if err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // Formats are the names of formats of answers.
-var formats = []string{"table", "column", "json", "csv", "line"}
+var formats = []string{"table", "column", "vertical", "json", "csv", "line"}
 
 // precisions are the units of times in answers. rfc3339 is text.
 var precisions = []string{"rfc3339", "ns", "u", "ms", "s", "m", "h"}
@@ -30,7 +30,7 @@ type Settings struct {
 	Language        string // one of influxql, promql
 	Range           Range  // of PromQL
 	Precision       string // one of rfc3339, ns, u, ms, s, m, h
-	Format          string // one of table, column, json, csv, line
+	Format          string // one of table, column, vertical, json, csv, line
 	Pretty          bool   // indents json
 	Plot            bool   // draws numbers over time
 	ReadOnly        bool   // has the server refuse what changes something
@@ -69,7 +69,9 @@ type Session struct {
 	Settings
 	Client *exchange.Client
 	Out    io.Writer
-	Width  int // columns of the terminal; 0: Out is none
+	Width  int    // columns of the terminal; 0: Out is none
+	Height int    // its rows
+	Pager  string // the command of sh that shows longer answers; "": none
 	// secret asks for a text that is not shown; nil: there is nobody to ask.
 	secret func(question string) (string, error)
 	// history returns the lines of the past; nil: there are none.
@@ -85,8 +87,24 @@ var ErrExit = errors.New("exit")
 // ErrStatement says that the answer had an error, which has been written.
 var ErrStatement = errors.New("a statement failed")
 
-// Line runs a line: a command of the shell or statements.
+// Line runs a line: a command of the shell or statements. On a terminal a pager shows
+// what is longer than the screen.
 func (s *Session) Line(ctx context.Context, line string) error {
+	if s.Pager == "" || s.Height == 0 {
+		return s.run(ctx, line)
+	}
+	terminal := s.Out
+	p := &pager{out: terminal, program: s.Pager, height: s.Height}
+	s.Out = p
+	err := s.run(ctx, line)
+	s.Out = terminal
+	if errors.Is(err, errLeft) {
+		err = nil
+	}
+	return errors.Join(err, p.Close())
+}
+
+func (s *Session) run(ctx context.Context, line string) error {
 	line = strings.TrimSpace(line)
 	if ignored(line) {
 		return nil
@@ -108,7 +126,11 @@ func (s *Session) formatter() formatter {
 	case s.Format == "csv":
 		return &csvWriter{out: csv.NewWriter(s.Out)}
 	}
-	return &columns{out: s.Out, boxed: s.Format == "table"}
+	c := &columns{out: s.Out, boxed: s.Format == "table", vertical: s.Format == "vertical", width: s.Width}
+	if s.Width > 0 {
+		c.limit = maxRows
+	}
+	return c
 }
 
 // query sends statements of InfluxQL and writes the answer.
@@ -195,11 +217,9 @@ func (s *Session) send(ctx context.Context, text string, params url.Values, medi
 }
 
 // done returns what to say of each statement that changes something and answers with
-// nothing. Only tables for people say it.
+// nothing, and "" for others. Only tables for people say it. It is nil if the grammar
+// does not have the text.
 func (s *Session) done(text string) []string {
-	if s.Format != "table" || s.Plot {
-		return nil
-	}
 	parsed, err := syntax.Parse(text, nil)
 	if err != nil {
 		return nil
@@ -207,7 +227,7 @@ func (s *Session) done(text string) []string {
 	words := make([]string, len(parsed.Statements))
 	for i, st := range parsed.Statements {
 		said := st.String() // without passwords
-		if !slices.Contains([]string{"SELECT", "SHOW", "EXPLAIN"}, firstWord(said)) {
+		if s.Format == "table" && !s.Plot && !slices.Contains([]string{"SELECT", "SHOW", "EXPLAIN"}, firstWord(said)) {
 			words[i] = "done: " + said
 		}
 	}

@@ -95,6 +95,76 @@ ERR: database not found: x
 	f("csv", "name,tags\n", "name,tags\n", nil)
 }
 
+// TestVertical: a table without times that is wider than the screen has a line for each
+// value. So has each table in the format of that name.
+func TestVertical(t *testing.T) {
+	const names = `{"results":[{"series":[{"name":"d","columns":["from","interval"],"values":[["raw","1h"],["raw",""]]}]}]}`
+	const times = `{"results":[{"series":[{"columns":["time","v"],"values":[["2026-01-05T00:00:00Z",1]]}]}]}`
+	const upright = "-[ 1 ]-------\nfrom     | raw\ninterval | 1h\n-[ 2 ]-------\nfrom     | raw\ninterval |\n(2 rows)\n"
+	f := func(format string, width int, answer, want string) {
+		t.Helper()
+		s, _, out := start(t, map[string]string{"q": answer})
+		s.Format, s.Width = format, width
+		if err := s.Line(context.Background(), "q"); err != nil {
+			t.Error(err)
+		}
+		if out.String() != want {
+			t.Errorf("%s of %d:\n%s\nwant:\n%s", format, width, out, want)
+		}
+	}
+	f("vertical", 0, names, "name: d\n"+upright)
+	f("table", 14, names, "name: d\n"+upright)
+	f("table", 15, names, "name: d\nfrom | interval\n-----+---------\nraw  | 1h\nraw  | \n(2 rows)\n")
+	f("table", 10, times, "time                 | v\n---------------------+--\n2026-01-05T00:00:00Z | 1\n(1 row)\n")
+}
+
+// TestCut: a terminal shows the first rows of each statement, and says so. Behind the last
+// one the answer is not read further.
+func TestCut(t *testing.T) {
+	const text = "SELECT a FROM b; SHOW DATABASES; SELECT c FROM d"
+	rows := strings.Repeat(`["x"],`, maxRows-1) + `["x"]`
+	many := func(id string) string {
+		return `{"results":[{"statement_id":` + id + `,"series":[{"columns":["v"],"values":[` + rows + `],"partial":true}],"partial":true}]}
+			{"results":[{"statement_id":` + id + `,"series":[{"columns":["v"],"values":[["beyond"]]}]}]}`
+	}
+	s, a, out := start(t, map[string]string{text: many("0") + `{"results":[{"statement_id":1,"series":[{"columns":["name"],"values":[["demo"]]}]}]}` + many("2") + "no JSON"})
+	s.Width = 80
+	if err := s.Line(context.Background(), text); err != nil {
+		t.Error(err)
+	}
+	if got := out.String(); strings.Count(got, "cut: a terminal shows the first 10000 rows") != 2 || strings.Contains(got, "beyond") || !strings.Contains(got, "demo\n(1 row)\n") || strings.Count(got, "x\n") != 2*maxRows {
+		t.Errorf("%d rows, %.100s", strings.Count(got, "x\n"), got)
+	}
+	out.Reset()
+	s.Width = 0 // a file
+	a.byText[text] = many("0")
+	if err := s.Line(context.Background(), text); err != nil || !strings.Contains(out.String(), "beyond\n(10001 rows)\n") {
+		t.Errorf("a file is cut: %v", err)
+	}
+}
+
+// TestPager shows by a program what is longer than the screen, and nothing else. An answer
+// whose pager was left is no error, and a pager that is not there changes nothing.
+func TestPager(t *testing.T) {
+	f := func(program string, height int, want string) {
+		t.Helper()
+		s, _, out := start(t, map[string]string{"q": `{"results":[{"series":[{"columns":["v"],"values":[["x"],["y"]]}]}]}`})
+		s.Pager, s.Height = program, height
+		if err := s.Line(context.Background(), "q"); err != nil {
+			t.Error(err)
+		}
+		if out.String() != want {
+			t.Errorf("%s of %d: %q, want %q", program, height, out, want)
+		}
+	}
+	const answer = "v\n-\nx\ny\n(2 rows)\n"
+	f("sed s/^/:/", 5, ":v\n:-\n:x\n:y\n:(2 rows)\n")
+	f("sed s/^/:/", 6, answer)
+	f("nosuchprogram -x", 3, answer)
+	f("", 3, answer)
+	f("head -n 1", 2, "v\n")
+}
+
 // TestErrors holds that what is no answer is an error in the server's words.
 func TestErrors(t *testing.T) {
 	s, a, _ := start(t, map[string]string{"cut": `{"results":[{"series":[`, "shows": `{"results":[{"series":[{"columns":["name"],"values":[["x"]]}]}]}`})
@@ -107,7 +177,7 @@ func TestErrors(t *testing.T) {
 	f("unknown", "error parsing query: found X")
 	f("cut", "read answer: unexpected EOF")
 	f(`\nosuch`, `there is no command \nosuch`)
-	f("format xml", `the format is one of table, column, json, csv, line, not "xml"`)
+	f("format xml", `the format is one of table, column, vertical, json, csv, line, not "xml"`)
 	f("precision days", "the precision is one of")
 	f("chunk size 0", "the chunk size is a positive number")
 	f("use a.b.c", "is not DATABASE or DATABASE.POLICY")

@@ -34,7 +34,7 @@ func atPrompt(t *testing.T, args ...string) *person {
 	p.server.Query("", "CREATE DATABASE demo")
 	p.server.Write("demo", "weather,city=oslo temperature=-3.5 1767571200000000000")
 	p.cmd = exec.Command(apptest.Binary(t), append([]string{"query", "-host", p.server.URL}, args...)...)
-	p.cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "TERM=xterm", "INPUTRC=/dev/null", "PAGER=")
+	p.cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "TERM=xterm", "INPUTRC=/dev/null", "PAGER=sed s/^/paged:/")
 	terminal, err := pty.StartWithSize(p.cmd, &pty.Winsize{Rows: 24, Cols: 120})
 	if err != nil {
 		t.Skipf("there is no terminal: %v", err)
@@ -132,7 +132,17 @@ func TestPrompt(t *testing.T) {
 	p.waits("interrupted")
 	p.until("the query goes on at the server", func() bool { return !strings.Contains(p.server.Query("", "SHOW QUERIES"), "count(temperature)") })
 	p.waits("demo> ")
+	p.types("auth ann\r")
+	p.waits("password: ")
+	p.types("sesame\r")
+	p.waits("logged in as ann")
+	p.types("lang promql\rweather_temperature{ci\t=\"oslo\"} offset -1000w\r")
+	p.waits("no series")
+	p.waits("demo promql> ")
 	p.ends()
+	if strings.Contains(p.shown.String(), "sesame") {
+		t.Errorf("the password is shown:\n%q", p.shown.String())
+	}
 }
 
 // TestTypeAhead types while a statement runs, and faster than the prompt draws.
@@ -160,6 +170,17 @@ func queryID(t *testing.T, s *apptest.Server) string {
 	}
 	t.Fatal("the query does not run")
 	return ""
+}
+
+// TestPagerOfPrompt shows by the pager what is longer than the screen of 24 rows.
+func TestPagerOfPrompt(t *testing.T) {
+	p := atPrompt(t, "-db", "demo")
+	p.types("SELECT count(temperature) FROM weather WHERE time >= 1767571200s AND time < 1767571230s GROUP BY time(1s) fill(0)\r")
+	p.waits("paged:name: weather")
+	p.waits("paged:(30 rows)")
+	p.types("SHOW TAG KEYS\r")
+	p.waits("\ntagKey")
+	p.ends()
 }
 
 // TestDropLine: Ctrl-C drops the line while completions are shown and in a search, as it

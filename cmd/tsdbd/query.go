@@ -30,6 +30,8 @@ func queryCommand() *cli.Command {
 		UsageText: "tsdbd query [flags] ['STATEMENT'...]",
 		Description: `tsdbd query runs each STATEMENT, or those of a file or of standard input. There a statement ends with ; and may span lines. Without ; it ends before a line that begins another one. Without statements tsdbd query shows a prompt with history and completion; \h lists its commands, which are those of the influx shell and a few more. Ctrl-C ends a statement at the server, too.
 
+On a terminal $PAGER, or less, shows an answer that is longer than the screen, and tables end after 10,000 rows of a statement.
+
 With -username and without a password tsdbd query asks for it on a terminal.
 
 The flags of the influx shell work as well: -execute, -database, -port, -ssl, -path-prefix, and a host without http://.
@@ -57,7 +59,7 @@ Examples:
 			&cli.StringFlag{Name: "end", Destination: &s.Range.End, Usage: "up to `TIME`, not now; without -start the time to ask for"},
 			&cli.StringFlag{Name: "step", Destination: &s.Range.Step, Usage: "with a value each `DURATION`; without it 240 values"},
 			&cli.StringFlag{Name: "precision", Destination: &s.Precision, Value: "rfc3339", Usage: "write times as `rfc3339|ns|u|ms|s|m|h`"},
-			&cli.StringFlag{Name: "format", Destination: &s.Format, Value: "table", Usage: "write answers as `table|column|json|csv|line`"},
+			&cli.StringFlag{Name: "format", Destination: &s.Format, Value: "table", Usage: "write answers as `table|column|vertical|json|csv|line`"},
 			&cli.StringFlag{Name: "out", Destination: &out, Usage: "write answers to `FILE`, not to standard output"},
 			&cli.BoolFlag{Name: "pretty", Destination: &s.Pretty, Usage: "indent json"},
 			&cli.BoolFlag{Name: "read-only", Destination: &s.ReadOnly, Usage: "have the server refuse what changes something"},
@@ -86,9 +88,12 @@ Examples:
 			}
 			s.Out = stdout
 			if f, ok := stdout.(*os.File); ok {
-				if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-					s.Width = width
+				if width, height, err := term.GetSize(int(f.Fd())); err == nil {
+					s.Width, s.Height = width, height
 				}
+			}
+			if term.IsTerminal(int(os.Stdin.Fd())) { // who types can scroll
+				s.Pager = pager()
 			}
 			var in io.Reader = os.Stdin
 			statements = append(execute, statements...)
@@ -168,6 +173,14 @@ func (a address) of(host string) (string, error) {
 		u.Path = strings.TrimRight(u.Path, "/") + "/" + strings.Trim(a.prefix, "/")
 	}
 	return u.String(), nil
+}
+
+// pager is the command that shows long answers.
+func pager() string {
+	if command, set := os.LookupEnv("PAGER"); set {
+		return command
+	}
+	return "less"
 }
 
 // historyFile is where the prompt keeps its lines: in the home directory, or nowhere.

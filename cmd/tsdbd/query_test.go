@@ -79,7 +79,7 @@ func TestQuery(t *testing.T) {
 		{"-file and statements exclude each other", "-file", statements, "SHOW DATABASES"},
 		{"the language is one of influxql, promql", "-lang", "flux", "x"},
 		{"-ssl is not what -host http://", "-ssl", "SHOW DATABASES"},
-		{"the format is one of table, column, json, csv, line", "-format", "xml", "SHOW DATABASES"},
+		{"the format is one of table, column, vertical, json, csv, line", "-format", "xml", "SHOW DATABASES"},
 		{"a statement failed", "SELECT a FROM nosuch.cpu"},
 		{"read_only=true refuses a statement that changes something: DROP DATABASE demo", "-read-only", "DROP DATABASE demo"},
 		{"write GROUP BY * if that is meant", "-format", "line", "SELECT usage FROM cpu LIMIT 1"},
