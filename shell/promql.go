@@ -176,13 +176,17 @@ func (s *Session) askPromQL(ctx context.Context, text string) error {
 	return nil
 }
 
-// source are the parameters that choose the database.
+// source are the parameters that choose the database, and whether what damage has left of
+// it will do.
 func (s *Session) source() url.Values {
 	params := url.Values{}
 	for name, value := range map[string]string{"db": s.Database, "rp": s.RetentionPolicy} {
 		if value != "" {
 			params.Set(name, value)
 		}
+	}
+	if s.Partial {
+		params.Set("partial", "true")
 	}
 	return params
 }

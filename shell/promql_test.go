@@ -137,9 +137,10 @@ func TestPromQLCommands(t *testing.T) {
 	if err := s.Line(context.Background(), "up"); err == nil || err.Error() != "no such metric" {
 		t.Errorf("a refusal is %v", err)
 	}
+	s.Partial = true
 	line("range 1h 0s 5m")
 	line("sum(up)")
-	if f := p.asked.Form; f.Get("query") != "sum(up)" || f.Get("step") != "300" || f.Get("db") != "demo" || f.Get("rp") != "two" {
+	if f := p.asked.Form; f.Get("partial") != "true" || f.Get("query") != "sum(up)" || f.Get("step") != "300" || f.Get("db") != "demo" || f.Get("rp") != "two" {
 		t.Errorf("asked %v", p.asked.Form)
 	}
 	line("range")

@@ -205,9 +205,6 @@ func (s *Session) send(ctx context.Context, text string, params url.Values, medi
 	if s.ReadOnly {
 		params.Set("read_only", "true")
 	}
-	if s.Partial {
-		params.Set("partial", "true")
-	}
 	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {media}}
 	resp, err := s.Client.Do(ctx, http.MethodPost, "/query", params, header, strings.NewReader(url.Values{"q": {text}}.Encode()))
 	if err != nil {

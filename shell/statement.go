@@ -30,7 +30,7 @@ func (s *Session) Run(ctx context.Context, in io.Reader) error {
 	}
 	for lines.Scan() {
 		line := lines.Text()
-		if pending != "" && s.begins(line) && s.complete(pending) {
+		if pending != "" && s.complete(pending) && s.begins(line) && !continues(pending+"\n"+line) {
 			if err := run(); err != nil {
 				return ended(err)
 			}
@@ -63,6 +63,16 @@ func (s *Session) begins(line string) bool {
 	return isCommand(line) || slices.Contains(syntax.Beginnings(), word)
 }
 
+// continues reports whether a text is a statement, or the beginning of one. Words such as
+// DROP begin statements and clauses.
+func continues(text string) bool {
+	_, err := syntax.Parse(text, nil)
+	return err == nil || strings.Contains(err.Error(), tooEarly)
+}
+
+// tooEarly is in the error of the grammar at the end of a text.
+const tooEarly = "found EOF"
+
 // complete reports whether a text can run: it ends as a statement does. An error other
 // than its early end is the server's to explain.
 func (s *Session) complete(text string) bool {
@@ -70,7 +80,7 @@ func (s *Session) complete(text string) bool {
 		return !open(text)
 	}
 	_, err := syntax.Parse(text, nil)
-	return err == nil || !open(text) && !strings.Contains(err.Error(), "found EOF")
+	return err == nil || !open(text) && !strings.Contains(err.Error(), tooEarly)
 }
 
 // completeLine reports whether what was typed at the prompt can run. An empty line at the

@@ -31,17 +31,19 @@ func TestContinues(t *testing.T) {
 // request.
 func TestRun(t *testing.T) {
 	for input, want := range map[string][]string{
-		"SHOW USERS|SHOW QUERIES":                    {"SHOW USERS", "SHOW QUERIES"},
-		"SELECT a|FROM b;|SHOW USERS;SHOW QUERIES":   {"SELECT a|FROM b;", "SHOW USERS;SHOW QUERIES"},
-		"DELETE FROM a|WHERE time < 1":               {"DELETE FROM a|WHERE time < 1"},
-		"DELETE FROM a||  WHERE time < 1|SHOW USERS": {"DELETE FROM a||  WHERE time < 1", "SHOW USERS"},
-		"|-- a comment|SHOW USERS|-- another|":       {"SHOW USERS|-- another"},
-		"SELECT a FROM (|SELECT a FROM b|)|LIMIT 1":  {"SELECT a FROM (|SELECT a FROM b|)|LIMIT 1"},
-		"SHOW USERS|format csv|SHOW QUERIES":         {"SHOW USERS", "SHOW QUERIES"},
-		"SHOW USERS|exit|SHOW QUERIES":               {"SHOW USERS"},
-		"NO SUCH|SHOW USERS":                         {"NO SUCH"},
-		"SELECT a FROM":                              {"SELECT a FROM"},
-		"SELECT ';|' FROM b":                         {"SELECT ';|' FROM b"},
+		"SHOW USERS|SHOW QUERIES":                                              {"SHOW USERS", "SHOW QUERIES"},
+		"SELECT a|FROM b;|SHOW USERS;SHOW QUERIES":                             {"SELECT a|FROM b;", "SHOW USERS;SHOW QUERIES"},
+		"DELETE FROM a|WHERE time < 1":                                         {"DELETE FROM a|WHERE time < 1"},
+		"DELETE FROM a||  WHERE time < 1|SHOW USERS":                           {"DELETE FROM a||  WHERE time < 1", "SHOW USERS"},
+		"|-- a comment|SHOW USERS|-- another|":                                 {"SHOW USERS|-- another"},
+		"ALTER DOWNSAMPLE ON a FROM b INTO c ADD min|DROP max|DROP DATABASE e": {"ALTER DOWNSAMPLE ON a FROM b INTO c ADD min|DROP max", "DROP DATABASE e"},
+		"DELETE FROM a|WHRE time < 1|SHOW USERS":                               {"DELETE FROM a|WHRE time < 1", "SHOW USERS"},
+		"SELECT a FROM (|SELECT a FROM b|)|LIMIT 1":                            {"SELECT a FROM (|SELECT a FROM b|)|LIMIT 1"},
+		"SHOW USERS|format csv|SHOW QUERIES":                                   {"SHOW USERS", "SHOW QUERIES"},
+		"SHOW USERS|exit|SHOW QUERIES":                                         {"SHOW USERS"},
+		"NO SUCH|SHOW USERS":                                                   {"NO SUCH"},
+		"SELECT a FROM":                                                        {"SELECT a FROM"},
+		"SELECT ';|' FROM b":                                                   {"SELECT ';|' FROM b"},
 	} {
 		answers := map[string]string{}
 		for _, text := range want {
