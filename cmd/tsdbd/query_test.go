@@ -1,6 +1,10 @@
 package main
 
 import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -89,6 +93,30 @@ func TestQuery(t *testing.T) {
 		out, errs, err := tsdbd(t, append([]string{"query", "-host", s.URL, "-db", "demo"}, c[1:]...)...)
 		if err == nil || !strings.Contains("tsdbd: "+errs+err.Error(), strings.TrimPrefix(c[0], "tsdbd: ")) {
 			t.Errorf("%q: %v\n%s%s", c[1:], err, out, errs)
+		}
+	}
+}
+
+// TestQueryAdvice: the error of a statement says how to log in, and which scheme to ask by.
+func TestQueryAdvice(t *testing.T) {
+	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"error":"authorization failed"}`))
+	})
+	plain, secure := httptest.NewServer(refuse), httptest.NewUnstartedServer(refuse)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // it says that the client broke off
+	secure.StartTLS()
+	defer plain.Close()
+	defer secure.Close()
+	for host, want := range map[string][2]string{
+		plain.URL: {"authorization failed", "log in with -username"},
+		strings.Replace(secure.URL, "https", "http", 1): {"HTTP request to an HTTPS server", "-host https://HOST:PORT"},
+		strings.Replace(plain.URL, "http", "https", 1):  {"HTTP response to HTTPS client", "-host http://HOST:PORT"},
+		secure.URL: {"certificate", "SSL_CERT_FILE"},
+	} {
+		_, _, err := tsdbd(t, "query", "-host", host, "SHOW DATABASES")
+		if err == nil || !strings.Contains(err.Error(), want[0]) || !strings.Contains(advice(err), want[1]) {
+			t.Errorf("%s: %v, hint %q, want %q", host, err, advice(err), want)
 		}
 	}
 }
