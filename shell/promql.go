@@ -31,13 +31,13 @@ const (
 // Range are the times that PromQL is asked for: now, or steps from a start to an end.
 type Range struct {
 	Start string // a time, or a duration before now; "": no range
-	End   string // likewise; "" is now
+	End   string // likewise, or "now"; "" is now
 	Step  string // a duration; "": a share of the range
 }
 
 // times returns the parameters of a request.
 func (r Range) times(now time.Time) (url.Values, error) {
-	end, err := parseTime(cmp.Or(r.End, "0s"), now)
+	end, err := parseTime(cmp.Or(r.End, "now"), now)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +67,9 @@ func unix(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli()
 
 // parseTime reads a time, or a duration before now.
 func parseTime(text string, now time.Time) (time.Time, error) {
+	if text == "now" {
+		return now, nil
+	}
 	if d, err := parseDuration(strings.TrimPrefix(text, "-")); err == nil {
 		return now.Add(-d), nil
 	}

@@ -108,7 +108,7 @@ func TestRange(t *testing.T) {
 		"- 1h":                 "time=1767610800",
 		"2h":                   "end=1767614400&start=1767607200&step=30",
 		"2h 1h":                "end=1767610800&start=1767607200&step=15",
-		"1d 0s 5m":             "end=1767614400&start=1767528000&step=300",
+		"1d now 5m":            "end=1767614400&start=1767528000&step=300",
 		"2026-01-05 0s 500ms":  "end=1767614400&start=1767571200&step=0.5",
 		"2026-01-05T00:00:00Z": "end=1767614400&start=1767571200&step=180",
 		"1m":                   "end=1767614400&start=1767614340&step=1",
@@ -138,7 +138,7 @@ func TestPromQLCommands(t *testing.T) {
 		t.Errorf("a refusal is %v", err)
 	}
 	s.Partial = true
-	line("range 1h 0s 5m")
+	line("range 1h now 5m")
 	line("sum(up)")
 	if f := p.asked.Form; f.Get("partial") != "true" || f.Get("query") != "sum(up)" || f.Get("step") != "300" || f.Get("db") != "demo" || f.Get("rp") != "two" {
 		t.Errorf("asked %v", p.asked.Form)
