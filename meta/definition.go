@@ -2,6 +2,7 @@ package meta
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -74,24 +75,46 @@ func (p Period) check() error {
 // MinDownsampleEvery is the shortest window of a downsample.
 const MinDownsampleEvery = time.Second
 
+// functions are those that a downsample may have. Each takes one field and gives one value for
+// a window.
+var functions = map[string]struct {
+	// columns are the functions from whose values its own follow; none: itself.
+	columns []string
+	// fold is the function that puts its values together, of windows and of series; "": none
+	// does.
+	fold string
+	// back says that it needs the rows of the window before.
+	back bool
+}{
+	"count":    {fold: "sum"},
+	"first":    {fold: "first"},
+	"increase": {fold: "sum", back: true},
+	"last":     {fold: "last"},
+	"max":      {fold: "max"},
+	"mean":     {columns: []string{"sum", "count"}},
+	"median":   {},
+	"min":      {fold: "min"},
+	"mode":     {},
+	"spread":   {columns: []string{"min", "max"}},
+	"stddev":   {},
+	"sum":      {fold: "sum"},
+}
+
+// DownsampleFunctions returns the names of the functions that a downsample may have, sorted.
+func DownsampleFunctions() []string { return slices.Sorted(maps.Keys(functions)) }
+
 // Columns returns the functions whose values rows have, in fields that are named
 // function_field: those from which the values of Functions follow.
 func (d *Definition) Columns() (out []string) {
-	add := func(names ...string) {
-		for _, name := range names {
-			if !slices.Contains(out, name) {
-				out = append(out, name)
-			}
-		}
-	}
 	for _, f := range d.Functions {
-		switch f {
-		case "mean":
-			add("sum", "count")
-		case "spread":
-			add("min", "max")
-		default:
-			add(f)
+		columns := functions[f].columns
+		if columns == nil {
+			columns = []string{f}
+		}
+		for _, c := range columns {
+			if !slices.Contains(out, c) {
+				out = append(out, c)
+			}
 		}
 	}
 	return out
@@ -99,14 +122,12 @@ func (d *Definition) Columns() (out []string) {
 
 // Fold returns the function that puts values of a column together, of windows and of series.
 // Values of other columns cannot be: fold is "" for them.
-func Fold(column string) (fold string) {
-	switch column {
-	case "count", "sum":
-		return "sum"
-	case "min", "max", "first", "last":
-		return column
-	}
-	return ""
+func Fold(column string) (fold string) { return functions[column].fold }
+
+// LooksBack reports whether values of one of some functions need the rows of the window before
+// theirs.
+func LooksBack(names []string) bool {
+	return slices.ContainsFunc(names, func(f string) bool { return functions[f].back })
 }
 
 // Keeps reports whether rows keep a tag of the source.

@@ -20,6 +20,7 @@ func TestColumns(t *testing.T) {
 		"mean":                   "sum count",
 		"count mean sum":         "count sum",
 		"spread min":             "min max",
+		"increase mean":          "increase sum count",
 		"first stddev mean last": "first stddev sum count last",
 		"":                       "",
 	} {
@@ -85,6 +86,7 @@ func TestAlterDownsample(t *testing.T) {
 		{"rows that are all that is left", lost, alter(90*time.Minute, "", "", false), "ever 1h mean,max; 192h0m0s 90m mean,max"},
 		{"windows that begin together later", lost, alter(7*hour, "", "", false), "ever 1h mean,max; 196h0m0s 7h mean,max"},
 		{"added and dropped", lost, alter(0, "min max", "mean", false), "ever 1h max; 192h0m0s 1h max,min"},
+		{"of which the first window needs rows that are lost", lost, alter(0, "increase", "", false), "ever 1h mean,max; 193h0m0s 1h mean,max,increase"},
 		{"only dropped", lost, alter(0, "", "mean", false), "ever 1h max"},
 		{"replaced", lost, alter(0, "min", "mean max", false), "ever 1h ; 192h0m0s 1h min"},
 		{"the same", lost, alter(hour, "max", "sum", false), "ever 1h mean,max"},

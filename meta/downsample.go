@@ -271,10 +271,25 @@ func (t *Downsample) Lost(db *Database, r model.TimeRange) (out []model.TimeRang
 // Floor returns the start of the first window of which the source, its policy From, has lost
 // nothing by its age.
 func (t *Downsample) Floor(from *RetentionPolicy) int64 {
-	if from.Expired == 0 {
+	switch from.Expired {
+	case 0:
 		return model.MinTime
+	case t.Begins: // no window has been computed of more rows
+		return t.Ceil(from.Expired)
 	}
-	return t.Ceil(from.Expired)
+	return t.Free(from.Expired)
+}
+
+// Free returns the start of the first window that needs no rows of the source before a time.
+func (t *Downsample) Free(at int64) int64 { return t.Reach(t.Ceil(at)) }
+
+// Reach returns the end of the windows whose rows depend on those of the source in windows up
+// to a bound: an increase needs the window before its own.
+func (t *Downsample) Reach(bound int64) int64 {
+	if !t.Folds && LooksBack(t.At(bound).Functions) {
+		return t.End(bound)
+	}
+	return bound
 }
 
 // inherit takes over the definitions of the downsample that was dropped from the target
@@ -285,7 +300,7 @@ func (t *Downsample) inherit(db *Database, old *Downsample, now int64) error {
 		return nil
 	}
 	next := &t.Definitions[0]
-	known, err := t.computable(db, now)
+	known, err := t.computable(db, next, now)
 	switch {
 	case err != nil:
 		return err
@@ -302,8 +317,8 @@ func (t *Downsample) inherit(db *Database, old *Downsample, now int64) error {
 }
 
 // computable returns the time from which on the source has all rows that rows of the target
-// are of. now is the wall clock: the target may have shard groups for later.
-func (t *Downsample) computable(db *Database, now int64) (int64, error) {
+// are of, by a definition. now is the wall clock: the target may have shard groups for later.
+func (t *Downsample) computable(db *Database, by *Definition, now int64) (int64, error) {
 	from, at := db.RetentionPolicy(t.From), model.MinTime
 	if from.Expired != 0 {
 		at = from.Expired
@@ -318,6 +333,9 @@ func (t *Downsample) computable(db *Database, now int64) (int64, error) {
 				ErrDownsampleInvalid, t.Into, time.Unix(0, g.Start).UTC().Format(time.RFC3339))
 		}
 		at = max(at, g.End)
+	}
+	if at > model.MinTime && LooksBack(by.Functions) && !t.Folds {
+		at += int64(by.Every)
 	}
 	return at, nil
 }
@@ -580,7 +598,7 @@ func (c AlterDownsample) apply(d *Data) (bool, error) {
 		if !next.equal(t.Current()) {
 			at, err := c.Time, error(nil)
 			if !c.Later {
-				at, err = t.computable(db, c.Time)
+				at, err = t.computable(db, &next, c.Time)
 			}
 			if err == nil {
 				t.Definitions, err = follow(t.Definitions, &next, at)

@@ -280,6 +280,9 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 	covered := model.MinTime
 	if source.Expired != 0 {
 		covered = t.Ceil(source.Expired)
+		if next := t.End(covered); meta.LooksBack(ask.Columns) && (t.Floor(source) >= next || c.Until(t.ID, ask.Measurement, next) >= next) {
+			covered = next // the rows before its window have gone
+		}
 	}
 	hi := covered
 	if c.Use == Complete {

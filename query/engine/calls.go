@@ -11,6 +11,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/query/engine/function"
 	"tsdbd/query/engine/partial"
+	"tsdbd/query/engine/plan"
 	"tsdbd/query/engine/rowset"
 	"tsdbd/query/expr"
 )
@@ -117,15 +118,19 @@ func tagArgs(e *influxql.Call) (tags []influxql.VarRef) {
 type folderKey struct {
 	rng    model.TimeRange
 	stored string // which targets have what calls need
+	steps  bool
 }
 
 // folder returns the folder for a call.
 func (r *levelRun) folder(c *call) *folder {
 	columns, refused := r.stored(c)
-	key := folderKey{c.Range, r.targetsWith(columns, refused)}
+	key := folderKey{c.Range, r.targetsWith(columns, refused), c.Steps}
 	f := r.folders[key]
 	if f == nil {
-		f = &folder{Plan: partial.NewPlan(c.Range, &r.l.Windows, len(r.l.Calls)), refused: refused}
+		f = &folder{Plan: partial.NewPlan(c.Range, &r.l.Windows, len(r.l.Calls)), counted: c.Range, refused: refused}
+		if c.Steps {
+			f.Range = plan.Lead(&r.l.Windows, c.Range)
+		}
 		r.folders[key] = f
 		r.operators = append(r.operators, f)
 	}

@@ -29,10 +29,11 @@ type folder struct {
 	batched     bool   // each batch of groups is folded by itself: the states may be large
 	member      []bool // groups of the present batch; nil: all
 
-	units       []*read.Unit  // of the level, without the times of stored units
-	needs       []string      // functions of which targets must have columns
-	refused     string        // why aggregates are not enough; "": they are
-	stored      *partial.Plan // of storedUnits; nil: none
+	counted     model.TimeRange // Range without what is read only for the steps to it
+	units       []*read.Unit    // of the level, without the times of stored units
+	needs       []string        // functions of which targets must have columns
+	refused     string          // why aggregates are not enough; "": they are
+	stored      *partial.Plan   // of storedUnits; nil: none
 	storedUnits []*read.Unit
 	segments    []string // what EXPLAIN says of them
 }
@@ -51,8 +52,9 @@ func (f *folder) open(r *levelRun) error {
 	f.Table, f.subs, f.member = nil, nil, nil
 	bounds := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
 	if !r.l.Downsampled() {
-		f.units = r.units
+		f.units = f.without(nil)
 	}
+	f.Parts = len(f.units) > 1
 	for _, u := range slices.Concat(f.units, f.storedUnits) {
 		if b, ok := u.Shard.TimeBounds(nil); ok {
 			bounds = bounds.Union(b.Intersect(u.Shard.TimeRange()))
@@ -278,6 +280,9 @@ func (f *folder) scan(work [][]task, rng model.TimeRange, dir int) error {
 	for _, t := range tables[1:] {
 		f.Table.Merge(t, f.Slots)
 	}
+	if f.Parts && f.Stepped() {
+		f.Table.Join(f.Plan)
+	}
 	n := f.Table.Bytes
 	f.Table.Bytes = 0
 	return x.Grow(n)
@@ -289,7 +294,7 @@ func (f *folder) scan(work [][]task, rng model.TimeRange, dir int) error {
 func (f *folder) firstWindows(bounds model.TimeRange) []int64 {
 	l, p, n := f.r.l, f.Plan, int64(f.r.l.Wanted())
 	switch {
-	case n == 0 || n > 1<<16 || !l.Asc || p.Windows.None() || p.Windows.Loc != nil,
+	case n == 0 || n > 1<<16 || !l.Asc || p.Stepped() || p.Windows.None() || p.Windows.Loc != nil,
 		l.Fill.NeedsNext(),
 		len(f.r.operators) != 1,
 		f.r.takesRows(),
@@ -408,14 +413,19 @@ func (r *levelRun) openStored(sel read.Selection, names []string) error {
 	return nil
 }
 
+// without returns the units of the level without the times of segments.
+func (f *folder) without(covered map[*read.Measurement][]plan.Segment) []*read.Unit {
+	return without(f.r.units, f.counted, covered, f.Stepped(), f.counted.Min-f.Range.Min)
+}
+
 // openStored selects the series of targets for a folder, and leaves their times out of the
 // units of the level.
 func (f *folder) openStored(r *levelRun, sel read.Selection, names []string) error {
-	f.storedUnits, f.stored, f.segments = nil, nil, nil
+	f.r, f.storedUnits, f.stored, f.segments = r, nil, nil, nil
 	covered := map[*read.Measurement][]plan.Segment{}
 	err := r.eachMeasurement(sel, names, func(src *plan.Source, m *read.Measurement) error {
 		segments, kept := r.ask(src, m, &plan.Ask{
-			Range: f.Range, Columns: f.needs, Refused: f.refused,
+			Range: f.counted, Columns: f.needs, Refused: f.refused,
 			Values: func(t *plan.Target, rng model.TimeRange) int64 {
 				field := f.Refs[0].Val
 				if t == nil {
@@ -445,11 +455,12 @@ func (f *folder) openStored(r *levelRun, sel read.Selection, names []string) err
 	if err != nil {
 		return err
 	}
-	f.units = without(r.units, covered)
+	f.units = f.without(covered)
 	if len(f.storedUnits) == 0 {
 		return nil
 	}
 	f.stored = f.StoredOf(plan.StoredColumn)
+	f.stored.Range = f.counted
 	for _, u := range f.storedUnits {
 		f.stored.Range = f.stored.Range.Union(u.Range)
 	}

@@ -100,7 +100,7 @@ func modelAggregate(fn string, x []float64) (float64, bool) {
 	switch fn {
 	case "count":
 		return float64(len(x)), true
-	case "sum":
+	case "sum", "increase":
 		return sum, true
 	case "mean":
 		return mean, true
@@ -167,8 +167,11 @@ func TestSelectModel(t *testing.T) {
 
 func modelQuery(t *testing.T, rnd *rand.Rand, m *scantest.Store, points []modelPoint) {
 	pick := func(s ...string) string { return s[rnd.IntN(len(s))] }
-	fn := pick("count", "sum", "mean", "min", "max", "spread", "median", "stddev", "percentile", "first", "last", "distinct")
+	fn := pick("count", "sum", "mean", "min", "max", "spread", "median", "stddev", "percentile", "first", "last", "distinct", "increase")
 	field := pick("f", "i")
+	if fn == "increase" && slices.ContainsFunc(points, func(p modelPoint) bool { return math.IsInf(p.f, 0) }) {
+		field = "i" // what rises to infinity and falls has no sum
+	}
 	byHost := rnd.IntN(2) == 0
 	every := []int64{0, 7e9, 60e9, 3600e9, 86400e9}[rnd.IntN(5)]
 	lo, hi := int64(1500000000e9), int64(1500000000e9)+rnd.Int64N(4*86400e9)
@@ -229,21 +232,41 @@ func modelQuery(t *testing.T, rnd *rand.Rand, m *scantest.Store, points []modelP
 	}
 	// The model.
 	groups := map[string]map[int64][]float64{}
+	before := map[string]*modelPoint{} // of an increase
+	value := func(p *modelPoint) float64 {
+		if field == "i" {
+			return float64(p.i)
+		}
+		return p.f
+	}
+	start := func(t int64) int64 {
+		if every == 0 {
+			return lo
+		}
+		return t - window.FloorMod(t-shift, every)
+	}
 	sort.SliceStable(points, func(a, b int) bool { return points[a].t < points[b].t })
 	for i := range points {
 		p := &points[i]
-		if p.t < lo || p.t > hi || !ok(p) || (field == "f" && !p.hasF) || (field == "i" && !p.hasI) {
+		if p.t > hi || !ok(p) || (field == "f" && !p.hasF) || (field == "i" && !p.hasI) {
 			continue
 		}
-		g, w, v := "", lo, p.f
+		last := before[p.host]
+		before[p.host] = p
+		if p.t < lo {
+			continue
+		}
+		g, w, v := "", start(p.t), value(p)
 		if byHost {
 			g = p.host
 		}
-		if every > 0 {
-			w = p.t - window.FloorMod(p.t-shift, every)
-		}
-		if field == "i" {
-			v = float64(p.i)
+		if fn == "increase" {
+			if last == nil || last.t < w-every {
+				continue
+			}
+			if old := value(last); v >= old {
+				v -= old
+			}
 		}
 		if groups[g] == nil {
 			groups[g] = map[int64][]float64{}

@@ -12,22 +12,30 @@ import (
 	"tsdbd/query/engine/read"
 )
 
-// without returns units that have the times of others but those of segments, by source.
-func without(us []*read.Unit, covered map[*read.Measurement][]plan.Segment) (out []*read.Unit) {
+// without returns units that have the times of others in rng but those of segments, by source.
+// Steps have a lead of as much before them as a step may begin in.
+func without(us []*read.Unit, rng model.TimeRange, covered map[*read.Measurement][]plan.Segment, steps bool, first int64) (out []*read.Unit) {
 	for _, u := range us {
-		rest := u.Range
+		rest, lead := rng, first
+		add := func(end int64) {
+			part := model.TimeRange{Min: rest.Min - lead, Max: end}.Intersect(u.Range)
+			if rest.Min > end || part.Empty() {
+				return
+			}
+			piece := *u
+			piece.Range, piece.Lead = part, max(rest.Min-part.Min, 0)
+			out = append(out, &piece)
+		}
 		for _, s := range covered[u.Source] { // oldest first
 			if rest.Empty() || !s.Overlaps(rest) {
 				continue
 			}
-			if s.Min > rest.Min {
-				out = append(out, u.Within(model.TimeRange{Min: rest.Min, Max: s.Min - 1}))
+			add(s.Min - 1)
+			if rest.Min, lead = s.Max+1, 0; steps {
+				lead = int64(s.Every())
 			}
-			rest.Min = s.Max + 1
 		}
-		if !rest.Empty() {
-			out = append(out, u.Within(rest))
-		}
+		add(rest.Max)
 	}
 	return out
 }

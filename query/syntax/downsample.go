@@ -26,10 +26,6 @@ type CreateDownsample struct {
 // Policies are the source and the target of a downsample.
 type Policies struct{ Database, From, Into string }
 
-// downsampleFunctions are the functions that a downsample may have. Each takes one
-// field and gives one value for a window.
-var downsampleFunctions = []string{"count", "first", "last", "max", "mean", "median", "min", "mode", "spread", "stddev", "sum"}
-
 // maxConditionParts bounds a condition, which the catalog keeps.
 const maxConditionParts = 1000
 
@@ -139,8 +135,8 @@ func parseFunctions(p *influxql.Parser) (out []string, err error) {
 	names, err := p.ParseIdentList()
 	for _, name := range names {
 		name = strings.ToLower(name)
-		if !slices.Contains(downsampleFunctions, name) {
-			return nil, fmt.Errorf("a downsample has no function %s, only %s", name, strings.Join(downsampleFunctions, ", "))
+		if all := meta.DownsampleFunctions(); !slices.Contains(all, name) {
+			return nil, fmt.Errorf("a downsample has no function %s, only %s", name, strings.Join(all, ", "))
 		}
 		out = append(out, name)
 	}

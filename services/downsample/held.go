@@ -10,15 +10,15 @@ import (
 )
 
 // held returns how many shard groups have expired and are kept, because windows of a
-// downsample that begin before their end are to be computed.
+// downsample that need their rows are to be computed.
 func (s *Service) held(db *meta.Database, d *meta.Downsample) (groups int64) {
 	end := s.expired(db, d)
 	if end == model.MinTime {
 		return 0
 	}
-	first := s.opt.Marks.First(d.ID, end)
+	first := s.opt.Marks.First(d.ID, d.Free(end))
 	for _, g := range db.RetentionPolicy(d.From).ShardGroups {
-		if first < g.End && g.End <= end {
+		if first < d.Free(g.End) && g.End <= end {
 			groups++
 		}
 	}

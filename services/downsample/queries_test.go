@@ -24,7 +24,7 @@ func TestQueriesModel(t *testing.T) {
 		h.begin()
 		h.now = time.Unix(0, 0).Add(72*time.Hour + 10*time.Minute)
 		h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY t1 ON d DURATION INF REPLICATION 1 SHARD DURATION 1d; CREATE RETENTION POLICY t2 ON d DURATION INF REPLICATION 1 SHARD DURATION 7d")
-		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO t1 EVERY 1h AS " + pick("mean, max, count", "sum, min, max, count", "first, last, mean, count, median", "mean, spread, first, last"))
+		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO t1 EVERY 1h AS " + pick("mean, max, count", "sum, min, max, count", "first, last, mean, count, median, increase", "mean, spread, first, last", "increase"))
 		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO t2 EVERY 6h AS max, count, sum")
 		write := func(from, to int) {
 			var lines strings.Builder
@@ -39,6 +39,11 @@ func TestQueriesModel(t *testing.T) {
 		}
 		for range 4 {
 			write(0, 3600*72)
+		}
+		for day := range 3 { // each shard of the source has the field, so that both know that it is text
+			if err := h.load("raw", fmt.Sprintf("m,a=x s=\"text\" %d\n", day*86400)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := h.settle(); err != nil {
 			t.Fatal(err)
@@ -66,6 +71,9 @@ func TestQueriesModel(t *testing.T) {
 				if fields[i] == "last(f)" || fields[i] == "first(i)" {
 					group = ", *" // rows of one window of several series have an order in the source only
 				}
+			}
+			if every == "1h" && !noTime && rnd.IntN(2) == 0 { // in longer windows the source has steps over longer gaps
+				fields[0] = pick("increase(f)", "increase(i)", "increase(u)", "increase(*)", "derivative(increase(i), 1m)", "increase(i) / count(i)")
 			}
 			if noTime { // the time of one selector is that of a row or of a window
 				fields = append(fields, "count(f)", "mean(i)")

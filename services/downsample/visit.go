@@ -31,7 +31,10 @@ var errMore = errors.New("more windows are waiting")
 // ones.
 func (s *Service) visit(ctx context.Context, db *meta.Database, d *meta.Downsample, t *task, sequence uint64) error {
 	spans := s.opt.Marks.Waiting(d.ID, s.due(d))
-	v := &visitor{Service: s, ctx: ctx, db: db, d: d, task: t, begun: s.opt.Now(), expired: s.expired(db, d)}
+	v := &visitor{Service: s, ctx: ctx, db: db, d: d, task: t, begun: s.opt.Now(), expired: model.MinTime}
+	if end := s.expired(db, d); end > model.MinTime {
+		v.expired = d.Free(end)
+	}
 	v.done = meta.CompleteWindows{ID: d.ID, Sequence: sequence}
 	var whole *touched.Span
 	if n := len(spans); n > 0 && spans[n-1].Measurement == "" {
@@ -98,7 +101,7 @@ type visitor struct {
 	task  *task
 	begun time.Time
 	done  meta.CompleteWindows
-	// Rows of the source before expired are kept for downsamples alone.
+	// Windows before expired need rows of the source that are kept for downsamples alone.
 	expired int64
 
 	more        bool  // windows are left
@@ -183,10 +186,7 @@ func (v *visitor) complete(measurement string, from, to int64, target uint64, ex
 // rows that were not deleted, and the target keeps rows of that time. The first window of
 // all time is not computed: the start of time cuts it off, and no SELECT gives its row that time.
 func (v *visitor) floor() int64 {
-	floor := v.d.End(model.MinTime)
-	if from := v.db.RetentionPolicy(v.d.From); from.Expired != 0 {
-		floor = max(floor, v.d.Ceil(from.Expired))
-	}
+	floor := max(v.d.End(model.MinTime), v.d.Floor(v.db.RetentionPolicy(v.d.From)))
 	if into := v.db.RetentionPolicy(v.d.Into); into.Duration > 0 {
 		floor = max(floor, v.d.Ceil(v.opt.Now().Add(-into.Duration).UnixNano()))
 	}

@@ -253,7 +253,7 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 		t.cover(from)
 		if had := policyBefore(before, db.Name, d.From); had != nil && had.Expired < from.Expired {
 			// What the source has lost by its age stays in the target.
-			t.complete(&meta.ComputedWindows{From: model.MinTime, To: t.Ceil(from.Expired)}, math.MaxUint64, math.MaxUint64)
+			t.complete(&meta.ComputedWindows{From: model.MinTime, To: t.floor}, math.MaxUint64, math.MaxUint64)
 			m.dirty = true
 		}
 		if fresh {
@@ -341,8 +341,8 @@ func (m *Marks) waitingLocked(id uint64, before int64) (found, whole []Span) {
 	return found, whole
 }
 
-// Expirable returns an error if a shard group must outlive its age: a window that begins
-// before its end is to be computed. The downsample could not get these rows any more.
+// Expirable returns an error if a shard group must outlive its age: a window that needs
+// its rows is to be computed. The downsample could not get these rows any more.
 // Nothing may be written meanwhile.
 func (m *Marks) Expirable(c meta.DropShardGroup, data *meta.Data) error {
 	db := data.Database(c.Database)
@@ -359,7 +359,8 @@ func (m *Marks) Expirable(c meta.DropShardGroup, data *meta.Data) error {
 		if d.From != policy.Name {
 			continue
 		}
-		if first := m.First(d.ID, end); first < end {
+		free := d.Free(end)
+		if first := m.First(d.ID, free); first < free {
 			return fmt.Errorf("%w: from %s into %s, from %s on", meta.ErrDownsampleWaits, d.From, d.Into, time.Unix(0, first).UTC().Format(time.RFC3339))
 		}
 	}

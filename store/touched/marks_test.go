@@ -190,6 +190,43 @@ func TestMarks(t *testing.T) {
 	}
 }
 
+// TestIncrease: rows of the source mark the window after theirs as well, if the source has a
+// shard group there, and a group is kept until the first window after it is computed.
+func TestIncrease(t *testing.T) {
+	cmd := create("hours", time.Hour)
+	cmd.Definitions[0].Functions = []string{"increase"}
+	d := apply(t, catalog(t), cmd, meta.CreateShardGroup{Database: "d", RetentionPolicy: "hours", Time: hour})
+	id := d.Database("d").Downsamples[0].ID
+	m := open(disk(t), d)
+	expire := meta.DropShardGroup{Database: "d", RetentionPolicy: "raw", ID: 1, IfDuration: time.Hour}
+	sequence := uint64(1)
+	complete := func(from, to int64) {
+		cmd := meta.CompleteWindows{ID: id, Sequence: sequence, Windows: []meta.ComputedWindows{{From: from * hour, To: to * hour, Target: sequence}}}
+		m.Before(sequence, cmd, d)
+		sequence++
+	}
+	complete(0, 72)
+	for _, step := range []struct {
+		shard uint64
+		hour  float64
+		want  string
+	}{{1, 5, "cpu 5-7"}, {1, 23.5, "cpu 23-25"}, {3, 71, "cpu 71-72"}, {4, 3, "cpu 3-4"}} {
+		m.Write(sequence, step.shard, rows("cpu", step.hour))
+		if got := waiting(m, id, 99*hour); got != step.want {
+			t.Errorf("a row at %g: %q, want %q", step.hour, got, step.want)
+		}
+		complete(0, 72)
+	}
+	m.Write(sequence, 2, rows("cpu", 24))
+	if err := m.Expirable(expire, d); !errors.Is(err, meta.ErrDownsampleWaits) {
+		t.Errorf("the window after the group is not computed: %v", err)
+	}
+	complete(24, 25)
+	if err := m.Expirable(expire, d); err != nil {
+		t.Errorf("only the second window after the group is not computed: %v", err)
+	}
+}
+
 // TestTarget: what changes rows of the target marks their windows, where the source has
 // shard groups.
 func TestTarget(t *testing.T) {

@@ -18,6 +18,7 @@ var aggregates = map[string]Function{
 	"sum":      {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Value: sumOf}},
 	"mean":     {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Counted: true, Value: meanOf}},
 	"spread":   {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Min, partial.Max}, Value: spreadOf}},
+	"increase": {Check: oneField, Filled: true, Steps: true, Partial: &folding{Slots: []partial.Kind{partial.Increase}, Value: sumOf}},
 	"stddev":   {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum, partial.Square}, As: model.Float, Value: stddevOf}},
 	"median":   {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Ranks}, List: medianOf}},
 	"mode":     {Check: oneField, takes: anyType, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Tally}, Timed: true, List: modeOf}},

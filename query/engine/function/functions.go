@@ -37,6 +37,7 @@ type Function struct {
 	Filled    bool // fill() applies to its empty windows
 	counts    bool // fill(null) puts 0 into its empty windows
 	LooksBack bool // needs the window before the first one that is shown
+	Steps     bool // goes from value to value of a series, and needs the window before the first one
 	TagOrder  bool // Rows sees rows of equal time in the order of their tag sets
 
 	// Partial: states that are folded chunk by chunk answer it.

@@ -29,6 +29,7 @@ type Plan struct {
 	Windows *window.Windows
 	Aux     int  // columns of Refs, at the end, to keep of each chosen row
 	Keyed   bool // the series keys of chosen rows matter
+	Parts   bool // several units may have rows of a series
 
 	Table *Table
 	Did   *read.Counts // of EXPLAIN ANALYZE, else nil
@@ -179,31 +180,36 @@ func (p *Plan) Bound(cs *read.Columns) bool {
 
 // Worker folds chunks into its own table.
 type Worker struct {
-	x      *read.Budget
-	p      *Plan
-	rng    model.TimeRange // of the rows to fold
-	t      *Table
-	rd     *read.ChunkReader
-	Times  []int64 // of the current chunk, if asked for
-	key    string  // series key, if the plan wants it
-	series uint64  // its hash, for samples
-	Order  uint64  // place of the first of the present rows among those of subqueries
-	fbuf   []float64
-	ibuf   []int64
-	ubuf   []uint64
-	gath   []column.Vector
-	stats  scan.Stats // scratch of whole
-	counts scan.Stats // scratch of addCounts
-	sums   []bool     // by slot: of its column's statistics only the sum is wanted
-	walk   windowWalk
-	cuts   []cut // of the current rows
-	narrow bool  // statistics say that all sums of the present column of integers fit
-	runs   runScratch
+	x       *read.Budget
+	p       *Plan
+	rng     model.TimeRange // of the rows to fold
+	t       *Table
+	rd      *read.ChunkReader
+	Times   []int64 // of the current chunk, if asked for
+	key     string  // series key, if the plan wants it
+	series  uint64  // its hash, for samples
+	Order   uint64  // place of the first of the present rows among those of subqueries
+	fbuf    []float64
+	ibuf    []int64
+	ubuf    []uint64
+	gath    []column.Vector
+	stats   scan.Stats // scratch of whole
+	counts  scan.Stats // scratch of addCounts
+	sums    []bool     // by slot: of its column's statistics only the sum is wanted
+	walk    windowWalk
+	cuts    []cut // of the current rows
+	narrow  bool  // statistics say that all sums of the present column of integers fit
+	runs    runScratch
+	present []run // by column: the present series, of an increase
+	from    int64 // steps to rows before it do not count
 }
 
 // NewWorker returns a worker that folds the rows of rng into t.
 func NewWorker(x *read.Budget, p *Plan, rng model.TimeRange, t *Table) *Worker {
 	w := &Worker{x: x, p: p, rng: rng, t: t, walk: windowWalk{p: p}, sums: make([]bool, len(p.Slots))}
+	if p.Stepped() {
+		w.present = make([]run, len(p.Refs))
+	}
 	all := map[int]bool{} // columns of which more than the sum is wanted
 	for i := range p.Slots {
 		if Kinds[p.Slots[i].Kind].Stats == AllOfStats {
@@ -227,6 +233,7 @@ func (w *Worker) ScanPart(u *read.Unit, cs *read.Columns, set *roaring.Bitmap, d
 	}
 	defer cur.Close()
 	tags := cs.NeedsTags() || w.p.Keyed
+	w.begin(u)
 	for {
 		id, ok := cur.NextSeries()
 		if !ok {
@@ -261,6 +268,9 @@ func (w *Worker) ScanPart(u *read.Unit, cs *read.Columns, set *roaring.Bitmap, d
 			if found && dir != 0 {
 				break
 			}
+		}
+		if w.present != nil {
+			w.endSeries(u, id, g)
 		}
 	}
 }
@@ -506,6 +516,8 @@ func (w *Worker) foldRow(st *State, sl *Slot, v *column.Vector, lo, hi int, cols
 		return n > 0
 	case Sum, Square:
 		return w.foldSum(st, sl, v, lo, hi)
+	case Increase:
+		return w.foldSteps(st, sl, v, lo, hi)
 	case Tally:
 		return w.tally(st, sl, v, lo, hi)
 	case Sketch:

@@ -24,12 +24,13 @@ const (
 	Max         // earliest of the largest
 	First
 	Last
-	Tally  // the distinct values
-	Sketch // an estimate of how many distinct values there are
-	Top    // the n largest
-	Bottom // the n smallest
-	Sample // n at random
-	Ranks  // all values, for those of a rank
+	Tally    // the distinct values
+	Sketch   // an estimate of how many distinct values there are
+	Top      // the n largest
+	Bottom   // the n smallest
+	Sample   // n at random
+	Ranks    // all values, for those of a rank
+	Increase // the sum of steps
 )
 
 // Kinds holds the properties of the kinds.
@@ -44,19 +45,20 @@ var Kinds = [...]struct {
 	// the aggregate; "": none.
 	Stored string
 }{
-	Count:  {Stats: countOfStats, Stored: "count"},
-	Sum:    {Stats: sumOfStats, Stored: "sum"},
-	Square: {What: "squares"},
-	Min:    {Stats: AllOfStats, Stored: "min"},
-	Max:    {Stats: AllOfStats, Stored: "max"},
-	First:  {Stats: AllOfStats, Timed: true, Stored: "first"},
-	Last:   {Stats: AllOfStats, Timed: true, Stored: "last"},
-	Tally:  {What: "distinct values", large: true},
-	Sketch: {What: "sketches", large: true},
-	Top:    {What: "chosen rows", Timed: true, large: true, ordered: true},
-	Bottom: {What: "chosen rows", Timed: true, large: true, ordered: true},
-	Sample: {What: "chosen rows", Timed: true, large: true, ordered: true},
-	Ranks:  {What: "ranks", large: true},
+	Count:    {Stats: countOfStats, Stored: "count"},
+	Sum:      {Stats: sumOfStats, Stored: "sum"},
+	Square:   {What: "squares"},
+	Min:      {Stats: AllOfStats, Stored: "min"},
+	Max:      {Stats: AllOfStats, Stored: "max"},
+	First:    {Stats: AllOfStats, Timed: true, Stored: "first"},
+	Last:     {Stats: AllOfStats, Timed: true, Stored: "last"},
+	Tally:    {What: "distinct values", large: true},
+	Sketch:   {What: "sketches", large: true},
+	Top:      {What: "chosen rows", Timed: true, large: true, ordered: true},
+	Bottom:   {What: "chosen rows", Timed: true, large: true, ordered: true},
+	Sample:   {What: "chosen rows", Timed: true, large: true, ordered: true},
+	Ranks:    {What: "ranks", large: true},
+	Increase: {What: "steps", Timed: true, Stored: "increase"},
 }
 
 // statsUse says what of a chunk's statistics a slot reads.
@@ -83,7 +85,7 @@ type Slot struct {
 }
 
 // State is the partial aggregate of one slot in one window of one group. N is the
-// number of values, and of selectors 1 or Tied. If N is 0, nothing else is set.
+// number of values, of an increase that of steps, and of selectors 1 or Tied. If N is 0, nothing else is set.
 //
 //   - Of a sum of floats, A holds the bits of the sum, and B the bits of the float that
 //     it lost. A sum of integers is the 128 bits of B and A, so that A alone is the sum

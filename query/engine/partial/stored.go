@@ -22,9 +22,12 @@ func (p *Plan) StoredOf(column func(function, field string) string) *Plan {
 		if sl.Kind == Count || sl.Kind == Sum {
 			sl.Counts = place(Count, influxql.Integer) + 1
 		}
-		if sl.Kind == Count {
+		switch sl.Kind {
+		case Count:
 			sl.Col = sl.Counts - 1
-		} else {
+		case Increase: // of steps nothing but their sum is stored
+			sl.Kind, sl.Timed, sl.Col = Sum, false, place(Increase, ref.Type)
+		default:
 			sl.Col = place(sl.Kind, ref.Type)
 		}
 		s.Slots = append(s.Slots, sl)

@@ -36,6 +36,7 @@ type Table struct {
 	ranks    *Ranker            // nil until it is needed
 	Desc     bool               // of equal rows the last series is chosen, else the first
 	auxKeys  []string           // series key of each, to break ties
+	steps    []run              // of an increase
 	Stop     *admission.Stopper // of who works with the table
 	Bytes    int64              // not yet accounted for
 
@@ -259,6 +260,7 @@ func (t *Table) Merge(o *Table, slots []Slot) {
 			}
 		}
 	})
+	t.steps = append(t.steps, o.steps...)
 	t.Bytes += o.Bytes
 }
 
@@ -269,7 +271,7 @@ func (t *Table) MergeState(d, s *State, o *Table, sl *Slot) {
 	case Count:
 		d.N += s.N
 		return
-	case Sum:
+	case Sum, Increase:
 		d.N += s.N
 		if sl.Type == model.Float {
 			d.AddFloat(FloatOf(s.A), FloatOf(s.B))

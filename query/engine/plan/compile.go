@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,8 +101,16 @@ func compileLevel(stmt *influxql.SelectStatement, now time.Time, parent *Compile
 	if !out.Open {
 		out.Read = out.Fill.Reach(out.Read)
 	}
+	if slices.ContainsFunc(c.Calls, func(e *influxql.Call) bool { return function.Functions[e.Name].Steps }) {
+		out.Read = Lead(&out.Windows, out.Read)
+	}
 	for _, src := range stmt.Sources {
 		if sub, ok := src.(*influxql.SubQuery); ok {
+			for _, e := range c.Calls {
+				if function.Functions[e.Name].Steps {
+					return nil, fmt.Errorf("%s() needs the series of a measurement: ask for it in the subquery", e.Name)
+				}
+			}
 			inner, err := compileLevel(sub.Statement, now, out)
 			if err != nil {
 				return nil, err

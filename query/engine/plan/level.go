@@ -15,6 +15,7 @@ import (
 	"tsdbd/query/engine/read"
 	"tsdbd/query/expr"
 	"tsdbd/query/result"
+	"tsdbd/query/window"
 )
 
 // Source is what one entry of FROM reads: measurements or a subquery.
@@ -173,6 +174,14 @@ func widen(c *Compiled, e *influxql.Call, r model.TimeRange) model.TimeRange {
 		r.Max = model.MaxTime
 	} else {
 		r.Max += by
+	}
+	return r
+}
+
+// Lead returns r moved out by the window before it, which has the predecessors of values.
+func Lead(w *window.Windows, r model.TimeRange) model.TimeRange {
+	if !w.None() && !r.Empty() {
+		r.Min = w.Prev(w.Start(r.Min))
 	}
 	return r
 }

@@ -111,6 +111,9 @@ type Unit struct {
 	// Columns is what the columns of a subquery stand for, by name, if the unit is read
 	// in its place.
 	Columns map[string]influxql.Expr
+	// Lead is for how long, from the start of Range, rows are only the predecessors of
+	// others.
+	Lead int64
 }
 
 // Within returns the unit with the rows of r only.
