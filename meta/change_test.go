@@ -40,7 +40,7 @@ func everyCommand() []Command {
 		CreateContinuousQuery{Database: "d", Name: "cq", Query: "SELECT <&> \n"},
 		DropContinuousQuery{Database: "d", Name: "cq"},
 		SetContinuousRuns{[]QueryRun{{"d", "cq", "SELECT 1", ContinuousRun{At: 1 << 60, LeapFrom: 1, LeapTo: 2}}, {"d", "new", "SELECT 2", ContinuousRun{At: -1}}}},
-		CreateDownsample{"d", "rp", "tier", "cpu", false, []Definition{{Period: Period{Every: hour}, Functions: []string{"mean"}, Where: "host = 'a'", Grouped: true, By: []string{"dc"}}}, 1 << 60, 0, 0, 0},
+		CreateDownsample{"d", "rp", "tier", "", "cpu", false, []Definition{{Period: Period{Every: hour}, Functions: []string{"mean"}, Where: "host = 'a'", Grouped: true, By: []string{"dc"}}}, 1 << 60, 0, 0, 0},
 		AlterDownsample{"d", "rp", "tier", Period{31 * 24 * hour, 1, "Europe/Berlin"}, []string{"max"}, []string{"mean"}, true, 1 << 60},
 		DropDownsample{"d", "rp", "tier"},
 		CompleteWindows{12, 7, []ComputedWindows{{"", []string{"cpu"}, -1, 1, 0}, {"cpu", nil, 0, 5, 9}}},

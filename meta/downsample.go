@@ -17,6 +17,7 @@ import (
 // aggregates of the rows that the policy From has.
 type Downsample struct {
 	ID         uint64 // the Index of the first catalog that has it; never reused
+	Name       string `json:",omitempty"` // no other downsample of the database has it; "": none
 	From, Into string // names of policies
 	// Measurement is the only one that is taken, or with Regex a regular expression for
 	// their names; "": all.
@@ -43,6 +44,7 @@ type Downsample struct {
 // for them.
 type CreateDownsample struct {
 	Database, From, Into string
+	Name                 string       `json:",omitempty"`
 	Measurement          string       `json:",omitempty"`
 	Regex                bool         `json:",omitempty"`
 	Definitions          []Definition // one, or all of a downsample that is restored
@@ -90,6 +92,16 @@ type ComputedWindows struct {
 func (db *Database) Downsample(into string) *Downsample {
 	for i := range db.Downsamples {
 		if db.Downsamples[i].Into == into {
+			return &db.Downsamples[i]
+		}
+	}
+	return nil
+}
+
+// DownsampleNamed returns the downsample with a name, nil if there is none.
+func (db *Database) DownsampleNamed(name string) *Downsample {
+	for i := range db.Downsamples {
+		if name != "" && db.Downsamples[i].Name == name {
 			return &db.Downsamples[i]
 		}
 	}
@@ -391,6 +403,8 @@ func (t *Downsample) check(db *Database) error {
 		case o.ID == t.ID:
 		case o.Into == t.Into:
 			return fmt.Errorf("%w: from %s into %s", ErrDownsampleExists, o.From, o.Into)
+		case t.Name != "" && o.Name == t.Name:
+			return fmt.Errorf("%w: %s, from %s into %s", ErrDownsampleExists, o.Name, o.From, o.Into)
 		case o.From == t.Into && !o.Folds:
 			return fmt.Errorf("%w: policy %s is downsampled into %s, which would have aggregates of aggregates", ErrDownsampleInvalid, t.Into, o.Into)
 		case o.From == t.Into:
@@ -501,7 +515,7 @@ func (d *Data) validateDownsamples() error {
 
 func (c CreateDownsample) apply(d *Data) (bool, error) {
 	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
-		t := Downsample{ID: d.Index + 1, From: c.From, Into: c.Into, Measurement: c.Measurement, Regex: c.Regex, Definitions: slices.Clone(c.Definitions)}
+		t := Downsample{ID: d.Index + 1, Name: c.Name, From: c.From, Into: c.Into, Measurement: c.Measurement, Regex: c.Regex, Definitions: slices.Clone(c.Definitions)}
 		if len(t.Definitions) == 1 {
 			t.Definitions[0].Since = model.MinTime
 		}
@@ -543,9 +557,10 @@ func (db *Database) expired(policy string, at int64) {
 	db.RetentionPolicies[i] = &rp
 }
 
-// sameAs reports whether two downsamples make the same rows from now on.
+// sameAs reports whether two downsamples make the same rows from now on, and o has no other
+// name.
 func (t *Downsample) sameAs(o *Downsample) bool {
-	return t.From == o.From && t.Measurement == o.Measurement && t.Regex == o.Regex && t.Current().equal(o.Current())
+	return (o.Name == "" || o.Name == t.Name) && t.From == o.From && t.Measurement == o.Measurement && t.Regex == o.Regex && t.Current().equal(o.Current())
 }
 
 // downsampled notes what rows a policy has that no downsample has as its target.

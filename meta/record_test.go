@@ -77,7 +77,7 @@ func randomChange(rnd *rand.Rand, d *Data) Command {
 		}
 		return SetContinuousRuns{append(runs, QueryRun{"none", "q", "", ContinuousRun{}})}
 	case 19, 20:
-		return CreateDownsample{db, "autogen", rp, "", false, []Definition{{Period: Period{Every: time.Duration(1+rnd.IntN(3)) * time.Hour}, Functions: []string{"mean", "max"}, Where: "host = 'a'"}}, rnd.Int64N(2e18), 0, 0, 0}
+		return CreateDownsample{db, "autogen", rp, []string{"", "n"}[rnd.IntN(2)], "", false, []Definition{{Period: Period{Every: time.Duration(1+rnd.IntN(3)) * time.Hour}, Functions: []string{"mean", "max"}, Where: "host = 'a'"}}, rnd.Int64N(2e18), 0, 0, 0}
 	case 21:
 		for have, t := range d.Downsamples() {
 			if rnd.IntN(2) == 0 {

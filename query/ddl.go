@@ -171,7 +171,7 @@ func (s *session) createDownsample(st *syntax.CreateDownsample) (meta.Command, e
 		return nil, err
 	}
 	return meta.CreateDownsample{
-		Database: st.Database, From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex,
+		Database: st.Database, Name: st.Name, From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex,
 		Definitions: []meta.Definition{st.Defined()}, Time: s.opt.Now().UnixNano(),
 	}, nil
 }
@@ -199,13 +199,30 @@ func (s *session) unstaged(database, policy string) error {
 }
 
 func (s *session) alterDownsample(st *syntax.AlterDownsample) (meta.Command, error) {
+	from, into, err := s.policies(&st.Policies)
 	return meta.AlterDownsample{
-		Database: st.Database, From: st.From, Into: st.Into, Period: st.Period, Add: st.Add, Drop: st.Drop, Later: st.Later, Time: s.opt.Now().UnixNano(),
-	}, nil
+		Database: st.Database, From: from, Into: into, Period: st.Period, Add: st.Add, Drop: st.Drop, Later: st.Later, Time: s.opt.Now().UnixNano(),
+	}, err
 }
 
-func (*session) dropDownsample(st *syntax.DropDownsample) (meta.Command, error) {
-	return meta.DropDownsample{Database: st.Database, From: st.From, Into: st.Into}, nil
+func (s *session) dropDownsample(st *syntax.DropDownsample) (meta.Command, error) {
+	from, into, err := s.policies(&st.Policies)
+	return meta.DropDownsample{Database: st.Database, From: from, Into: into}, err
+}
+
+// policies returns the source and the target of a downsample that a statement means.
+func (s *session) policies(st *syntax.Policies) (from, into string, err error) {
+	if st.Name == "" {
+		return st.From, st.Into, nil
+	}
+	db := s.catalog().Database(st.Database)
+	if db == nil {
+		return "", "", fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, st.Database)
+	}
+	if d := db.DownsampleNamed(st.Name); d != nil {
+		return d.From, d.Into, nil
+	}
+	return "", "", fmt.Errorf("%w: %s", meta.ErrDownsampleNotFound, st.Name)
 }
 
 // skipWindows gives up the windows of a downsample that end before a time, now at most, and are
@@ -215,9 +232,13 @@ func (s *session) skipWindows(st *syntax.SkipWindows) (meta.Command, error) {
 	if db == nil {
 		return nil, fmt.Errorf("%w: %s", meta.ErrDatabaseNotFound, st.Database)
 	}
-	d := db.Downsample(st.Into)
-	if d == nil || d.From != st.From {
-		return nil, fmt.Errorf("%w: from %s into %s", meta.ErrDownsampleNotFound, st.From, st.Into)
+	from, into, err := s.policies(&st.Policies)
+	if err != nil {
+		return nil, err
+	}
+	d := db.Downsample(into)
+	if d == nil || d.From != from {
+		return nil, fmt.Errorf("%w: from %s into %s", meta.ErrDownsampleNotFound, from, into)
 	}
 	return meta.CompleteWindows{ID: d.ID, Sequence: math.MaxUint64, Windows: []meta.ComputedWindows{
 		{From: model.MinTime, To: d.Start(min(st.Before, s.opt.Now().UnixNano())), Target: math.MaxUint64},

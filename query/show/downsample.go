@@ -32,7 +32,7 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 	}
 	var tables []*result.Series
 	for _, db := range s.readable() {
-		t := result.NewTable(db.Name, "from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error", "held", "behind", "bytes", "statement", "earlier")
+		t := result.NewTable(db.Name, "from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error", "held", "behind", "bytes", "statement", "earlier", "name")
 		for i := range db.Downsamples {
 			d, def := &db.Downsamples[i], db.Downsamples[i].Current()
 			p := progress[d.ID]
@@ -42,7 +42,7 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 			}
 			t.AddRow(d.From, d.Into, def.Period.String(), strings.Join(def.Functions, ", "), def.Where,
 				until, p.Waiting, p.Backfilled, int64(d.Computed), p.Failing, p.Err, p.Held,
-				influxql.FormatDuration(p.Behind), p.Bytes, syntax.DownsampleText(db.Name, d), earlier(d))
+				influxql.FormatDuration(p.Behind), p.Bytes, syntax.DownsampleText(db.Name, d), earlier(d), d.Name)
 		}
 		if t.Rows > 0 {
 			tables = append(tables, t)

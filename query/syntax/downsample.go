@@ -23,13 +23,14 @@ type CreateDownsample struct {
 	Condition       influxql.Expr // nil: all rows, or as the definition says
 }
 
-// Policies are the source and the target of a downsample.
-type Policies struct{ Database, From, Into string }
+// Policies say which downsample of a database is meant: by its name, or else by its source and
+// its target.
+type Policies struct{ Database, Name, From, Into string }
 
 // maxConditionParts bounds a condition, which the catalog keeps.
 const maxConditionParts = 1000
 
-// parseCreateDownsample reads ON database FROM policy[.measurement | ./regex/] INTO policy
+// parseCreateDownsample reads [name] ON database FROM policy[.measurement | ./regex/] INTO policy
 // EVERY period [GROUP BY tag, ... | WITHOUT (tag, ...)] AS function [, function ...]
 // [WHERE condition].
 func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
@@ -143,8 +144,14 @@ func parseFunctions(p *influxql.Parser) (out []string, err error) {
 	return out, err
 }
 
-// parse reads ON database FROM policy INTO policy, and what source reads behind the first.
+// parse reads [name] ON database FROM policy INTO policy, and what source reads behind the first.
+// Without source a name is enough.
 func (st *Policies) parse(p *influxql.Parser, source func() error) (err error) {
+	if next(p, influxql.ON) {
+		p.Unscan()
+	} else if st.Name, err = p.ParseIdent(); err != nil {
+		return err
+	}
 	for _, part := range []struct {
 		word influxql.Token
 		name *string
@@ -158,18 +165,29 @@ func (st *Policies) parse(p *influxql.Parser, source func() error) (err error) {
 		if err != nil {
 			return err
 		}
+		if part.word == influxql.ON && st.Name != "" && source == nil {
+			return nil
+		}
 	}
 	return nil
 }
 
 // text returns what parse reads.
 func (st *Policies) text(source string) string {
-	return " ON " + influxql.QuoteIdent(st.Database) + " FROM " + influxql.QuoteIdent(st.From) + source + " INTO " + influxql.QuoteIdent(st.Into)
+	text := ""
+	if st.Name != "" {
+		text = " " + influxql.QuoteIdent(st.Name)
+	}
+	text += " ON " + influxql.QuoteIdent(st.Database)
+	if st.From == "" {
+		return text
+	}
+	return text + " FROM " + influxql.QuoteIdent(st.From) + source + " INTO " + influxql.QuoteIdent(st.Into)
 }
 
 // DownsampleText returns the statement that makes a downsample of a database as it is now.
 func DownsampleText(database string, t *meta.Downsample) string {
-	st := CreateDownsample{Policies: Policies{database, t.From, t.Into}, Measurement: t.Measurement, Regex: t.Regex, Definition: *t.Current()}
+	st := CreateDownsample{Policies: Policies{database, t.Name, t.From, t.Into}, Measurement: t.Measurement, Regex: t.Regex, Definition: *t.Current()}
 	return st.String()
 }
 
@@ -224,7 +242,7 @@ type DropDownsample struct {
 	Policies
 }
 
-// parseDropDownsample reads ON database FROM policy INTO policy.
+// parseDropDownsample reads name ON database, or ON database FROM policy INTO policy.
 func parseDropDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	st := &DropDownsample{}
 	return st, st.parse(p, nil)
@@ -249,7 +267,7 @@ type SkipWindows struct {
 	Before int64 // ns since the epoch
 }
 
-// parseAlterDownsample reads ON database FROM policy INTO policy, and SKIP BEFORE 'time' or
+// parseAlterDownsample reads what parseDropDownsample does, and SKIP BEFORE 'time' or
 // [EVERY period] [ADD function, ...] [DROP function, ...] [FROM NOW].
 func parseAlterDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	st := &AlterDownsample{}
