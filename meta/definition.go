@@ -16,8 +16,10 @@ import (
 type Definition struct {
 	Since int64 // ns since the epoch, a bound of windows
 	Period
-	Functions []string // names of InfluxQL's functions
-	Where     string   `json:",omitempty"` // an InfluxQL condition; "": all rows
+	// Functions are names of InfluxQL's functions, for all fields but those for which there are
+	// functions of their own: function(field).
+	Functions []string
+	Where     string `json:",omitempty"` // an InfluxQL condition; "": all rows
 	// Rows keep the tags By if Grouped is set, else all tags but Without.
 	Grouped bool     `json:",omitempty"`
 	By      []string `json:",omitempty"`
@@ -104,9 +106,40 @@ var functions = map[string]struct {
 func DownsampleFunctions() []string { return slices.Sorted(maps.Keys(functions)) }
 
 // Columns returns the functions whose values rows have, in fields that are named
-// function_field: those from which the values of Functions follow.
-func (d *Definition) Columns() (out []string) {
+// function_field: those from which the values of Functions follow, of any field.
+func (d *Definition) Columns() []string { return columnsOf(d.Functions) }
+
+// ColumnsOf returns those of one field. "" is all fields that Functions do not name.
+func (d *Definition) ColumnsOf(field string) []string {
+	var own, rest []string
 	for _, f := range d.Functions {
+		switch _, of := SplitFunction(f); of {
+		case "":
+			rest = append(rest, f)
+		case field:
+			own = append(own, f)
+		}
+	}
+	if len(own) > 0 {
+		return columnsOf(own)
+	}
+	return columnsOf(rest)
+}
+
+// Fields returns the fields that Functions name.
+func (d *Definition) Fields() (out []string) {
+	for _, f := range d.Functions {
+		if _, field := SplitFunction(f); field != "" && !slices.Contains(out, field) {
+			out = append(out, field)
+		}
+	}
+	return out
+}
+
+// columnsOf returns the columns from which the values of functions follow.
+func columnsOf(list []string) (out []string) {
+	for _, f := range list {
+		f, _ = SplitFunction(f)
 		columns := functions[f].columns
 		if columns == nil {
 			columns = []string{f}
@@ -120,15 +153,25 @@ func (d *Definition) Columns() (out []string) {
 	return out
 }
 
+// FunctionOf returns the function of one field as Definition.Functions has it.
+func FunctionOf(name, field string) string { return name + "(" + field + ")" }
+
+// SplitFunction returns the name of a function of a definition, and the field that it is of, ""
+// if that is all fields but those that are named.
+func SplitFunction(f string) (name, field string) {
+	name, field, _ = strings.Cut(f, "(")
+	return name, strings.TrimSuffix(field, ")")
+}
+
 // Fold returns the function that puts values of a column together, of windows and of series.
 // Values of other columns cannot be: fold is "" for them.
 func Fold(column string) (fold string) { return functions[column].fold }
 
-// LooksBack reports whether values of one of some functions need the rows of the window before
-// theirs.
-func LooksBack(names []string) bool {
-	return slices.ContainsFunc(names, func(f string) bool { return functions[f].back })
-}
+// LooksBack reports whether values of a column need the rows of the window before theirs.
+func LooksBack(column string) bool { return functions[column].back }
+
+// looksBack reports whether rows need those of the window before.
+func (d *Definition) looksBack() bool { return slices.ContainsFunc(d.Columns(), LooksBack) }
 
 // Keeps reports whether rows keep a tag of the source.
 func (d *Definition) Keeps(tag string) bool {

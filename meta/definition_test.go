@@ -29,6 +29,15 @@ func TestColumns(t *testing.T) {
 			t.Errorf("%q: %q, want %q", functions, got, want)
 		}
 	}
+	fields := Definition{Functions: []string{"mean", FunctionOf("max", "a(b)"), FunctionOf("spread", "a(b)"), "last", FunctionOf("increase", "n")}}
+	for field, want := range map[string]string{"a(b)": "max min", "n": "increase", "x": "sum count last", "": "sum count last"} {
+		if got := strings.Join(fields.ColumnsOf(field), " "); got != want {
+			t.Errorf("columns of %q: %q, want %q", field, got, want)
+		}
+	}
+	if got, want := strings.Join(fields.Columns(), " ")+"; "+strings.Join(fields.Fields(), " "), "sum count max min last increase; a(b) n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	for _, c := range []struct {
 		def  Definition
 		want bool

@@ -298,7 +298,7 @@ func (t *Downsample) Free(at int64) int64 { return t.Reach(t.Ceil(at)) }
 // Reach returns the end of the windows whose rows depend on those of the source in windows up
 // to a bound: an increase needs the window before its own.
 func (t *Downsample) Reach(bound int64) int64 {
-	if !t.Folds && LooksBack(t.At(bound).Functions) {
+	if !t.Folds && t.At(bound).looksBack() {
 		return t.End(bound)
 	}
 	return bound
@@ -346,7 +346,7 @@ func (t *Downsample) computable(db *Database, by *Definition, now int64) (int64,
 		}
 		at = max(at, g.End)
 	}
-	if at > model.MinTime && LooksBack(by.Functions) && !t.Folds {
+	if at > model.MinTime && by.looksBack() && !t.Folds {
 		at += int64(by.Every)
 	}
 	return at, nil
@@ -441,12 +441,22 @@ func (t *Downsample) folds(o *Downsample) error {
 		return nil
 	}
 	for i := range t.Definitions {
-		for _, c := range t.Definitions[i].Columns() {
+		d := &t.Definitions[i]
+		for _, c := range d.Columns() {
 			if Fold(c) == "" {
 				return fmt.Errorf("%w: %s cannot be computed from rows of a downsample", ErrDownsampleInvalid, c)
 			}
-			for k := range o.Definitions {
-				if from := &o.Definitions[k]; !slices.Contains(from.Columns(), c) {
+		}
+		for k := range o.Definitions {
+			from := &o.Definitions[k]
+			for _, field := range slices.Concat([]string{""}, d.Fields(), from.Fields()) {
+				for _, c := range d.ColumnsOf(field) {
+					if slices.Contains(from.ColumnsOf(field), c) {
+						continue
+					}
+					if field != "" {
+						c = FunctionOf(c, field)
+					}
 					return fmt.Errorf("%w: policy %s needs %s for policy %s, for all of its rows", ErrDownsampleInvalid, o.Into, c, t.Into)
 				}
 			}
@@ -601,7 +611,14 @@ func (c AlterDownsample) apply(d *Data) (bool, error) {
 		t.Definitions = slices.Clone(before)
 		for i := range t.Definitions {
 			def := &t.Definitions[i]
-			def.Functions = slices.DeleteFunc(slices.Clone(def.Functions), func(f string) bool { return slices.Contains(c.Drop, f) })
+			fields := def.Fields()
+			def.Functions = slices.DeleteFunc(slices.Clone(def.Functions), func(f string) bool {
+				name, _ := SplitFunction(f)
+				return slices.Contains(c.Drop, name)
+			})
+			if left := def.Fields(); len(left) < len(fields) { // it would have those of the other fields
+				return false, fmt.Errorf("%w: one of the fields %s would have no function: drop the downsample, and create it again", ErrDownsampleInvalid, strings.Join(fields, ", "))
+			}
 		}
 		next := *t.Current()
 		next.Period = cmp.Or(c.Period, next.Period)

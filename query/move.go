@@ -62,6 +62,9 @@ func (s *session) checkConditions(database string, c *model.Change) error {
 			if slices.Contains(d.By, c.RenameTag.From) || slices.Contains(d.Without, c.RenameTag.From) {
 				return fmt.Errorf("the downsample from %s into %s names the tag %s, which its rows are grouped by or are without: drop it, and create it again with the new name", t.From, t.Into, c.RenameTag.From)
 			}
+			if c.RenameField.From != "" && slices.Contains(d.Fields(), c.RenameField.From) {
+				return fmt.Errorf("the downsample from %s into %s has functions for the field %s: drop it, and create it again with the new name", t.From, t.Into, c.RenameField.From)
+			}
 			if d.Where == "" {
 				continue
 			}

@@ -252,7 +252,7 @@ func (p *Policy) readTargets(ctx context.Context, j *joined, matchers []*labels.
 // the samples that are read. found has the series with samples.
 func (p *Policy) choose(ctx context.Context, of *window.Plan, read *reads, found *queryable.Found) (choices map[string]*choice, samples window.Span, err error) {
 	all := window.Span{From: read.mint, To: read.maxt + 1}
-	columns, refused := of.Columns(), ""
+	columns, refused, asked := of.Columns(), "", []plan.Column(nil)
 	if columns == nil {
 		refused = of.Func() + "() needs all samples"
 	}
@@ -262,6 +262,7 @@ func (p *Policy) choose(ctx context.Context, of *window.Plan, read *reads, found
 	}
 	has := names
 	for _, column := range columns {
+		asked = append(asked, plan.Column{Function: column})
 		some, err := p.measurements(ctx, read, column)
 		if err != nil {
 			return nil, all, err
@@ -278,7 +279,7 @@ func (p *Policy) choose(ctx context.Context, of *window.Plan, read *reads, found
 	}
 	var last *choice
 	for _, name := range names {
-		ask := plan.Ask{Measurement: name, Columns: columns, Refused: refused, Fits: of.Refuses, Step: max(of.Step(), 1)}
+		ask := plan.Ask{Measurement: name, Columns: asked, Refused: refused, Fits: of.Refuses, Step: max(of.Step(), 1)}
 		if refused == "" && !slices.Contains(has, name) {
 			ask.Refused = "it has no " + strings.Join(columns, ", ") + " of these samples, which may be booleans"
 		}

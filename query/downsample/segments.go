@@ -67,7 +67,15 @@ func (ch chain) target(d *meta.Definition) plan.Target {
 			whole = whole && !t.Definitions[i].Grouped && len(t.Definitions[i].Without) == 0
 		}
 	}
-	return plan.Target{Policy: ch[0].Into, Columns: d.Columns(), Windows: d.Windows(), Series: whole}
+	return plan.Target{Policy: ch[0].Into, Columns: d.Columns(), Windows: d.Windows(), Series: whole, ColumnsOf: func(field string) []string {
+		columns := d.ColumnsOf(field)
+		if field == "" {
+			for _, name := range d.Fields() {
+				columns = slices.DeleteFunc(columns, func(c string) bool { return !slices.Contains(d.ColumnsOf(name), c) })
+			}
+		}
+		return columns
+	}}
 }
 
 // Targets implements plan.Downsamples.
@@ -280,7 +288,7 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 	covered := model.MinTime
 	if source.Expired != 0 {
 		covered = t.Ceil(source.Expired)
-		if next := t.End(covered); meta.LooksBack(ask.Columns) && (t.Floor(source) >= next || c.Until(t.ID, ask.Measurement, next) >= next) {
+		if next := t.End(covered); looksBack(ask) && (t.Floor(source) >= next || c.Until(t.ID, ask.Measurement, next) >= next) {
 			covered = next // the rows before its window have gone
 		}
 	}
@@ -334,12 +342,22 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 	return out
 }
 
+// looksBack reports whether values that are asked for need the rows before their windows.
+func looksBack(ask *plan.Ask) bool {
+	return slices.ContainsFunc(ask.Columns, func(c plan.Column) bool { return meta.LooksBack(c.Function) })
+}
+
 // refused returns why rows of a definition do not stand for those of the source.
 func refused(ch chain, d *meta.Definition, target *plan.Target, ask *plan.Ask, begin int64) string {
 	var missing []string
-	for _, name := range ask.Columns {
-		if !slices.Contains(target.Columns, name) {
-			missing = append(missing, name)
+	for _, c := range ask.Columns {
+		if !target.Has(c) {
+			if slices.Contains(target.Columns, c.Function) {
+				c.Function += " of " + cmp.Or(c.Field, "all fields")
+			}
+			if !slices.Contains(missing, c.Function) {
+				missing = append(missing, c.Function)
+			}
 		}
 	}
 	if len(missing) > 0 {

@@ -35,6 +35,9 @@ func TestSegments(t *testing.T) {
 	later, chained := days, days // made when the source had expired up to 24
 	later.From, later.Folds, later.Begins = "raw", false, 24*hour
 	chained.Begins = 60 * hour
+	steps, fields := hours, hours
+	steps.Definitions = []meta.Definition{def(model.MinTime, time.Hour, "increase", "max")}
+	fields.Definitions = []meta.Definition{def(model.MinTime, time.Hour, "max", "last(f)")}
 	some := hours
 	some.Measurement = "other"
 	some.Definitions = []meta.Definition{def(model.MinTime, time.Hour, "max")}
@@ -84,6 +87,11 @@ func TestSegments(t *testing.T) {
 		{name: "more values than the source has", list: []meta.Downsample{hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 1000, "hours": 1001}, want: "hours 0-48, no hours 48-72: it has about 24024 values to read, raw 24000"},
 		{name: "more values than the source, which has few", list: []meta.Downsample{hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 100, "hours": 1001}, want: "hours 0-72"},
 		{name: "the source in place of one of two", list: []meta.Downsample{minutes, hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 1000, "minutes": 2000, "hours": 20}, want: "hours 0-72, no minutes 48-72: it has about 48000 values to read, raw 24000"},
+		{name: "the window whose first step begins in what expired", list: []meta.Downsample{steps}, use: Expired, from: 0, to: 96, columns: "increase", want: "hours 0-49"},
+		{name: "that window only of a function that needs the one before", list: []meta.Downsample{steps}, use: Expired, from: 0, to: 96, columns: "max", want: "hours 0-48"},
+		{name: "a field with functions of its own", list: []meta.Downsample{minutes, fields}, use: Expired, from: 0, to: 96, columns: "max", want: "minutes 0-48"},
+		{name: "functions of that field", list: []meta.Downsample{minutes, fields}, use: Expired, from: 0, to: 96, columns: "last", want: "hours 0-48"},
+		{name: "a function of other fields", list: []meta.Downsample{fields}, use: Expired, from: 0, to: 96, columns: "max", want: "no hours 0-48: it does not keep max of f"},
 		{name: "nothing has expired in the range", list: []meta.Downsample{hours}, use: Expired, from: 48, to: 96, columns: "last"},
 	} {
 		db := &meta.Database{Name: "d", Downsamples: c.list}
@@ -98,7 +106,7 @@ func TestSegments(t *testing.T) {
 			db.RetentionPolicies = append(db.RetentionPolicies, rp)
 		}
 		ask := &plan.Ask{
-			Database: "d", Policy: "raw", Measurement: "m", Columns: strings.Fields(c.columns), Tags: strings.Fields(c.tags),
+			Database: "d", Policy: "raw", Measurement: "m", Tags: strings.Fields(c.tags),
 			Range:   model.TimeRange{Min: int64(c.from * float64(hour)), Max: int64(c.to*float64(hour)) - 1},
 			Windows: &window.Windows{Every: int64(c.every)}, Series: c.series, Step: c.step,
 		}
@@ -118,6 +126,9 @@ func TestSegments(t *testing.T) {
 				}
 				return c.values[policy] * ((r.Max + 1 - r.Min) / hour)
 			}
+		}
+		for _, f := range strings.Fields(c.columns) {
+			ask.Columns = append(ask.Columns, plan.Column{Function: f, Field: "f"})
 		}
 		chooser := &Chooser{
 			Use: c.use, Now: time.Unix(0, 96*hour),

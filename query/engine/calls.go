@@ -271,9 +271,9 @@ func (r *levelRun) callsOf(answers func(c *call) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// stored returns the functions of which targets must have columns to answer a call, or why
-// aggregates are not enough for it.
-func (r *levelRun) stored(c *call) (columns []string, refused string) {
+// stored returns the columns that targets must have to answer a call, or why aggregates are
+// not enough for it.
+func (r *levelRun) stored(c *call) (columns []plan.Column, refused string) {
 	switch {
 	case !r.l.Downsampled():
 		return nil, ""
@@ -292,9 +292,9 @@ func (r *levelRun) stored(c *call) (columns []string, refused string) {
 		if name == "" {
 			return nil, c.Expr.Name + "() needs all rows"
 		}
-		columns = append(columns, name)
+		columns = append(columns, plan.Column{Function: name, Field: c.Ref.Val})
 		if c.Partial.Counted {
-			columns = append(columns, partial.Kinds[partial.Count].Stored)
+			columns = append(columns, plan.Column{Function: partial.Kinds[partial.Count].Stored, Field: c.Ref.Val})
 		}
 	}
 	return columns, ""
@@ -302,7 +302,7 @@ func (r *levelRun) stored(c *call) (columns []string, refused string) {
 
 // targetsWith says which targets have columns, so that calls of which it is the same can be
 // folded together.
-func (r *levelRun) targetsWith(columns []string, refused string) string {
+func (r *levelRun) targetsWith(columns []plan.Column, refused string) string {
 	if !r.l.Downsampled() || refused != "" {
 		return refused
 	}
@@ -311,7 +311,7 @@ func (r *levelRun) targetsWith(columns []string, refused string) string {
 		for _, t := range src.Targets() {
 			has := byte('+')
 			for _, c := range columns {
-				if !slices.Contains(t.Columns, c) {
+				if !t.Has(c) {
 					has = '-'
 				}
 			}

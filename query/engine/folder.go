@@ -31,7 +31,7 @@ type folder struct {
 
 	counted     model.TimeRange // Range without what is read only for the steps to it
 	units       []*read.Unit    // of the level, without the times of stored units
-	needs       []string        // functions of which targets must have columns
+	needs       []plan.Column   // that targets must have
 	refused     string          // why aggregates are not enough; "": they are
 	stored      *partial.Plan   // of storedUnits; nil: none
 	storedUnits []*read.Unit
@@ -431,8 +431,8 @@ func (f *folder) openStored(r *levelRun, sel read.Selection, names []string) err
 				if t == nil {
 					return int64(rowsOf(r.x.Ctx, m, field, rng))
 				}
-				rows := rowsOf(r.x.Ctx, src.Stored(t, m.Name), plan.StoredColumn(f.needs[0], field), rng)
-				return int64(rows * float64(len(f.needs))) // of a function a value
+				column := plan.StoredColumn(f.needs[0].Function, f.needs[0].Field)
+				return int64(rowsOf(r.x.Ctx, src.Stored(t, m.Name), column, rng) * float64(len(f.needs)))
 			},
 		})
 		covered[m], f.segments = segments, append(f.segments, kept...)

@@ -30,21 +30,21 @@ type Policies struct{ Database, Name, From, Into string }
 // maxConditionParts bounds a condition, which the catalog keeps.
 const maxConditionParts = 1000
 
-// parseCreateDownsample reads [name] ON database FROM policy[.measurement | ./regex/] INTO policy
-// EVERY period [GROUP BY tag, ... | WITHOUT (tag, ...)] AS function [, function ...]
-// [WHERE condition].
+// parseCreateDownsample reads [name] ON database FROM policy[.measurement | ./regex/] [WITH field
+// function, ...] INTO policy EVERY period [GROUP BY tag, ... | WITHOUT (tag, ...)] AS function
+// [, function ...] [WHERE condition]. After WITH there may be no AS.
 func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	st := &CreateDownsample{}
 	err := st.parse(p, func() error {
 		if !next(p, influxql.DOT) {
-			return nil
+			return st.parseWith(p)
 		}
 		tok, pos, lit := p.ScanIgnoreWhitespace()
 		if st.Regex = tok == influxql.STRING; !st.Regex && tok != influxql.IDENT { // clauses makes it of a regular expression
 			return unexpected(tok, pos, lit, "measurement", "regular expression")
 		}
 		st.Measurement = lit
-		return nil
+		return st.parseWith(p)
 	})
 	if err == nil {
 		err = expect(p, influxql.EVERY)
@@ -55,11 +55,14 @@ func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	if err == nil {
 		err = st.parseTags(p)
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case next(p, influxql.AS):
+		var rest []string
+		rest, err = parseFunctions(p)
+		st.Functions = append(rest, st.Functions...)
+	case len(st.Functions) == 0:
 		err = expect(p, influxql.AS)
-	}
-	if err == nil {
-		st.Functions, err = parseFunctions(p)
 	}
 	if err != nil {
 		return nil, err
@@ -109,6 +112,30 @@ func parsePeriod(p *influxql.Parser) (out meta.Period, err error) {
 	return out, expect(p, influxql.RPAREN)
 }
 
+// parseWith reads WITH field function, ..., or nothing.
+func (st *CreateDownsample) parseWith(p *influxql.Parser) error {
+	if !next(p, influxql.WITH) {
+		return nil
+	}
+	for {
+		field, err := p.ParseIdent()
+		var name string
+		if err == nil {
+			name, err = p.ParseIdent()
+		}
+		if err == nil {
+			name, err = knownFunction(name)
+		}
+		if err != nil {
+			return err
+		}
+		st.Functions = append(st.Functions, meta.FunctionOf(name, field))
+		if !next(p, influxql.COMMA) {
+			return nil
+		}
+	}
+}
+
 // parseTags reads GROUP BY tag, ... or WITHOUT (tag, ...). GROUP BY () keeps no tag.
 func (st *CreateDownsample) parseTags(p *influxql.Parser) (err error) {
 	switch {
@@ -135,13 +162,21 @@ func (st *CreateDownsample) parseTags(p *influxql.Parser) (err error) {
 func parseFunctions(p *influxql.Parser) (out []string, err error) {
 	names, err := p.ParseIdentList()
 	for _, name := range names {
-		name = strings.ToLower(name)
-		if all := meta.DownsampleFunctions(); !slices.Contains(all, name) {
-			return nil, fmt.Errorf("a downsample has no function %s, only %s", name, strings.Join(all, ", "))
+		if name, err = knownFunction(name); err != nil {
+			return nil, err
 		}
 		out = append(out, name)
 	}
 	return out, err
+}
+
+// knownFunction returns the name of a function that a downsample may have.
+func knownFunction(name string) (string, error) {
+	name = strings.ToLower(name)
+	if all := meta.DownsampleFunctions(); !slices.Contains(all, name) {
+		return "", fmt.Errorf("a downsample has no function %s, only %s", name, strings.Join(all, ", "))
+	}
+	return name, nil
 }
 
 // parse reads [name] ON database FROM policy INTO policy, and what source reads behind the first.
@@ -211,6 +246,17 @@ func (st *CreateDownsample) String() string {
 	case st.Measurement != "":
 		source = "." + influxql.QuoteIdent(st.Measurement)
 	}
+	var rest, with []string
+	for _, f := range st.Functions {
+		if name, field := meta.SplitFunction(f); field != "" {
+			with = append(with, influxql.QuoteIdent(field)+" "+name)
+			continue
+		}
+		rest = append(rest, f)
+	}
+	if len(with) > 0 {
+		source += " WITH " + strings.Join(with, ", ")
+	}
 	text := "CREATE DOWNSAMPLE" + st.text(source) + " EVERY " + st.Period.String()
 	switch {
 	case st.Grouped && len(st.By) == 0:
@@ -220,7 +266,9 @@ func (st *CreateDownsample) String() string {
 	case len(st.Without) > 0:
 		text += " WITHOUT (" + quoteIdents(st.Without) + ")"
 	}
-	text += " AS " + strings.Join(st.Functions, ", ")
+	if len(rest) > 0 {
+		text += " AS " + strings.Join(rest, ", ")
+	}
 	if where := st.Defined().Where; where != "" {
 		text += " WHERE " + where
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"math/bits"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -178,8 +179,13 @@ func (b *batch) aggregate() error {
 	b.left = len(b.have)
 	calls := make([]string, len(b.functions))
 	for i, f := range b.functions {
-		if calls[i] = f + "(*)"; b.d.Folds {
+		switch {
+		case b.d.Folds:
 			calls[i] = fmt.Sprintf("%s(/^%s_/)", meta.Fold(f), f)
+		case slices.Contains(b.definition.ColumnsOf(""), f):
+			calls[i] = f + "(*)"
+		default:
+			calls[i] = f + "(/^" + oneOfFields(b.definition.Fields()) + "$/)"
 		}
 	}
 	where := ""
@@ -197,12 +203,9 @@ func (b *batch) aggregate() error {
 	text := fmt.Sprintf("SELECT %s FROM %s WHERE %stime >= %d AND time < %d GROUP BY time(%s)%s fill(none)%s",
 		strings.Join(calls, ", "), b.source(b.d.From), where, b.from, b.to, length, tags, zone)
 	err = b.run(b.d.From, text, func(s *result.Series) error {
-		if b.d.Folds {
-			columns := *s
-			columns.Columns = b.folded(s.Columns)
-			s = &columns
-		}
-		c := b.cells(s)
+		columns := *s
+		columns.Columns = b.wanted(s.Columns)
+		c := b.cells(&columns)
 		begin := -1 // of rows that are to be written
 		for i := range s.Rows {
 			if b.differs(c, i) {
@@ -224,17 +227,31 @@ func (b *batch) aggregate() error {
 	return err
 }
 
-// folded returns the columns that folds of columns of the source are for.
-func (b *batch) folded(names []string) []string {
-	out := slices.Clone(names)
+// wanted returns the columns of the target that columns of the answer are for, "" for those that
+// the target does not have.
+func (b *batch) wanted(names []string) []string {
+	out := make([]string, len(names))
 	for i, name := range names {
 		for _, f := range b.functions {
-			if rest, ok := strings.CutPrefix(name, meta.Fold(f)+"_"+f+"_"); ok {
-				out[i] = f + "_" + rest
+			prefix := f + "_"
+			if b.d.Folds {
+				prefix = meta.Fold(f) + "_" + prefix
+			}
+			if field, ok := strings.CutPrefix(name, prefix); ok && slices.Contains(b.definition.ColumnsOf(field), f) {
+				out[i] = f + "_" + field
 			}
 		}
 	}
 	return out
+}
+
+// oneOfFields returns a regular expression for the names of fields.
+func oneOfFields(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = strings.ReplaceAll(regexp.QuoteMeta(name), "/", `\/`)
+	}
+	return "(" + strings.Join(quoted, "|") + ")"
 }
 
 // tags returns the tags that rows keep, as GROUP BY names them behind the windows.

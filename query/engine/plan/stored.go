@@ -33,7 +33,15 @@ type Target struct {
 	Columns []string // functions
 	Windows window.Windows
 	Series  bool // rows are of one series each, with all its tags
+	// ColumnsOf returns those of one field, or with "" those that all fields have.
+	ColumnsOf func(field string) []string
 }
+
+// Column is a function of a field; with "" of all fields.
+type Column struct{ Function, Field string }
+
+// Has reports whether the target has a column.
+func (t *Target) Has(c Column) bool { return slices.Contains(t.ColumnsOf(c.Field), c.Function) }
 
 // Every returns how long windows of the target are at most.
 func (t *Target) Every() time.Duration { return time.Duration(t.Windows.Every) }
@@ -43,7 +51,7 @@ type Ask struct {
 	Database, Policy, Measurement string
 	Range                         model.TimeRange
 	Windows                       *window.Windows
-	Columns                       []string // functions
+	Columns                       []Column
 	Tags                          []string
 	Series                        bool   // rows must be of one series each
 	Refused                       string // why aggregates are not enough; "": they are
@@ -104,7 +112,7 @@ func StoredColumn(function, field string) string { return function + "_" + field
 // has its type.
 func (t *Target) storedField(column string) (field string, keeps, ok bool) {
 	for _, name := range t.Columns {
-		if field, ok := strings.CutPrefix(column, StoredColumn(name, "")); ok {
+		if field, ok := strings.CutPrefix(column, StoredColumn(name, "")); ok && t.Has(Column{name, field}) {
 			return field, function.Functions[name].Gives == model.Unknown, true
 		}
 	}
