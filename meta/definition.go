@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -82,6 +83,8 @@ const MinDownsampleEvery = time.Second
 var functions = map[string]struct {
 	// columns are the functions from whose values its own follow; none: itself.
 	columns []string
+	// call is the function that computes it, if that has another name.
+	call string
 	// fold is the function that puts its values together, of windows and of series; "": none
 	// does.
 	fold string
@@ -89,6 +92,7 @@ var functions = map[string]struct {
 	back bool
 }{
 	"count":    {fold: "sum"},
+	"distinct": {call: "sum_hll", fold: "merge_hll"},
 	"first":    {fold: "first"},
 	"increase": {fold: "sum", back: true},
 	"last":     {fold: "last"},
@@ -166,6 +170,9 @@ func SplitFunction(f string) (name, field string) {
 // Fold returns the function that puts values of a column together, of windows and of series.
 // Values of other columns cannot be: fold is "" for them.
 func Fold(column string) (fold string) { return functions[column].fold }
+
+// Call returns the function that computes the values of a column.
+func Call(column string) string { return cmp.Or(functions[column].call, column) }
 
 // LooksBack reports whether values of a column need the rows of the window before theirs.
 func LooksBack(column string) bool { return functions[column].back }

@@ -177,7 +177,7 @@ func (f *folder) take(g int32, rs *rowset.Set) error {
 				return err
 			}
 		}
-		if err := f.r.x.Check(); err != nil {
+		if err := cmp.Or(f.subs.Err, f.r.x.Check()); err != nil {
 			return err
 		}
 	}

@@ -121,10 +121,7 @@ func (st *CreateDownsample) parseWith(p *influxql.Parser) error {
 		field, err := p.ParseIdent()
 		var name string
 		if err == nil {
-			name, err = p.ParseIdent()
-		}
-		if err == nil {
-			name, err = knownFunction(name)
+			name, err = parseFunction(p)
 		}
 		if err != nil {
 			return err
@@ -160,18 +157,25 @@ func (st *CreateDownsample) parseTags(p *influxql.Parser) (err error) {
 
 // parseFunctions reads the names of functions that a downsample may have.
 func parseFunctions(p *influxql.Parser) (out []string, err error) {
-	names, err := p.ParseIdentList()
-	for _, name := range names {
-		if name, err = knownFunction(name); err != nil {
+	for {
+		name, err := parseFunction(p)
+		if err != nil {
 			return nil, err
 		}
-		out = append(out, name)
+		if out = append(out, name); !next(p, influxql.COMMA) {
+			return out, nil
+		}
 	}
-	return out, err
 }
 
-// knownFunction returns the name of a function that a downsample may have.
-func knownFunction(name string) (string, error) {
+// parseFunction reads the name of a function that a downsample may have.
+func parseFunction(p *influxql.Parser) (name string, err error) {
+	if next(p, influxql.DISTINCT) { // a word of the grammar
+		return "distinct", nil
+	}
+	if name, err = p.ParseIdent(); err != nil {
+		return "", err
+	}
 	name = strings.ToLower(name)
 	if all := meta.DownsampleFunctions(); !slices.Contains(all, name) {
 		return "", fmt.Errorf("a downsample has no function %s, only %s", name, strings.Join(all, ", "))

@@ -177,16 +177,9 @@ func (b *batch) run(policy, text string, rows func(*result.Series) error) error 
 // aggregate runs the aggregates over the source and writes the rows that differ.
 func (b *batch) aggregate() error {
 	b.left = len(b.have)
-	calls := make([]string, len(b.functions))
-	for i, f := range b.functions {
-		switch {
-		case b.d.Folds:
-			calls[i] = fmt.Sprintf("%s(/^%s_/)", meta.Fold(f), f)
-		case slices.Contains(b.definition.ColumnsOf(""), f):
-			calls[i] = f + "(*)"
-		default:
-			calls[i] = f + "(/^" + oneOfFields(b.definition.Fields()) + "$/)"
-		}
+	calls, err := b.calls()
+	if err != nil || len(calls) == 0 {
+		return err
 	}
 	where := ""
 	if b.definition.Where != "" {
@@ -227,15 +220,56 @@ func (b *batch) aggregate() error {
 	return err
 }
 
+// calls returns the calls of the SELECT that computes the windows.
+func (b *batch) calls() (out []string, err error) {
+	for _, f := range b.functions {
+		switch {
+		case meta.Call(f) != f: // wildcards leave text out
+			fields, err := b.fields()
+			if err != nil {
+				return nil, err
+			}
+			for _, field := range fields {
+				call, of := meta.Call(f), field
+				if b.d.Folds {
+					call, of = meta.Fold(f), strings.TrimPrefix(field, f+"_")
+				}
+				if slices.Contains(b.definition.ColumnsOf(of), f) && (!b.d.Folds || of != field) {
+					out = append(out, fmt.Sprintf("%s(%s) AS %s", call, influxql.QuoteIdent(field), influxql.QuoteIdent(call+"_"+field)))
+				}
+			}
+		case b.d.Folds:
+			out = append(out, fmt.Sprintf("%s(/^%s_/)", meta.Fold(f), f))
+		case slices.Contains(b.definition.ColumnsOf(""), f):
+			out = append(out, f+"(*)")
+		default:
+			out = append(out, f+"(/^"+oneOfFields(b.definition.Fields())+"$/)")
+		}
+	}
+	return out, nil
+}
+
+// fields returns the fields that the source has.
+func (b *batch) fields() ([]string, error) {
+	keys := map[string]bool{}
+	err := b.view(b.d.From, model.TimeRange{Min: b.from, Max: b.to - 1}, func(sh scan.Shard) error {
+		for _, field := range sh.Fields(b.measurement) {
+			keys[field.Key] = true
+		}
+		return nil
+	})
+	return slices.Sorted(maps.Keys(keys)), err
+}
+
 // wanted returns the columns of the target that columns of the answer are for, "" for those that
 // the target does not have.
 func (b *batch) wanted(names []string) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
 		for _, f := range b.functions {
-			prefix := f + "_"
+			prefix := meta.Call(f) + "_"
 			if b.d.Folds {
-				prefix = meta.Fold(f) + "_" + prefix
+				prefix = meta.Fold(f) + "_" + f + "_"
 			}
 			if field, ok := strings.CutPrefix(name, prefix); ok && slices.Contains(b.definition.ColumnsOf(field), f) {
 				out[i] = f + "_" + field

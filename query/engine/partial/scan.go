@@ -1,6 +1,7 @@
 package partial
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -186,6 +187,7 @@ type Worker struct {
 	t       *Table
 	rd      *read.ChunkReader
 	Times   []int64 // of the current chunk, if asked for
+	Err     error   // of a value that cannot be folded
 	key     string  // series key, if the plan wants it
 	series  uint64  // its hash, for samples
 	Order   uint64  // place of the first of the present rows among those of subqueries
@@ -255,7 +257,7 @@ func (w *Worker) ScanPart(u *read.Unit, cs *read.Columns, set *roaring.Bitmap, d
 				return err
 			}
 			found, err := w.chunk(c, g)
-			if err != nil {
+			if err = cmp.Or(err, w.Err); err != nil {
 				return err
 			}
 			if w.t.Bytes > 1<<16 {
@@ -516,6 +518,8 @@ func (w *Worker) foldRow(st *State, sl *Slot, v *column.Vector, lo, hi int, cols
 		return n > 0
 	case Sum, Square:
 		return w.foldSum(st, sl, v, lo, hi)
+	case Union:
+		return w.unite(st, sl, v, lo, hi)
 	case Increase:
 		return w.foldSteps(st, sl, v, lo, hi)
 	case Tally:

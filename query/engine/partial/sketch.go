@@ -2,6 +2,8 @@ package partial
 
 import (
 	"encoding/binary"
+	"fmt"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -26,6 +28,28 @@ func (w *Worker) sketch(st *State, v *column.Vector, lo, hi int) bool {
 	st.N += int64(n)
 	w.t.Bytes += s.Bytes() - before
 	return true
+}
+
+// unite adds the sketches that rows [lo, hi) have as text to a state.
+func (w *Worker) unite(st *State, sl *Slot, v *column.Vector, lo, hi int) bool {
+	met := false
+	for i := lo; i < hi && w.Err == nil; i++ {
+		if !v.IsValid(i) {
+			continue
+		}
+		o, err := hll.Parse(v.Strings[i])
+		if err != nil {
+			w.Err = fmt.Errorf("field %s at %s: %w", w.p.Refs[sl.Col].Val, time.Unix(0, w.Times[i]).UTC().Format(time.RFC3339Nano), err)
+			break
+		}
+		s := w.t.sketchOf(st)
+		before := s.Bytes()
+		s.Merge(o)
+		st.N++
+		w.t.Bytes += s.Bytes() - before
+		met = true
+	}
+	return met
 }
 
 // sketchOf returns the sketch of a state, which it makes if there is none.

@@ -31,6 +31,7 @@ const (
 	Sample   // n at random
 	Ranks    // all values, for those of a rank
 	Increase // the sum of steps
+	Union    // of sketches that are stored as text
 )
 
 // Kinds holds the properties of the kinds.
@@ -53,12 +54,13 @@ var Kinds = [...]struct {
 	First:    {Stats: AllOfStats, Timed: true, Stored: "first"},
 	Last:     {Stats: AllOfStats, Timed: true, Stored: "last"},
 	Tally:    {What: "distinct values", large: true},
-	Sketch:   {What: "sketches", large: true},
+	Sketch:   {What: "sketches", large: true, Stored: "distinct"},
 	Top:      {What: "chosen rows", Timed: true, large: true, ordered: true},
 	Bottom:   {What: "chosen rows", Timed: true, large: true, ordered: true},
 	Sample:   {What: "chosen rows", Timed: true, large: true, ordered: true},
 	Ranks:    {What: "ranks", large: true},
 	Increase: {What: "steps", Timed: true, Stored: "increase"},
+	Union:    {What: "sketches", Timed: true, large: true},
 }
 
 // statsUse says what of a chunk's statistics a slot reads.
@@ -90,7 +92,7 @@ type Slot struct {
 //   - Of a sum of floats, A holds the bits of the sum, and B the bits of the float that
 //     it lost. A sum of integers is the 128 bits of B and A, so that A alone is the sum
 //     that wraps.
-//   - Of a tally, a sketch or a pick, A is its place in the table. Of ranks it is the place
+//   - Of a tally, a sketch, a union or a pick, A is its place in the table. Of ranks it is the place
 //     of the last run of values.
 //   - Of another selector, T is the time of the value. A holds the bits of the value,
 //     or its place in Table.Texts if it is a string. B is the place of the row's other

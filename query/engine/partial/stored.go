@@ -27,6 +27,8 @@ func (p *Plan) StoredOf(column func(function, field string) string) *Plan {
 			sl.Col = sl.Counts - 1
 		case Increase: // of steps nothing but their sum is stored
 			sl.Kind, sl.Timed, sl.Col = Sum, false, place(Increase, ref.Type)
+		case Sketch: // a text has a sketch, and the time of one that is damaged is told
+			sl.Kind, sl.Type, sl.Timed, sl.Col = Union, model.String, true, place(Sketch, influxql.String)
 		default:
 			sl.Col = place(sl.Kind, ref.Type)
 		}

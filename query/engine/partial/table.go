@@ -291,7 +291,7 @@ func (t *Table) MergeState(d, s *State, o *Table, sl *Slot) {
 		})
 		d.N += s.N
 		return
-	case Sketch:
+	case Sketch, Union:
 		t.Sketches = adopt(t.Sketches, d, o.Sketches[s.A], (*hll.Sketch).Merge)
 		d.N += s.N
 		return

@@ -113,7 +113,8 @@ func StoredColumn(function, field string) string { return function + "_" + field
 func (t *Target) storedField(column string) (field string, keeps, ok bool) {
 	for _, name := range t.Columns {
 		if field, ok := strings.CutPrefix(column, StoredColumn(name, "")); ok && t.Has(Column{name, field}) {
-			return field, function.Functions[name].Gives == model.Unknown, true
+			f := function.Functions[name]
+			return field, f.Filled && f.Gives == model.Unknown, true
 		}
 	}
 	return "", false, false
