@@ -286,6 +286,8 @@ func BenchmarkSelect(b *testing.B) {
 		{"mean/1h/jitter", "SELECT mean(f0) FROM cpu WHERE " + span + " GROUP BY time(1h), host", jitter},
 		{"mean/1h", "SELECT mean(f0) FROM cpu WHERE " + span + " GROUP BY time(1h)", tsbs},
 		{"max/1h", "SELECT max(f0) FROM cpu WHERE " + span + " GROUP BY time(1h)", tsbs},
+		{"increase/1m", "SELECT increase(f0) FROM cpu WHERE " + span + " GROUP BY time(1m)", tsbs},
+		{"increase/all/wide", "SELECT increase(f0) FROM cpu", wide},
 		{"mean/all", "SELECT mean(f0) FROM cpu", tsbs},
 		{"mean/all/stats", "SELECT mean(f0) FROM cpu", tsbsStats},
 		{"double-groupby-1", "SELECT mean(f0) FROM cpu WHERE " + span + " GROUP BY time(1h), host", tsbs},
