@@ -78,7 +78,7 @@ func rewriteClauses(text string, tokens []token, list string) rewriting {
 			c.calendar(i)
 		case t.is("now"):
 			c.nowMonths(i)
-		case t.tok == influxql.REGEX && c.at(i-1).tok == influxql.DOT && tokens[0].tok == influxql.ON:
+		case t.tok == influxql.REGEX && c.at(i-1).tok == influxql.DOT && (tokens[0].tok == influxql.ON || tokens[0].named() && c.at(1).tok == influxql.ON):
 			c.replace(t.start, t.end, influxql.QuoteString(strings.ReplaceAll(t.text[1:len(t.text)-1], `\/`, "/")))
 		case t.is("fill") && len(selects) > 0 && selects[len(selects)-1].depth == depth:
 			i = c.fillBack(i, selects[len(selects)-1].query)

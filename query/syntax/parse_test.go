@@ -130,6 +130,7 @@ func TestParseExtensions(t *testing.T) {
 		{"ALTER DOWNSAMPLE ON d FROM raw INTO hours FROM NOW", "error: found FROM, expected SKIP, EVERY, ADD, DROP at line 1, char 43"},
 		{"ALTER DOWNSAMPLE ON d FROM raw INTO hours ADD top", "error: a downsample has no function top, only count, distinct, first, increase, last, max, mean, median, min, mode, spread, stddev, sum"},
 		{"create downsample n on d from raw into hours every 1h as max", "CREATE DOWNSAMPLE n ON d FROM raw INTO hours EVERY 1h AS max"},
+		{`create downsample "n m" on d from raw./^k\/x/ into hours every 1h as max`, `CREATE DOWNSAMPLE "n m" ON d FROM raw./^k\/x/ INTO hours EVERY 1h AS max`},
 		{`alter downsample "on" on d add sum`, `ALTER DOWNSAMPLE "on" ON d ADD sum`},
 		{"alter downsample n on d drop sum from now", "ALTER DOWNSAMPLE n ON d DROP sum FROM NOW"},
 		{"alter downsample n on d skip before '2026-01-02'", "ALTER DOWNSAMPLE n ON d SKIP BEFORE '2026-01-02T00:00:00Z'"},
