@@ -102,7 +102,7 @@ type piece struct {
 	first   int64   // there are no rows before
 	foreign bool    // it was not computed, but may be imported
 	why     string  // it does not answer
-	values  float64 // to be read of a nanosecond
+	values  float64 // to be read of a nanosecond; 0: few
 }
 
 // Default returns the name of the default policy of a database.
@@ -132,8 +132,8 @@ func (c *Chooser) Reach(database, policy string) (lost, stored int64) {
 	return lost, stored
 }
 
-// worthValues is from how many values of the source on the choice between it and a target,
-// of rows that both have, is worth a look: fewer take no longer than to look.
+// worthValues is from how many values on the choice between targets, and between the source and
+// a target of rows that both have, is worth a look: fewer take no longer than to look.
 const worthValues = 4096
 
 // Segments implements plan.Downsamples. Of the downsamples that can answer for a time, the
@@ -230,7 +230,9 @@ func (p *piece) weigh(ask *plan.Ask, r span, several bool) []plan.Unused {
 		return nil
 	}
 	if several {
-		p.values = float64(ask.Values(&p.Target, part.times())) / (float64(part.hi) - float64(part.lo))
+		if n := ask.Values(&p.Target, part.times()); n >= worthValues {
+			p.values = float64(n) / (float64(part.hi) - float64(part.lo))
+		}
 	}
 	if p.foreign || choice.lo >= choice.hi {
 		return nil
