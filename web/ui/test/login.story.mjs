@@ -14,7 +14,7 @@ test("a login, rights, and what stays in the browser", async (t) => {
   await page.getByRole("alert").getByText("authorization failed").waitFor();
   await logIn(page, "ann", "annpw");
   await page.getByRole("button", { name: "ann · Log out" }).waitFor();
-  await page.getByRole("option", { name: "mine" }).waitFor({ state: "attached" });
+  await page.getByRole("option", { name: "mine", exact: true }).waitFor({ state: "attached" });
   const options = await page.getByLabel("Database").locator("option").allTextContents();
   assert.deepEqual(options, ["none", "mine"]);
   await page.getByRole("link", { name: "Server" }).click();
