@@ -26,7 +26,7 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 			if name == prom.NameLabel {
 				return allNames(ctx, sh, selector{columns: q.columns}, texts)
 			}
-			return sh.EachTagValue(ctx, tagKey(name), skip, func(value string) error { return texts.Add(prom.Text(value)) })
+			return sh.EachTagValue(ctx, TagKey(name), skip, func(value string) error { return texts.Add(prom.Text(value)) })
 		})
 	}
 	if name == prom.NameLabel {
@@ -39,7 +39,7 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 			if err := one.narrow(ctx, t, &p); err != nil {
 				return err
 			}
-			values, err := first(p, t.measurement, tagKey(name), hints)
+			values, err := first(p, t.measurement, TagKey(name), hints)
 			if err != nil {
 				return err
 			}

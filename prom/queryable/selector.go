@@ -55,7 +55,7 @@ func (q *querier) selector(matchers []*labels.Matcher) (selector, error) {
 // predicate returns a matcher as storage has it; nil if it selects every series. A
 // label that a series lacks is empty for both.
 func (q *querier) predicate(m *labels.Matcher) (*model.TagExpr, error) {
-	e := &model.TagExpr{Key: tagKey(m.Name), Value: m.Value}
+	e := &model.TagExpr{Key: TagKey(m.Name), Value: m.Value}
 	negative := m.Type == labels.MatchNotRegexp || m.Type == labels.MatchNotEqual
 	op := func(positive, otherwise model.TagOp) model.TagOp {
 		if negative {
@@ -117,8 +117,8 @@ func spellings(texts []string) []string {
 	return texts
 }
 
-// tagKey returns the key of the tag of a label.
-func tagKey(label string) string {
+// TagKey returns the key of the tag of a label.
+func TagKey(label string) string {
 	if raw, ok := prom.Raw(label); ok {
 		return raw
 	}

@@ -45,7 +45,7 @@ func floor(ns int64) int64 {
 // window.Stored.
 type joined struct {
 	charge   func(bytes int64) error
-	columns  []string
+	way      *window.Way
 	choices  map[string]*choice // by measurement
 	warnings annotations.Annotations
 	samples  bool               // the first of founds has samples
@@ -171,7 +171,7 @@ func (j *joined) Windows(i int) (*window.Windows, error) {
 	}
 	w := &j.windows
 	w.Schedule, w.Times, w.Lengths = c.schedule, w.Times[:0], w.Lengths[:0]
-	w.Columns = slices.Grow(w.Columns[:0], len(j.columns))[:len(j.columns)]
+	w.Columns = slices.Grow(w.Columns[:0], len(j.way.Columns()))[:len(j.way.Columns())]
 	for k := range w.Columns {
 		w.Columns[k] = w.Columns[k][:0]
 	}
@@ -179,15 +179,15 @@ func (j *joined) Windows(i int) (*window.Windows, error) {
 	if err != nil {
 		return nil, err
 	}
+	next := 0 // of the samples
 	for k := range c.segments {
 		s := &c.segments[k]
 		span := spanOf(s)
 		from, _ := slices.BinarySearch(times, span.From)
-		if err := j.addSamples(times[:from], values); err != nil {
+		if err := j.addSamples(c, times, values, next, from); err != nil {
 			return nil, err
 		}
-		past, _ := slices.BinarySearch(times, span.To)
-		times, values = times[past:], values[past:]
+		next, _ = slices.BinarySearch(times, span.To)
 		policy, ok := slices.BinarySearch(j.policies, s.Policy)
 		if !ok {
 			continue // none of its windows are read
@@ -196,7 +196,7 @@ func (j *joined) Windows(i int) (*window.Windows, error) {
 			return nil, err
 		}
 	}
-	return w, j.addSamples(times, values)
+	return w, j.addSamples(c, times, values, next, len(times))
 }
 
 // grow makes room for more windows.
@@ -207,7 +207,7 @@ func (j *joined) grow(n int) error {
 		return nil
 	}
 	need = max(need, 2*j.room)
-	if err := j.charge(int64(need-j.room) * 8 * int64(2+len(j.columns))); err != nil {
+	if err := j.charge(int64(need-j.room) * 8 * int64(2+len(j.way.Columns()))); err != nil {
 		return err
 	}
 	j.room = need
@@ -218,18 +218,25 @@ func (j *joined) grow(n int) error {
 	return nil
 }
 
-// addSamples adds samples as they are, without markers. There may be more values.
-func (j *joined) addSamples(times []int64, values []float64) error {
-	if err := j.grow(len(times)); err != nil {
+// addSamples adds the samples from one place to another, without markers.
+func (j *joined) addSamples(c *choice, times []int64, values []float64, from, to int) error {
+	if err := j.grow(to - from); err != nil {
 		return err
 	}
 	w := &j.windows
-	for i, t := range times {
+	for i := from; i < to; i++ {
+		t := times[i]
 		if window.IsAbsent(values[i]) {
 			continue
 		}
+		if j.way.Steps() {
+			if v, ok := step(times[:i+1], values, c.every.Milliseconds()); ok {
+				w.Times, w.Lengths, w.Columns[0] = append(w.Times, t), append(w.Lengths, 0), append(w.Columns[0], v)
+			}
+			continue
+		}
 		w.Times, w.Lengths = append(w.Times, t), append(w.Lengths, 0)
-		for k, column := range j.columns {
+		for k, column := range j.way.Columns() {
 			v := values[i]
 			switch column {
 			case "count":
@@ -243,16 +250,37 @@ func (j *joined) addSamples(times []int64, values []float64) error {
 	return nil
 }
 
+// step returns what a counter has counted from the sample before the last of some to that, and
+// false if there is none in the window of the last or the one before. There may be more values.
+func step(times []int64, values []float64, every int64) (float64, bool) {
+	last := len(times) - 1
+	v, t := values[last], times[last]
+	first := t - t%every - every
+	if t%every < 0 {
+		first -= every
+	}
+	for i := last - 1; i >= 0 && times[i] >= first && v == v; i-- {
+		switch before := values[i]; {
+		case before != before: // it is no number, and has no step
+		case v < before: // a reset
+			return v, true
+		default:
+			return v - before, true
+		}
+	}
+	return 0, false
+}
+
 // addWindows adds the windows of a series that a target has in a span. A column without a value
 // in a window has 0 there: a series with one sample has no increase.
 func (j *joined) addWindows(i, policy int, span window.Span, length int64) error {
 	w := &j.windows
-	first := policy * len(j.columns)
+	first := policy * len(j.way.Columns())
 	if j.samples {
 		first++
 	}
 	at := len(w.Times)
-	for k := range j.columns {
+	for k := range j.way.Columns() {
 		times, values, err := j.of(first+k, i)
 		if err != nil {
 			return err

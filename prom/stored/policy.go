@@ -130,23 +130,30 @@ func (p *Policy) measurements(ctx context.Context, of *reads, columns ...string)
 	return slices.Compact(names), nil
 }
 
-// ask returns the segments of targets that stand for samples, and notes for which lost samples
-// none do.
-func (p *Policy) ask(of *reads, ask plan.Ask) []plan.Segment {
-	read := model.TimeRange{Min: nanoseconds(of.mint), Max: nanoseconds(of.maxt+1) - 1}
-	ask.Database, ask.Policy, ask.Series, ask.Windows = p.DB, of.policy, true, &groups.Windows{}
+// times returns the times that are read.
+func (of *reads) times() model.TimeRange {
+	return model.TimeRange{Min: nanoseconds(of.mint), Max: nanoseconds(of.maxt+1) - 1}
+}
+
+// ask returns the segments of targets that stand for samples, and for which lost samples none do.
+func (p *Policy) ask(of *reads, ask *plan.Ask) (segments []plan.Segment, unused []plan.Unused) {
+	read := of.times()
+	ask.Database, ask.Policy, ask.Windows = p.DB, of.policy, &groups.Windows{}
 	// A step reads whole windows, and one before its range. So all windows with a time of the
 	// range must be inside of what is asked about.
 	every := int64(of.longest)
 	ask.Range = model.TimeRange{Min: max(read.Min, model.MinTime+2*every) - 2*every, Max: min(read.Max, model.MaxTime-every) + every}
-	segments, unused := p.Downsamples.Segments(&ask)
+	return p.Downsamples.Segments(ask)
+}
+
+// noteUnused notes for which lost samples no target stands.
+func (p *Policy) noteUnused(of *reads, unused []plan.Unused) {
 	for _, u := range unused {
-		if u.TimeRange = u.Intersect(read); !u.Empty() {
+		if u.TimeRange = u.Intersect(of.times()); !u.Empty() {
 			p.Unused()
 			p.Notes.Add(fmt.Errorf("%w: %s", annotations.PromQLWarning, u.Note("samples", of.policy)))
 		}
 	}
-	return segments
 }
 
 // Unread notes which of the samples that an expression reads one by one are lost, although a
@@ -158,7 +165,8 @@ func (p *Policy) Unread(ctx context.Context, mint, maxt int64, matchers []*label
 	}
 	names, err := p.measurements(ctx, &of)
 	for _, name := range names {
-		p.ask(&of, plan.Ask{Measurement: name, Refused: "the expression needs all samples"})
+		_, unused := p.ask(&of, &plan.Ask{Measurement: name, Refused: "the expression needs all samples"})
+		p.noteUnused(&of, unused)
 	}
 	return err
 }
@@ -192,7 +200,7 @@ func (p *Policy) Series(ctx context.Context, of *window.Plan, found *queryable.F
 	if !ok {
 		return found, nil
 	}
-	choices, samples, err := p.choose(ctx, of, &read, found)
+	way, choices, samples, err := p.choose(ctx, of, &read, found)
 	if err != nil {
 		found.Close()
 		return nil, err
@@ -200,7 +208,7 @@ func (p *Policy) Series(ctx context.Context, of *window.Plan, found *queryable.F
 	if len(choices) == 0 {
 		return found, nil
 	}
-	j := &joined{charge: p.Charge, columns: of.Columns(), choices: choices, warnings: found.Warnings()}
+	j := &joined{charge: p.Charge, way: way, choices: choices, warnings: found.Warnings()}
 	found.Close()
 	if !samples.Empty() {
 		src := queryable.Source{Storage: p.Storage, DB: p.DB, RP: p.RP, Charge: p.Charge}
@@ -238,7 +246,7 @@ func (p *Policy) readTargets(ctx context.Context, j *joined, matchers []*labels.
 	}
 	slices.Sort(j.policies)
 	for _, policy := range j.policies {
-		for _, column := range j.columns {
+		for _, column := range j.way.Columns() {
 			src := p.target(policy, column)
 			if err := j.read(ctx, &src, times[policy], matchers); err != nil {
 				return err
@@ -248,26 +256,79 @@ func (p *Policy) readTargets(ctx context.Context, j *joined, matchers []*labels.
 	return nil
 }
 
-// choose returns what is read of measurements of a policy in place of samples, and the times of
-// the samples that are read. found has the series with samples.
-func (p *Policy) choose(ctx context.Context, of *window.Plan, read *reads, found *queryable.Found) (choices map[string]*choice, samples window.Span, err error) {
-	all := window.Span{From: read.mint, To: read.maxt + 1}
-	columns, refused, asked := of.Columns(), "", []plan.Column(nil)
-	if columns == nil {
-		refused = of.Func() + "() needs all samples"
+// offer is what targets have for a way to compute a plan, by measurement.
+type offer struct {
+	way      *window.Way // nil: there is none
+	segments [][]plan.Segment
+	unused   [][]plan.Unused
+	covered  float64 // of the times that are read, of all measurements
+}
+
+// offer asks targets for what a way needs.
+func (p *Policy) offer(ctx context.Context, of *window.Plan, read *reads, way *window.Way, names []string) (*offer, error) {
+	out := &offer{way: way}
+	ask := plan.Ask{Fits: of.Refuses, Step: max(of.Step(), 1)}
+	refused, has, list := of.Func()+"() needs all samples", names, ""
+	if way != nil {
+		ask.AllBut, refused, list = way.AllBut, "", strings.Join(way.Columns(), ", ")
+		for _, label := range way.Labels {
+			ask.Tags = append(ask.Tags, queryable.TagKey(label))
+		}
+		for _, column := range way.Columns() {
+			ask.Columns = append(ask.Columns, plan.Column{Function: column})
+			some, err := p.measurements(ctx, read, column)
+			if err != nil {
+				return nil, err
+			}
+			has = model.InBoth(has, some)
+		}
 	}
+	for _, name := range names {
+		if ask.Measurement, ask.Refused = name, refused; refused == "" && !slices.Contains(has, name) {
+			ask.Refused = "it has no " + list + " of these samples, which may be booleans"
+		}
+		segments, unused := p.ask(read, &ask)
+		out.segments, out.unused = append(out.segments, segments), append(out.unused, unused)
+		for i := range segments {
+			if r := segments[i].Intersect(read.times()); !r.Empty() {
+				out.covered += float64(r.Max) - float64(r.Min) + 1
+			}
+		}
+	}
+	return out, nil
+}
+
+// best returns the first offer of those that cover most. What is not covered has the reasons of
+// the last, which asks for least.
+func (p *Policy) best(ctx context.Context, of *window.Plan, read *reads, names []string) (best *offer, err error) {
+	ways := of.Ways()
+	if len(ways) == 0 {
+		return p.offer(ctx, of, read, nil, names)
+	}
+	for i := range ways {
+		o, err := p.offer(ctx, of, read, &ways[i], names)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || o.covered > best.covered {
+			best = o
+		}
+		best.unused = o.unused
+	}
+	return best, nil
+}
+
+// choose returns what is read of measurements of a policy in place of samples, in which way, and
+// the times of the samples that are read. found has the series with samples.
+func (p *Policy) choose(ctx context.Context, of *window.Plan, read *reads, found *queryable.Found) (way *window.Way, choices map[string]*choice, samples window.Span, err error) {
+	all := window.Span{From: read.mint, To: read.maxt + 1}
 	names, err := p.measurements(ctx, read)
 	if err != nil {
-		return nil, all, err
+		return nil, nil, all, err
 	}
-	has := names
-	for _, column := range columns {
-		asked = append(asked, plan.Column{Function: column})
-		some, err := p.measurements(ctx, read, column)
-		if err != nil {
-			return nil, all, err
-		}
-		has = model.InBoth(has, some)
+	best, err := p.best(ctx, of, read, names)
+	if err != nil {
+		return nil, nil, all, err
 	}
 	known := ""
 	for i := range found.Len() {
@@ -278,12 +339,9 @@ func (p *Policy) choose(ctx context.Context, of *window.Plan, read *reads, found
 		known = name
 	}
 	var last *choice
-	for _, name := range names {
-		ask := plan.Ask{Measurement: name, Columns: asked, Refused: refused, Fits: of.Refuses, Step: max(of.Step(), 1)}
-		if refused == "" && !slices.Contains(has, name) {
-			ask.Refused = "it has no " + strings.Join(columns, ", ") + " of these samples, which may be booleans"
-		}
-		segments := p.ask(read, ask)
+	for k, name := range names {
+		p.noteUnused(read, best.unused[k])
+		segments := best.segments[k]
 		if len(segments) == 0 {
 			samples = all
 			continue
@@ -295,8 +353,8 @@ func (p *Policy) choose(ctx context.Context, of *window.Plan, read *reads, found
 				spans = append(spans, spanOf(&segments[i]))
 			}
 			last = &choice{segments: segments, every: every}
-			if last.schedule, err = of.Schedule(every, spans, p.Charge); err != nil {
-				return nil, all, err
+			if last.schedule, err = of.Schedule(best.way, every, spans, p.Charge); err != nil {
+				return nil, nil, all, err
 			}
 			p.noteUsed(read, last)
 		}
@@ -308,7 +366,7 @@ func (p *Policy) choose(ctx context.Context, of *window.Plan, read *reads, found
 			choices[name] = last
 		}
 	}
-	return choices, samples, nil
+	return best.way, choices, samples, nil
 }
 
 func same(a, b plan.Segment) bool {

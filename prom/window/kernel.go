@@ -123,6 +123,33 @@ var windowedBy = map[string]windowed{
 	"rate":              {[]string{"first", "last", "count", "increase"}, "rate"},
 }
 
+// groupedBy are the functions under an aggregation that follow from aggregates of windows of
+// several series, by the names of both in PromQL. Windows of different series are put together
+// as windows of one are. rate and increase have the steps between samples: nothing is
+// extrapolated.
+var groupedBy = map[[2]string]windowed{
+	{"max", "max_over_time"}:   {[]string{"max"}, "max_over_time"},
+	{"min", "min_over_time"}:   {[]string{"min"}, "min_over_time"},
+	{"sum", "count_over_time"}: {[]string{"count"}, "sum_over_time"},
+	{"sum", "increase"}:        {[]string{"increase"}, "sum_over_time"},
+	{"sum", "rate"}:            {[]string{"increase"}, "sum_over_time"},
+	{"sum", "sum_over_time"}:   {[]string{"sum"}, "sum_over_time"},
+}
+
+// Way is how values follow from windows.
+type Way struct {
+	windowed
+	// Series of windows must keep the labels Labels, or with AllBut all labels but these.
+	Labels []string
+	AllBut bool
+}
+
+// Columns returns the aggregates of windows that stand for samples.
+func (w *Way) Columns() []string { return w.columns }
+
+// Steps reports whether the samples beside windows count by the step from the sample before.
+func (w *Way) Steps() bool { return len(w.columns) == 1 && w.columns[0] == "increase" }
+
 // Schedule says which steps of a plan read windows. A step whose range has a time for which
 // windows stand reads whole windows: those of the range that ends with the latest whole
 // window that has ended. For times in this range for which no windows stand, it reads samples.
@@ -130,6 +157,7 @@ type Schedule struct {
 	// Samples are the times of all samples that the plan reads, and Windows those of all
 	// windows. rate and increase need the window before, too.
 	Samples, Windows Span
+	way              *Way
 	steps            []int32 // that read windows
 	times            []int64 // the last millisecond that each of them reads
 	length           int64   // of their ranges
@@ -141,7 +169,7 @@ type Windows struct {
 	*Schedule
 	Times   []int64     // the last millisecond of a window, or the time of a sample
 	Lengths []int64     // of windows in milliseconds; 0: a sample
-	Columns [][]float64 // Plan.Columns of each. Of a sample the count is 1, and the increase 0
+	Columns [][]float64 // Way.Columns of each. Of a sample the count is 1, and the increase 0, or with Way.Steps its step
 }
 
 // checkedSamples is how many samples of windows are read between two calls of check: a

@@ -277,10 +277,10 @@ func (e *evaluation) stored(in Stored, i, found int) (int, error) {
 		}
 		r.schedule, r.steps, r.counts = w.Schedule, r.steps[:n], r.counts[:n]
 		s := e.spec
-		s.Func, s.Range = windowedBy[e.spec.Func].kernel, w.length
+		s.Func, s.Range = w.way.kernel, w.length
 		r.kernel = newKernel(s)
 		r.kernel.check, r.kernel.times = e.Check, w.times
-		if len(windowedBy[e.spec.Func].columns) > countColumn {
+		if len(w.way.columns) > countColumn {
 			r.kernel.function = function{window: (*kernel).slopeOfWindows}
 		}
 	}
@@ -296,8 +296,12 @@ func (e *evaluation) stored(in Stored, i, found int) (int, error) {
 	}
 	for k, at := range w.steps {
 		v := r.steps[k]
-		if e.spec.Func == "avg_over_time" && !IsAbsent(v) {
+		switch {
+		case IsAbsent(v):
+		case e.spec.Func == "avg_over_time":
 			v /= r.counts[k]
+		case e.spec.Func == "rate" && w.way.Steps():
+			v /= e.kernel.seconds
 		}
 		found -= present(e.steps[at])
 		found += present(v)

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -17,8 +18,32 @@ func (p *Plan) selecting() *Plan {
 	return p
 }
 
-// Columns returns the aggregates of windows that stand for samples; nil: none do.
-func (p *Plan) Columns() []string { return windowedBy[p.selecting().spec.Func].columns }
+// Ways returns how the values of the selector follow from windows, from those of single series
+// first; nil: they do not. Each takes all windows that the one before it takes.
+func (p *Plan) Ways() (ways []Way) {
+	s := p.selecting()
+	single, ok := windowedBy[s.spec.Func]
+	if !ok {
+		return nil
+	}
+	grouped, ok := groupedBy[[2]string{s.op, s.spec.Func}]
+	if !ok || !slices.Equal(grouped.columns, single.columns) {
+		ways = append(ways, Way{windowed: single, AllBut: true})
+	}
+	if !ok {
+		return ways
+	}
+	way := Way{windowed: grouped, Labels: slices.Clone(s.grouping), AllBut: s.without}
+	for _, m := range s.matchers {
+		if !s.without {
+			way.Labels = append(way.Labels, m.Name)
+			continue
+		}
+		way.Labels = slices.DeleteFunc(way.Labels, func(label string) bool { return label == m.Name })
+	}
+	way.Labels = slices.DeleteFunc(way.Labels, func(label string) bool { return label == model.MetricNameLabel })
+	return append(ways, way)
+}
 
 // Func returns the function of the selector, "" for an instant vector selector.
 func (p *Plan) Func() string { return p.selecting().spec.Func }
@@ -48,12 +73,12 @@ func (p *Plan) Refuses(every time.Duration) string {
 
 func words(d time.Duration) string { return model.Duration(d).String() }
 
-// Schedule returns which steps read windows. These stand for the samples of spans, which
+// Schedule returns which steps read windows, and how. These stand for the samples of spans, which
 // ascend and do not overlap. All windows divide every.
-func (p *Plan) Schedule(every time.Duration, spans []Span, charge func(bytes int64) error) (*Schedule, error) {
+func (p *Plan) Schedule(way *Way, every time.Duration, spans []Span, charge func(bytes int64) error) (*Schedule, error) {
 	s := &p.selecting().spec
 	whole := every.Milliseconds()
-	back, out := s.Range, &Schedule{}
+	back, out := s.Range, &Schedule{way: way}
 	if s.Func == "" {
 		back = s.Lookback
 	}
@@ -86,6 +111,9 @@ func (p *Plan) Schedule(every time.Duration, spans []Span, charge func(bytes int
 			}
 		}
 		if !read.Empty() {
+			if way.Steps() { // from samples in the window before that of the first
+				read.From -= 2 * whole
+			}
 			out.Samples = out.Samples.Union(read)
 		}
 	}

@@ -368,9 +368,6 @@ func refused(ch chain, d *meta.Definition, target *plan.Target, ask *plan.Ask, b
 	if w := d.Windows(); !ask.Windows.None() && !ask.Windows.Divided(&w, max(ask.Range.Min, begin), ask.Range.Max) {
 		return "windows of GROUP BY time are not whole windows of " + d.Period.String()
 	}
-	if ask.Series && !target.Series {
-		return "its rows are of several series"
-	}
 	if w := d.Windows(); ask.Fits != nil && w.Loc != nil {
 		return "windows of " + w.String() + " are not of one length"
 	} else if ask.Fits != nil {
@@ -389,6 +386,12 @@ func refused(ch chain, d *meta.Definition, target *plan.Target, ask *plan.Ask, b
 		for _, d := range definitions {
 			if d.Where != "" {
 				return "it has a condition"
+			}
+			if ask.AllBut {
+				if d.Grouped || slices.ContainsFunc(d.Without, func(tag string) bool { return !slices.Contains(ask.Tags, tag) }) {
+					return "its rows are of several series"
+				}
+				continue
 			}
 			for _, tag := range ask.Tags {
 				if !d.Keeps(tag) {

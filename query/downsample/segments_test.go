@@ -29,6 +29,8 @@ func TestSegments(t *testing.T) {
 	changed.Definitions = []meta.Definition{def(model.MinTime, 6*time.Hour, "max"), def(24, time.Hour, "max", "mean")}
 	grouped := hours
 	grouped.Definitions = []meta.Definition{{Since: model.MinTime, Period: meta.Period{Every: time.Hour}, Functions: []string{"max"}, Grouped: true, By: []string{"region"}}}
+	without := hours
+	without.Definitions = []meta.Definition{{Since: model.MinTime, Period: meta.Period{Every: time.Hour}, Functions: []string{"max"}, Without: []string{"pod"}}}
 	quarters := grouped
 	quarters.ID, quarters.Into = 4, "minutes"
 	quarters.Definitions = []meta.Definition{{Since: model.MinTime, Period: meta.Period{Every: 15 * time.Minute}, Functions: []string{"max"}, Grouped: true}}
@@ -51,7 +53,7 @@ func TestSegments(t *testing.T) {
 		columns  string
 		tags     string
 		gone     int64 // hours up to which the policy hours has expired
-		series   bool
+		allBut   bool  // tags
 		step     time.Duration
 		divides  time.Duration    // which windows must divide
 		values   map[string]int64 // to read, of an hour of each policy
@@ -80,8 +82,11 @@ func TestSegments(t *testing.T) {
 		{name: "long windows for what is lost alone", list: []meta.Downsample{minutes, hours}, use: Complete, from: 0, to: 96, columns: "first", step: time.Minute, want: "hours 0-48"},
 		{name: "windows that fit", list: []meta.Downsample{minutes, hours, days}, use: Expired, from: 0, to: 96, columns: "max", divides: 6 * time.Hour, want: "hours 0-48"},
 		{name: "windows that do not fit", list: []meta.Downsample{hours}, use: Expired, from: 0, to: 96, columns: "max", divides: 30 * time.Minute, want: "no hours 0-48: too long"},
-		{name: "rows of one series each", list: []meta.Downsample{minutes, grouped}, use: Expired, from: 0, to: 96, columns: "max", series: true, want: "minutes 0-48"},
-		{name: "rows of several series", list: []meta.Downsample{grouped}, use: Expired, from: 0, to: 96, columns: "max", series: true, want: "no hours 0-48: its rows are of several series"},
+		{name: "rows of one series each", list: []meta.Downsample{minutes, grouped}, use: Expired, from: 0, to: 96, columns: "max", allBut: true, want: "minutes 0-48"},
+		{name: "rows of several series", list: []meta.Downsample{grouped}, use: Expired, from: 0, to: 96, columns: "max", allBut: true, want: "no hours 0-48: its rows are of several series"},
+		{name: "rows of the groups of all tags but some", list: []meta.Downsample{without}, use: Expired, from: 0, to: 96, columns: "max", allBut: true, tags: "pod zone", want: "hours 0-48"},
+		{name: "rows that lack one more", list: []meta.Downsample{without}, use: Expired, from: 0, to: 96, columns: "max", allBut: true, tags: "zone", want: "no hours 0-48: its rows are of several series"},
+		{name: "rows of named groups, for all tags but some", list: []meta.Downsample{grouped}, use: Expired, from: 0, to: 96, columns: "max", allBut: true, tags: "pod", want: "no hours 0-48: its rows are of several series"},
 		{name: "the fewest values", list: []meta.Downsample{minutes, hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 100000, "minutes": 100, "hours": 200}, want: "minutes 0-72"},
 		{name: "few values of both", list: []meta.Downsample{minutes, hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 1000, "minutes": 10, "hours": 20}, want: "hours 0-72"},
 		{name: "as many values", list: []meta.Downsample{minutes, hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 1000, "minutes": 20, "hours": 20}, want: "hours 0-72"},
@@ -109,7 +114,7 @@ func TestSegments(t *testing.T) {
 		ask := &plan.Ask{
 			Database: "d", Policy: "raw", Measurement: "m", Tags: strings.Fields(c.tags),
 			Range:   model.TimeRange{Min: int64(c.from * float64(hour)), Max: int64(c.to*float64(hour)) - 1},
-			Windows: &window.Windows{Every: int64(c.every)}, Series: c.series, Step: c.step,
+			Windows: &window.Windows{Every: int64(c.every)}, AllBut: c.allBut, Step: c.step,
 		}
 		if c.divides > 0 {
 			ask.Fits = func(every time.Duration) string {

@@ -405,3 +405,213 @@ func TestPromQLDefinitions(t *testing.T) {
 		t.Errorf("infos %v, warnings %v", told.Infos, told.Warnings)
 	}
 }
+
+// counted returns by how much the counters of a host, or with "" of all, rose from one time to
+// another, by what groups their series: the sum of the steps, of which each has its predecessor in the hour of its own or in the
+// one before.
+func counted(series map[string]map[int64]float64, host string, group func(labels.Labels) string, from, to int64) map[string]float64 {
+	out := map[string]float64{}
+	for text, samples := range series {
+		ls, _ := parser.NewParser(parser.Options{}).ParseMetric("m{" + text + "}")
+		if host != "" && ls.Get("host") != host {
+			continue
+		}
+		before := int64(-1)
+		for _, at := range slices.Sorted(maps.Keys(samples)) {
+			if before >= 0 && at > from && at <= to && before >= at/hourMs*hourMs-hourMs {
+				v := samples[at]
+				if v >= samples[before] {
+					v -= samples[before]
+				}
+				out[group(ls)] += v
+			}
+			before = at
+		}
+	}
+	return out
+}
+
+// TestPromQLGroups: an aggregation has the values that the samples would give, at the end of the
+// latest whole hour, from rows of several series. rate and increase are the sums of the steps.
+func TestPromQLGroups(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testseed.Of(t), 5))
+	pick := func(list ...string) string { return list[rnd.IntN(len(list))] }
+	const days, lost = 4, 2 * 24 * hourMs
+	used := map[string]int{}
+	for round := range 4 {
+		h := newHarness(t)
+		h.now = time.Unix(0, 0).Add(days*24*time.Hour + 10*time.Minute)
+		h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY shadow ON d DURATION INF REPLICATION 1 SHARD DURATION 1d; " +
+			"CREATE RETENTION POLICY hours ON d DURATION INF REPLICATION 1 SHARD DURATION 2d")
+		series := map[string]map[int64]float64{}
+		var lines strings.Builder
+		for s := range 6 {
+			host, pod := []string{"a", "b"}[s%2], s/2
+			tags, text := fmt.Sprintf("host=%s,pod=%d,zone=z", host, pod), fmt.Sprintf(`host="%s", pod="%d", zone="z"`, host, pod)
+			if pod == 0 { // its labels are those of a group
+				tags, text = fmt.Sprintf("host=%s,zone=z", host), fmt.Sprintf(`host="%s", zone="z"`, host)
+			}
+			series[text] = map[int64]float64{}
+			gap, v := 1+rnd.IntN(1200), 0.
+			for at := min(s, 1) * rnd.IntN(days*12*3600); at < days*24*3600; at += 1 + rnd.IntN(2*gap) {
+				if v += float64(rnd.IntN(10)); rnd.IntN(50) == 0 {
+					v = float64(rnd.IntN(3))
+				}
+				if rnd.IntN(200) == 0 {
+					at += rnd.IntN(4 * 3600)
+				}
+				series[text][int64(at)*1000] = v
+				fmt.Fprintf(&lines, "m,%s value=%g %d\n", tags, v, at)
+			}
+		}
+		for _, policy := range []string{"raw", "shadow"} {
+			if err := h.load(policy, lines.String()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h " + []string{"GROUP BY host", "WITHOUT (pod)"}[round%2] + " AS count, sum, max, min, increase")
+		if err := h.settle(); err != nil {
+			t.Fatal(err)
+		}
+		h.must("ALTER RETENTION POLICY raw ON d DURATION 2d")
+		for range 2 {
+			if err := h.expire("raw"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := h.promql()
+		for range 60 {
+			use, stored := downsample.Expired, lost
+			if rnd.IntN(3) == 0 {
+				use, stored = downsample.Complete, days*24*hourMs
+			}
+			function := pick("sum increase", "sum rate", "sum increase", "sum rate", "sum sum_over_time", "sum count_over_time", "max max_over_time", "min min_over_time")
+			op, function, _ := strings.Cut(function, " ")
+			by := pick("", "by (host)", "by ()")
+			if round%2 == 1 {
+				by = pick("by (host)", "by (zone, host)", "without (pod)", "without (pod, zone)")
+			}
+			host := pick("", "", "a")
+			metric := map[string]string{"": "m", "a": "m{host='a'}"}[host]
+			span, step, offset := int64(1+rnd.IntN(12))*hourMs, int64(1+rnd.IntN(4*3600))*1000, int64(rnd.IntN(3))*hourMs/2
+			start := int64(rnd.IntN(days * 24 * 3600 * 1000))
+			end := start + step*int64(rnd.IntN(20))
+			if start == end || step < hourMs { // windows are too long for more than what is lost
+				stored = lost
+			}
+			if slopes := function == "increase" || function == "rate"; slopes && stored == lost && (use == downsample.Complete || start-offset-span+1 < lost) {
+				stored += hourMs // its first step begins in what is lost
+			}
+			group := func(ls labels.Labels) string {
+				b := labels.NewBuilder(ls)
+				switch by {
+				case "", "by ()":
+					b.Keep()
+				case "by (host)", "without (pod, zone)":
+					b.Keep("host")
+				default:
+					b.Keep("host", "zone")
+				}
+				return b.Labels().String()
+			}
+			got, told := h.evaluate(e, use, "raw", fmt.Sprintf("%s %s (%s(%s[%dms] offset %dms))", op, by, function, metric, span, offset), start, end, step)
+			want := answer{}
+			for k := start; k <= end; k += step {
+				as := k - offset
+				if as-span+1 < stored {
+					as = (as+1)/hourMs*hourMs - 1
+					used[function]++
+					if function == "increase" || function == "rate" {
+						for labels, v := range counted(series, host, group, as-span, as) {
+							if function == "rate" {
+								v /= float64(span) / 1000
+							}
+							want.add(labels, k, v)
+						}
+						continue
+					}
+				}
+				one, _ := h.evaluate(e, downsample.Off, "shadow", fmt.Sprintf("%s %s (%s(%s[%dms]))", op, by, function, metric, span), as, as, 0)
+				for labels, samples := range one {
+					want.add(labels, k, samples[as])
+				}
+			}
+			if diff := differs(got, want); diff != "" || len(told.Warnings) > 0 {
+				t.Fatalf("round %d: %s %s of %s(%s[%d] offset %d) from %d to %d by %d, %s: %s\ntold %v %v", round, op, by, function, metric, span, offset, start, end, step, use, diff, told.Warnings, told.Infos)
+			}
+		}
+	}
+	for _, function := range []string{"increase", "rate", "sum_over_time", "count_over_time", "max_over_time", "min_over_time"} {
+		if used[function] < 20 {
+			t.Errorf("only %d steps of %s take windows", used[function], function)
+		}
+	}
+}
+
+// TestPromQLGroupsNotes: rows of several series answer no aggregation that needs to know the
+// series, or a label that they do not keep, and an answer says so.
+func TestPromQLGroupsNotes(t *testing.T) {
+	h := newHarness(t)
+	h.now = time.Unix(0, 0).Add(4 * 24 * time.Hour)
+	h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY hours ON d DURATION INF REPLICATION 1; CREATE RETENTION POLICY whole ON d DURATION INF REPLICATION 1")
+	var lines strings.Builder
+	for at := 0; at < 4*24*60; at += 5 {
+		for pod := range 2 {
+			fmt.Fprintf(&lines, "m,host=a,pod=%d value=%d %d\nw,host=a,pod=%d value=%d %d\n", pod, at, at*60, pod, at, at*60)
+		}
+	}
+	if err := h.load("raw", lines.String()); err != nil {
+		t.Fatal(err)
+	}
+	h.must("CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h WITHOUT (pod) AS mean, max, last, first, increase; " +
+		"CREATE DOWNSAMPLE ON d FROM raw.w INTO whole EVERY 1h AS mean, first, last, increase")
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	h.must("ALTER RETENTION POLICY raw ON d DURATION 2d")
+	for range 2 {
+		if err := h.expire("raw"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := h.promql()
+	const several = "its rows are of several series"
+	for _, c := range []struct {
+		expr, lost string
+		want       float64 // at the end of the second hour, if it is answered
+	}{
+		{"sum by (host) (increase(m[2h]))", "", 2 * 115}, // the first sample has no step
+		{"sum without (pod) (rate(m[2h]))", "", 2 * 115. / 7200},
+		{"2 * sum(count_over_time(m[2h])) by (host)", "", 2 * 48},
+		{"sum(sum_over_time(m[2h])) / sum(count_over_time(m[2h]))", "", 57.5},
+		{"max_over_time(max by (host) (max_over_time(m[1h]))[2h:1h])", "", 115},
+		{"sum(increase(w[2h]))", "", 2 * 117.5}, // of single series: extrapolated by half a gap
+		{"rate(m[2h])", several, 0},
+		{"sum by (host) (m)", several, 0},
+		{"sum by (host) (last_over_time(m[2h]))", several, 0},
+		{"avg by (host) (avg_over_time(m[2h]))", several, 0},
+		{"sum by (host) (avg_over_time(m[2h]))", several, 0},
+		{"sum by (host) (max_over_time(m[2h]))", several, 0},
+		{"max by (host) (sum_over_time(m[2h]))", several, 0},
+		{"max by (host) (rate(m[2h]))", several, 0},
+		{"count by (host) (count_over_time(m[2h]))", several, 0},
+		{"sum by (pod) (increase(m[2h]))", "its rows do not keep the tag pod", 0},
+		{"sum without (host) (increase(m[2h]))", several, 0},
+		{"sum without (pod) (increase(m{pod!='1'}[2h]))", several, 0},
+		{"sum by (host) (increase(m{pod!='1'}[2h]))", "its rows do not keep the tag pod", 0},
+		{"min by (host) (min_over_time(m[2h]))", "it has no min", 0},
+		{"sum by (host) (increase(m[90m]))", "not made of whole windows", 0},
+		{"sum by (host) (increase(deriv(m[5m])[2h:1h]))", "needs all samples", 0},
+	} {
+		got, told := h.evaluate(e, downsample.Expired, "raw", c.expr, 2*hourMs, 2*hourMs, 0)
+		text := strings.Join(told.Warnings, "; ")
+		if !strings.Contains(text, c.lost) || (c.lost == "") != (text == "") || (c.lost == "") != (len(told.Infos) > 0 && len(got) > 0) {
+			t.Errorf("%s: %v, warnings %q, infos %v", c.expr, got, text, told.Infos)
+		}
+		for labels, samples := range got {
+			if v := samples[2*hourMs]; math.Abs(v-c.want) > 1e-4 {
+				t.Errorf("%s: %s is %g, want %g", c.expr, labels, v, c.want)
+			}
+		}
+	}
+}

@@ -52,9 +52,10 @@ type Ask struct {
 	Range                         model.TimeRange
 	Windows                       *window.Windows
 	Columns                       []Column
-	Tags                          []string
-	Series                        bool   // rows must be of one series each
-	Refused                       string // why aggregates are not enough; "": they are
+	// Rows must keep Tags, or with AllBut all tags but these.
+	Tags    []string
+	AllBut  bool
+	Refused string // why aggregates are not enough; "": they are
 	// Fits, if it is set, returns why windows of a length do not answer; "": they do.
 	Fits func(every time.Duration) string
 	// Step is how long windows should be at most: the longest of these come first, and then
