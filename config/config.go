@@ -512,7 +512,7 @@ func (c *Config) validate() error {
 	check(c.Prometheus.LookbackDelta >= Duration(time.Millisecond), "prometheus.lookback-delta must be at least a millisecond")
 	check(c.Retention.CheckInterval > 0, "retention.check-interval must be positive")
 	check(c.Retention.WaitForDownsamples >= 0, "retention.wait-for-downsamples must not be negative")
-	check(slices.Contains(downsample.Uses, c.Query.UseDownsamples), "query.use-downsamples must be one of %v, not %q", downsample.Uses, c.Query.UseDownsamples)
+	check(slices.Contains(meta.DownsampleUses, c.Query.UseDownsamples), "query.use-downsamples must be one of %v, not %q", meta.DownsampleUses, c.Query.UseDownsamples)
 	check(slices.Contains(logFormats, c.Log.Format), "log.format must be one of %s, not %q", strings.Join(logFormats, ", "), c.Log.Format)
 	check(c.Monitor.StoreInterval >= Duration(time.Second), "monitor.store-interval must be at least a second")
 	check(!c.Monitor.StoreEnabled || meta.CheckName(c.Monitor.StoreDatabase) == nil, "monitor.store-database cannot be %q", c.Monitor.StoreDatabase)

@@ -95,7 +95,7 @@ func ParseDownsample(text string) (Downsample, error) {
 		return Downsample{}, fmt.Errorf("%q makes no downsample", text)
 	}
 	return Downsample{Database: st.Database, Definition: meta.Downsample{
-		Name: st.Name, From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex, Definitions: []meta.Definition{st.Defined()},
+		Name: st.Name, From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex, Use: st.Use, Definitions: []meta.Definition{st.Defined()},
 	}}, nil
 }
 
@@ -189,7 +189,7 @@ func MakeDefinitions(ctx context.Context, to Catalog, d *Definitions) (made Defi
 			expired = max(expired, now.Add(-db.RetentionPolicy(def.From).Duration).UnixNano())
 		}
 		err := to.Apply(ctx, meta.CreateDownsample{
-			Database: t.Database, Name: def.Name, From: def.From, Into: def.Into, Measurement: def.Measurement, Regex: def.Regex,
+			Database: t.Database, Name: def.Name, From: def.From, Into: def.Into, Measurement: def.Measurement, Regex: def.Regex, Use: def.Use,
 			Definitions: def.Definitions, Time: now.UnixNano(), Begins: def.Begins, FromExpired: expired, IntoExpired: t.IntoExpired,
 		})
 		if err != nil && !errors.Is(err, meta.ErrDownsampleExists) {

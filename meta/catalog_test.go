@@ -41,7 +41,7 @@ func sample(t testing.TB) *Data {
 		CreateContinuousQuery{"metrics", "cq", "CREATE CONTINUOUS QUERY cq ..."},
 		CreateSubscription{"metrics", "long", Subscription{"sub", "ALL", []string{"http://host:1"}}},
 		DropShardGroup{Database: "metrics", ID: 1, IfDuration: 3 * day},
-		CreateDownsample{"metrics", "autogen", "long", "", "^c", true, []Definition{{Period: Period{Every: hour}, Functions: []string{"mean", "max"}, Where: "host = 'a'", Without: []string{"pod"}}}, 1700100000e9, 0, 0, 0},
+		CreateDownsample{"metrics", "autogen", "long", "", "^c", true, []Definition{{Period: Period{Every: hour}, Functions: []string{"mean", "max"}, Where: "host = 'a'", Without: []string{"pod"}}}, 1700100000e9, 0, 0, 0, UseComplete},
 		AcceptLoss{[]AcceptedLoss{{Range: model.AllTime, File: "000000000006.wal.damaged-279", ID: "000000000006.wal.damaged-279"}, {Shard: 2, Range: model.TimeRange{Min: 1700092800e9, Max: 1700179200e9 - 1}, File: "00000007.tsm", ID: "OM2QZ6DQ4QGTJDVVKPHDGLTAEP"}}},
 		CompleteWindows{12, 7, []ComputedWindows{{To: int64(hour)}, {Measurement: "cpu", To: int64(hour)}}},
 	} {
@@ -82,7 +82,7 @@ func sampleFile(t testing.TB) ([]byte, *Data) {
 
 func TestGoldenFile(t *testing.T) {
 	b, after := sampleFile(t)
-	name := "testdata/catalog-v8.golden"
+	name := "testdata/catalog-v9.golden"
 	if *update {
 		if err := os.WriteFile(name, b, 0o644); err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestGoldenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b, want) {
-		t.Errorf("encoding of version 8 has changed:\n%q\n%q", b, want)
+		t.Errorf("encoding of version 9 has changed:\n%q\n%q", b, want)
 	}
 	d, _, err := decode(name, want)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // the payload. sequence is the Index of the Data in the payload.
 const (
 	fileMagic     = "TSDBDCAT"
-	formatVersion = 8
+	formatVersion = 9
 	headerLength  = 8 + 4 + 8 + 8 + 4
 	crcOffset     = headerLength - 4
 )

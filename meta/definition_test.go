@@ -61,7 +61,7 @@ func TestAlterDownsample(t *testing.T) {
 		return CreateDownsample{Database: "d", From: from, Into: "hours", Definitions: []Definition{{Period: Period{Every: every}, Functions: functions}}, Time: int64(10 * day)}
 	}
 	alter := func(every time.Duration, add, drop string, later bool) AlterDownsample {
-		return AlterDownsample{"d", "raw", "hours", Period{Every: every}, strings.Fields(add), strings.Fields(drop), later, int64(10*day + hour/2)}
+		return AlterDownsample{"d", "raw", "hours", Period{Every: every}, strings.Fields(add), strings.Fields(drop), later, int64(10*day + hour/2), ""}
 	}
 	with := func(c AlterDownsample, p Period) AlterDownsample {
 		c.Period = p

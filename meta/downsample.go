@@ -29,6 +29,8 @@ type Downsample struct {
 	// Definitions say which rows there are, by time. The first holds from model.MinTime on,
 	// the last one for ever.
 	Definitions []Definition
+	// Use says when queries read Into in place of From; "": as the server is configured.
+	Use DownsampleUse `json:",omitempty"`
 	// Begins is up to where rows of From had expired when the downsample was created; 0: none
 	// had. No window before it was computed, though somebody may have imported its rows.
 	Begins int64 `json:",omitempty"`
@@ -38,6 +40,21 @@ type Downsample struct {
 	// Computed counts the ranges of windows that were computed.
 	Computed uint64 `json:",omitempty"`
 }
+
+// DownsampleUse says for which windows a query may take a downsample.
+type DownsampleUse string
+
+// The uses.
+const (
+	UseOff      DownsampleUse = "off"
+	UseExpired  DownsampleUse = "expired"  // windows that the source has lost by its age
+	UseComplete DownsampleUse = "complete" // all windows that are computed
+	// UseDefault is that of the server, in a command that takes another one back.
+	UseDefault DownsampleUse = "default"
+)
+
+// DownsampleUses are those that a downsample may have.
+var DownsampleUses = []DownsampleUse{UseOff, UseExpired, UseComplete}
 
 // CreateDownsample makes a downsample. If the policy Into has rows that an earlier
 // downsample of the same rows made, and that cannot be computed again, its definitions hold
@@ -51,20 +68,22 @@ type CreateDownsample struct {
 	Time                 int64        // the wall clock, ns since the epoch
 	// Of a downsample that is restored: its Begins, and up to where rows of its policies had
 	// expired; 0: none had.
-	Begins      int64 `json:",omitempty"`
-	FromExpired int64 `json:",omitempty"`
-	IntoExpired int64 `json:",omitempty"`
+	Begins      int64         `json:",omitempty"`
+	FromExpired int64         `json:",omitempty"`
+	IntoExpired int64         `json:",omitempty"`
+	Use         DownsampleUse `json:",omitempty"`
 }
 
-// AlterDownsample changes a downsample. With a period or Add, a new definition holds for the
+// AlterDownsample changes a downsample. Use is when queries take it. With a period or Add, a new definition holds for the
 // windows for which From has all rows, or with Later for those from now on.
 type AlterDownsample struct {
 	Database, From, Into string
-	Period                        // Every is 0: as before
-	Add                  []string `json:",omitempty"` // functions
-	Drop                 []string `json:",omitempty"` // functions, of all definitions
-	Later                bool     `json:",omitempty"`
-	Time                 int64    // the wall clock, ns since the epoch
+	Period                             // Every is 0: as before
+	Add                  []string      `json:",omitempty"` // functions
+	Drop                 []string      `json:",omitempty"` // functions, of all definitions
+	Later                bool          `json:",omitempty"`
+	Time                 int64         // the wall clock, ns since the epoch
+	Use                  DownsampleUse `json:",omitempty"` // "": as before
 }
 
 // DropDownsample removes a downsample. The rows of Into stay.
@@ -398,6 +417,9 @@ func (t *Downsample) check(db *Database) error {
 	if err := t.checkDefinitions(); err != nil {
 		return err
 	}
+	if t.Use != "" && !slices.Contains(DownsampleUses, t.Use) {
+		return fmt.Errorf("%w: USE is one of %v, not %q", ErrDownsampleInvalid, DownsampleUses, t.Use)
+	}
 	for i := range db.Downsamples {
 		switch o := &db.Downsamples[i]; {
 		case o.ID == t.ID:
@@ -525,7 +547,7 @@ func (d *Data) validateDownsamples() error {
 
 func (c CreateDownsample) apply(d *Data) (bool, error) {
 	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
-		t := Downsample{ID: d.Index + 1, Name: c.Name, From: c.From, Into: c.Into, Measurement: c.Measurement, Regex: c.Regex, Definitions: slices.Clone(c.Definitions)}
+		t := Downsample{ID: d.Index + 1, Name: c.Name, From: c.From, Into: c.Into, Measurement: c.Measurement, Regex: c.Regex, Use: c.Use, Definitions: slices.Clone(c.Definitions)}
 		if len(t.Definitions) == 1 {
 			t.Definitions[0].Since = model.MinTime
 		}
@@ -568,9 +590,9 @@ func (db *Database) expired(policy string, at int64) {
 }
 
 // sameAs reports whether two downsamples make the same rows from now on, and o has no other
-// name.
+// name or use.
 func (t *Downsample) sameAs(o *Downsample) bool {
-	return (o.Name == "" || o.Name == t.Name) && t.From == o.From && t.Measurement == o.Measurement && t.Regex == o.Regex && t.Current().equal(o.Current())
+	return (o.Name == "" || o.Name == t.Name) && (o.Use == "" || o.Use == t.Use) && t.From == o.From && t.Measurement == o.Measurement && t.Regex == o.Regex && t.Current().equal(o.Current())
 }
 
 // downsampled notes what rows a policy has that no downsample has as its target.
@@ -607,7 +629,10 @@ func (c AlterDownsample) apply(d *Data) (bool, error) {
 		if t == nil || t.From != c.From {
 			return false, fmt.Errorf("%w: from %s into %s", ErrDownsampleNotFound, c.From, c.Into)
 		}
-		before := t.Definitions
+		before, use := t.Definitions, t.Use
+		if t.Use = cmp.Or(c.Use, use); t.Use == UseDefault {
+			t.Use = ""
+		}
 		t.Definitions = slices.Clone(before)
 		for i := range t.Definitions {
 			def := &t.Definitions[i]
@@ -639,7 +664,7 @@ func (c AlterDownsample) apply(d *Data) (bool, error) {
 				return false, err
 			}
 		}
-		if slices.EqualFunc(before, t.Definitions, func(a, b Definition) bool { return a.Since == b.Since && a.equal(&b) }) {
+		if use == t.Use && slices.EqualFunc(before, t.Definitions, func(a, b Definition) bool { return a.Since == b.Since && a.equal(&b) }) {
 			return false, nil
 		}
 		return true, t.check(db)

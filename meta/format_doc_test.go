@@ -9,7 +9,7 @@ import (
 
 // The example in the format page is made from the golden file.
 func TestFormatPageExample(t *testing.T) {
-	golden, err := os.ReadFile("testdata/catalog-v8.golden")
+	golden, err := os.ReadFile("testdata/catalog-v9.golden")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,11 +77,11 @@ func randomChange(rnd *rand.Rand, d *Data) Command {
 		}
 		return SetContinuousRuns{append(runs, QueryRun{"none", "q", "", ContinuousRun{}})}
 	case 19, 20:
-		return CreateDownsample{db, "autogen", rp, []string{"", "n"}[rnd.IntN(2)], "", false, []Definition{{Period: Period{Every: time.Duration(1+rnd.IntN(3)) * time.Hour}, Functions: []string{"mean", "max"}, Where: "host = 'a'"}}, rnd.Int64N(2e18), 0, 0, 0}
+		return CreateDownsample{db, "autogen", rp, []string{"", "n"}[rnd.IntN(2)], "", false, []Definition{{Period: Period{Every: time.Duration(1+rnd.IntN(3)) * time.Hour}, Functions: []string{"mean", "max"}, Where: "host = 'a'"}}, rnd.Int64N(2e18), 0, 0, 0, []DownsampleUse{"", UseOff}[rnd.IntN(2)]}
 	case 21:
 		for have, t := range d.Downsamples() {
 			if rnd.IntN(2) == 0 {
-				return AlterDownsample{have.Name, t.From, t.Into, Period{Every: time.Duration(1+rnd.IntN(3)) * time.Hour}, []string{"min"}, []string{"max"}, rnd.IntN(2) == 0, rnd.Int64N(2e18)}
+				return AlterDownsample{have.Name, t.From, t.Into, Period{Every: time.Duration(1+rnd.IntN(3)) * time.Hour}, []string{"min"}, []string{"max"}, rnd.IntN(2) == 0, rnd.Int64N(2e18), []DownsampleUse{"", UseDefault, UseExpired}[rnd.IntN(3)]}
 			}
 		}
 		for have, t := range d.Downsamples() {

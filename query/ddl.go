@@ -171,7 +171,7 @@ func (s *session) createDownsample(st *syntax.CreateDownsample) (meta.Command, e
 		return nil, err
 	}
 	return meta.CreateDownsample{
-		Database: st.Database, Name: st.Name, From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex,
+		Database: st.Database, Name: st.Name, From: st.From, Into: st.Into, Measurement: st.Measurement, Regex: st.Regex, Use: st.Use,
 		Definitions: []meta.Definition{st.Defined()}, Time: s.opt.Now().UnixNano(),
 	}, nil
 }
@@ -201,7 +201,7 @@ func (s *session) unstaged(database, policy string) error {
 func (s *session) alterDownsample(st *syntax.AlterDownsample) (meta.Command, error) {
 	from, into, err := s.policies(&st.Policies)
 	return meta.AlterDownsample{
-		Database: st.Database, From: from, Into: into, Period: st.Period, Add: st.Add, Drop: st.Drop, Later: st.Later, Time: s.opt.Now().UnixNano(),
+		Database: st.Database, From: from, Into: into, Period: st.Period, Add: st.Add, Drop: st.Drop, Later: st.Later, Use: st.Use, Time: s.opt.Now().UnixNano(),
 	}, err
 }
 

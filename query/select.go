@@ -29,7 +29,7 @@ func (s *session) selectStatement(st *influxql.SelectStatement) error {
 // downsampled returns options with which a SELECT may read downsamples. note takes what is to
 // say of them.
 func (s *session) downsampled(st *influxql.SelectStatement, opt engine.Options, note func(engine.Note)) engine.Options {
-	if use := s.opt.UseDownsamples; use != "" && use != downsample.Off && !s.req.SourceOnly && st.Target == nil {
+	if use := s.opt.UseDownsamples; use != "" && !s.req.SourceOnly && st.Target == nil {
 		opt.Downsamples = &downsample.Chooser{Use: use, Catalog: s.catalog(), Now: s.opt.Now(), Until: s.opt.CompleteUntil}
 		opt.Note = note
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -275,10 +274,10 @@ func (s *Server) openQueries() error {
 
 // downsamples returns what may stand for samples in PromQL.
 func (s *Server) downsamples(use choose.Use) stored.Downsamples {
-	if use = cmp.Or(use, s.config.Query.UseDownsamples); use == choose.Off {
+	if use == choose.Off {
 		return nil
 	}
-	return &choose.Chooser{Use: use, Catalog: s.store.Catalog(), Now: time.Now(), Until: s.store.Touched().Until}
+	return &choose.Chooser{Use: s.config.Query.UseDownsamples, Asked: use, Catalog: s.store.Catalog(), Now: time.Now(), Until: s.store.Touched().Until}
 }
 
 // openAPI makes the handler of requests and opens its log.

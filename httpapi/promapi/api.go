@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tsdbd/httpapi/encode"
+	"tsdbd/meta"
 	"tsdbd/model/scan"
 	"tsdbd/prom/engine"
 	"tsdbd/query/downsample"
@@ -108,8 +109,8 @@ func (c *Call) param(name string) string { return c.Request.FormValue(name) }
 func (a *API) Serve(e Endpoint, c *Call) error {
 	c.W.Header().Set("Content-Type", encode.MediaJSON)
 	use := downsample.Use(c.param("downsamples"))
-	if use != "" && !slices.Contains(downsample.Uses, use) {
-		return invalid("downsamples", fmt.Errorf("it must be one of %v, not %q", downsample.Uses, use))
+	if use != "" && !slices.Contains(meta.DownsampleUses, use) {
+		return invalid("downsamples", fmt.Errorf("it must be one of %v, not %q", meta.DownsampleUses, use))
 	}
 	c.Access.Downsamples = use
 	return e.serve(a, c)

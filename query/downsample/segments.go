@@ -13,22 +13,20 @@ import (
 	"tsdbd/query/engine/plan"
 )
 
-// Use says for which windows a SELECT may take a downsample.
-type Use string
+// Use says for which windows a query may take a downsample.
+type Use = meta.DownsampleUse
 
 // The uses.
 const (
-	Off      Use = "off"
-	Expired  Use = "expired"  // windows that the source has lost by its age
-	Complete Use = "complete" // all windows that are computed
+	Off      = meta.UseOff
+	Expired  = meta.UseExpired
+	Complete = meta.UseComplete
 )
 
-// Uses are all uses.
-var Uses = []Use{Off, Expired, Complete}
-
-// Chooser chooses downsamples for a SELECT. All that is exported is required.
+// Chooser chooses downsamples for a query. All that is exported is required, but Asked.
 type Chooser struct {
-	Use     Use
+	Use     Use // of downsamples that have none
+	Asked   Use // of all, for this query; "": their own
 	Catalog *meta.Data
 	Now     time.Time
 	// Until returns up to where all windows of a measurement are computed, end at most.
@@ -41,19 +39,25 @@ type Chooser struct {
 // policy that is asked about.
 type chain []*meta.Downsample
 
-// chains returns the downsamples of the rows of a policy.
-func chains(db *meta.Database, policy string) (out []chain) {
+// use returns for which windows a downsample may be taken.
+func (c *Chooser) use(t *meta.Downsample) Use { return cmp.Or(c.Asked, t.Use, c.Use) }
+
+// chains returns the downsamples of the rows of a policy that may be taken.
+func (c *Chooser) chains(db *meta.Database, policy string) (out []chain) {
 	for i := range db.Downsamples {
-		c := chain{&db.Downsamples[i]}
-		for c[len(c)-1].Folds && c[len(c)-1].From != policy {
-			next := db.Downsample(c[len(c)-1].From)
+		ch := chain{&db.Downsamples[i]}
+		if c.use(ch[0]) == Off {
+			continue
+		}
+		for ch[len(ch)-1].Folds && ch[len(ch)-1].From != policy {
+			next := db.Downsample(ch[len(ch)-1].From)
 			if next == nil {
 				break
 			}
-			c = append(c, next)
+			ch = append(ch, next)
 		}
-		if top := c[len(c)-1]; top.From == policy && !top.Folds {
-			out = append(out, c)
+		if top := ch[len(ch)-1]; top.From == policy && !top.Folds {
+			out = append(out, ch)
 		}
 	}
 	return out
@@ -84,7 +88,7 @@ func (c *Chooser) Targets(database, policy string) (out []plan.Target) {
 	if db == nil {
 		return nil
 	}
-	for _, ch := range chains(db, policy) {
+	for _, ch := range c.chains(db, policy) {
 		for i := range ch[0].Definitions {
 			d := &ch[0].Definitions[i]
 			out = append(out, ch.target(d))
@@ -121,11 +125,11 @@ func (c *Chooser) Reach(database, policy string) (lost, stored int64) {
 	if db == nil || db.RetentionPolicy(policy) == nil {
 		return lost, stored
 	}
-	for _, ch := range chains(db, policy) {
+	for _, ch := range c.chains(db, policy) {
 		if expired := db.RetentionPolicy(policy).Expired; expired != 0 {
 			lost = max(lost, ch[0].Ceil(expired))
 		}
-		if stored = max(stored, lost); c.Use == Complete {
+		if stored = max(stored, lost); c.use(ch[0]) == Complete {
 			stored = math.MaxInt64
 		}
 	}
@@ -149,7 +153,7 @@ func (c *Chooser) Segments(ask *plan.Ask) ([]plan.Segment, []plan.Unused) {
 
 func (c *Chooser) segments(db *meta.Database, ask *plan.Ask) (out []plan.Segment, unused []plan.Unused) {
 	var all []piece
-	for _, ch := range chains(db, ask.Policy) {
+	for _, ch := range c.chains(db, ask.Policy) {
 		all = append(all, c.pieces(db, ch, ask)...)
 	}
 	first, end := ask.Range.Min, ask.Range.Max
@@ -295,7 +299,7 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 		}
 	}
 	hi := covered
-	if c.Use == Complete {
+	if c.use(t) == Complete {
 		hi = max(covered, c.Until(t.ID, ask.Measurement, t.Start(c.Now.UnixNano())))
 	}
 	// The target may have lost rows, and may keep rows for a shorter time than the source:

@@ -40,6 +40,8 @@ func TestSegments(t *testing.T) {
 	steps, fields := hours, hours
 	steps.Definitions = []meta.Definition{def(model.MinTime, time.Hour, "increase", "max")}
 	fields.Definitions = []meta.Definition{def(model.MinTime, time.Hour, "max", "last(f)")}
+	unused, eager := hours, hours
+	unused.Use, eager.Use = Off, Complete
 	some := hours
 	some.Measurement = "other"
 	some.Definitions = []meta.Definition{def(model.MinTime, time.Hour, "max")}
@@ -48,6 +50,7 @@ func TestSegments(t *testing.T) {
 		name     string
 		list     []meta.Downsample
 		use      Use
+		asked    Use
 		from, to float64 // hours
 		every    time.Duration
 		columns  string
@@ -87,6 +90,10 @@ func TestSegments(t *testing.T) {
 		{name: "rows of the groups of all tags but some", list: []meta.Downsample{without}, use: Expired, from: 0, to: 96, columns: "max", allBut: true, tags: "pod zone", want: "hours 0-48"},
 		{name: "rows that lack one more", list: []meta.Downsample{without}, use: Expired, from: 0, to: 96, columns: "max", allBut: true, tags: "zone", want: "no hours 0-48: its rows are of several series"},
 		{name: "rows of named groups, for all tags but some", list: []meta.Downsample{grouped}, use: Expired, from: 0, to: 96, columns: "max", allBut: true, tags: "pod", want: "no hours 0-48: its rows are of several series"},
+		{name: "one that is not to be used", list: []meta.Downsample{unused, minutes}, use: Expired, from: 0, to: 96, columns: "max", want: "minutes 0-48"},
+		{name: "one that is used for all that is computed", list: []meta.Downsample{eager, days}, use: Expired, from: 0, to: 96, columns: "max", want: "days 0-48, hours 48-72"},
+		{name: "only one that is used", list: []meta.Downsample{eager, minutes}, use: Off, from: 0, to: 96, columns: "max", want: "hours 0-72"},
+		{name: "the use that the query asks for", list: []meta.Downsample{eager, unused}, use: Off, asked: Expired, from: 0, to: 96, columns: "max", want: "hours 0-48"},
 		{name: "the fewest values", list: []meta.Downsample{minutes, hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 100000, "minutes": 100, "hours": 200}, want: "minutes 0-72"},
 		{name: "few values of both", list: []meta.Downsample{minutes, hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 1000, "minutes": 10, "hours": 20}, want: "hours 0-72"},
 		{name: "as many values", list: []meta.Downsample{minutes, hours}, use: Complete, from: 0, to: 96, columns: "max", values: map[string]int64{"raw": 1000, "minutes": 20, "hours": 20}, want: "hours 0-72"},
@@ -137,7 +144,7 @@ func TestSegments(t *testing.T) {
 			ask.Columns = append(ask.Columns, plan.Column{Function: f, Field: "f"})
 		}
 		chooser := &Chooser{
-			Use: c.use, Now: time.Unix(0, 96*hour),
+			Use: c.use, Asked: c.asked, Now: time.Unix(0, 96*hour),
 			Until: func(_ uint64, _ string, end int64) int64 { return min(end, 72*hour) },
 		}
 		segments, unused := chooser.segments(db, ask)

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,8 +20,9 @@ type CreateDownsample struct {
 	Policies
 	Measurement     string // "": all; with Regex a regular expression
 	Regex           bool
-	meta.Definition               // without Where of a statement that was parsed
-	Condition       influxql.Expr // nil: all rows, or as the definition says
+	Use             meta.DownsampleUse // "": none
+	meta.Definition                    // without Where of a statement that was parsed
+	Condition       influxql.Expr      // nil: all rows, or as the definition says
 }
 
 // Policies say which downsample of a database is meant: by its name, or else by its source and
@@ -32,7 +34,7 @@ const maxConditionParts = 1000
 
 // parseCreateDownsample reads [name] ON database FROM policy[.measurement | ./regex/] [WITH field
 // function, ...] INTO policy EVERY period [GROUP BY tag, ... | WITHOUT (tag, ...)] AS function
-// [, function ...] [WHERE condition]. After WITH there may be no AS.
+// [, function ...] [WHERE condition] [USE use]. After WITH there may be no AS.
 func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	st := &CreateDownsample{}
 	err := st.parse(p, func() error {
@@ -80,7 +82,26 @@ func parseCreateDownsample(p *influxql.Parser) (influxql.Statement, error) {
 			return nil, errors.New("the condition of a downsample has no time")
 		}
 	}
+	if nextWord(p, "USE") {
+		if st.Use, err = parseUse(p, meta.DownsampleUses...); err != nil {
+			return nil, err
+		}
+	}
 	return st, nil
+}
+
+// parseUse reads one of some uses of a downsample.
+func parseUse(p *influxql.Parser, list ...meta.DownsampleUse) (meta.DownsampleUse, error) {
+	tok, pos, lit := p.ScanIgnoreWhitespace()
+	use := meta.DownsampleUse(strings.ToLower(cmp.Or(lit, tok.String())))
+	if !slices.Contains(list, use) {
+		words := make([]string, len(list))
+		for i := range list {
+			words[i] = strings.ToUpper(string(list[i]))
+		}
+		return "", unexpected(tok, pos, lit, words...)
+	}
+	return use, nil
 }
 
 // parsePeriod reads a duration, or months, quarters or years such as 1mo, and tz('zone').
@@ -226,7 +247,7 @@ func (st *Policies) text(source string) string {
 
 // DownsampleText returns the statement that makes a downsample of a database as it is now.
 func DownsampleText(database string, t *meta.Downsample) string {
-	st := CreateDownsample{Policies: Policies{database, t.Name, t.From, t.Into}, Measurement: t.Measurement, Regex: t.Regex, Definition: *t.Current()}
+	st := CreateDownsample{Policies: Policies{database, t.Name, t.From, t.Into}, Measurement: t.Measurement, Regex: t.Regex, Use: t.Use, Definition: *t.Current()}
 	return st.String()
 }
 
@@ -276,6 +297,9 @@ func (st *CreateDownsample) String() string {
 	if where := st.Defined().Where; where != "" {
 		text += " WHERE " + where
 	}
+	if st.Use != "" {
+		text += " USE " + string(st.Use)
+	}
 	return text
 }
 
@@ -303,13 +327,14 @@ func parseDropDownsample(p *influxql.Parser) (influxql.Statement, error) {
 // String returns the statement's text.
 func (st *DropDownsample) String() string { return "DROP DOWNSAMPLE" + st.text("") }
 
-// AlterDownsample is ALTER DOWNSAMPLE: other windows or functions.
+// AlterDownsample is ALTER DOWNSAMPLE: other windows or functions, or another use.
 type AlterDownsample struct {
 	extended
 	Policies
-	meta.Period          // Every is 0: as before
-	Add, Drop   []string // functions
-	Later       bool     // from now on
+	meta.Period                    // Every is 0: as before
+	Add, Drop   []string           // functions
+	Later       bool               // from now on
+	Use         meta.DownsampleUse // "": as before
 }
 
 // SkipWindows is ALTER DOWNSAMPLE ... SKIP BEFORE: windows that are given up.
@@ -320,7 +345,7 @@ type SkipWindows struct {
 }
 
 // parseAlterDownsample reads what parseDropDownsample does, and SKIP BEFORE 'time' or
-// [EVERY period] [ADD function, ...] [DROP function, ...] [FROM NOW].
+// [EVERY period] [ADD function, ...] [DROP function, ...] [FROM NOW] [USE use].
 func parseAlterDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	st := &AlterDownsample{}
 	if err := st.parse(p, nil); err != nil {
@@ -344,13 +369,18 @@ func parseAlterDownsample(p *influxql.Parser) (influxql.Statement, error) {
 	if err == nil && next(p, influxql.DROP) {
 		st.Drop, err = parseFunctions(p)
 	}
-	if err == nil && st.Every == 0 && len(st.Add)+len(st.Drop) == 0 {
-		tok, pos, lit := p.ScanIgnoreWhitespace()
-		err = unexpected(tok, pos, lit, "SKIP, EVERY, ADD, DROP")
-	}
-	if err == nil && next(p, influxql.FROM) {
+	change := st.Every > 0 || len(st.Add)+len(st.Drop) > 0
+	if err == nil && change && next(p, influxql.FROM) {
 		st.Later = true
 		err = expectWord(p, "NOW")
+	}
+	switch {
+	case err != nil:
+	case nextWord(p, "USE"):
+		st.Use, err = parseUse(p, append(slices.Clip(meta.DownsampleUses), meta.UseDefault)...)
+	case !change:
+		tok, pos, lit := p.ScanIgnoreWhitespace()
+		err = unexpected(tok, pos, lit, "SKIP, EVERY, ADD, DROP, USE")
 	}
 	return st, err
 }
@@ -369,6 +399,9 @@ func (st *AlterDownsample) String() string {
 	}
 	if st.Later {
 		text += " FROM NOW"
+	}
+	if st.Use != "" {
+		text += " USE " + string(st.Use)
 	}
 	return text
 }

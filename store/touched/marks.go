@@ -201,7 +201,8 @@ func (m *Marks) Before(sequence uint64, cmd meta.Command, data *meta.Data) {
 	case meta.AlterDownsample:
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if db := data.Database(c.Database); db != nil && db.Downsample(c.Into) != nil { // it is compared with the new definition
+		change := c.Every > 0 || len(c.Add)+len(c.Drop) > 0
+		if db := data.Database(c.Database); change && db != nil && db.Downsample(c.Into) != nil { // it is compared with the new definition
 			m.downsamples[db.Downsample(c.Into).ID].touchAll(sequence)
 			m.dirty = true
 		}
