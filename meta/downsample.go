@@ -453,7 +453,21 @@ func (db *Database) madeOf(policy string) *Downsample {
 	if t := db.Downsample(policy); t != nil {
 		return t
 	}
-	return db.RetentionPolicy(policy).Downsampled
+	if rp := db.RetentionPolicy(policy); rp != nil {
+		return rp.Downsampled
+	}
+	return nil
+}
+
+// Makers yields the downsamples that have made the rows of policies, and whether they are gone.
+func (db *Database) Makers() iter.Seq2[*Downsample, bool] {
+	return func(yield func(*Downsample, bool) bool) {
+		for _, rp := range db.RetentionPolicies {
+			if t := db.madeOf(rp.Name); t != nil && !yield(t, t == rp.Downsampled) {
+				return
+			}
+		}
+	}
 }
 
 // folds returns an error if the rows of o, which may be nil, cannot be put together to those

@@ -159,7 +159,7 @@ func TestFoldBeside(t *testing.T) {
 				return nil
 			}
 			return s.Apply(context.Background(), meta.DropDownsample{Database: "db", From: "autogen", Into: "hours"})
-		}, 1, "2 series, 1 merged", "m count_v=2i -1h, m count_v=5i -2h, m sum_v=20 -1h"},
+		}, 2, "2 series, 1 merged", together},
 		{"rows all the time", func(s *testStore, n int) error {
 			return s.writeTo("hours", lost("m,h=c", "x=1", 9))
 		}, 3, move.ErrFoldBusy.Error(), apart + ", m,h=c x=1 -9h"},

@@ -56,8 +56,7 @@ func Total(steps []*Request) scan.Moved {
 func kept(out []Step, c *model.Change, db *meta.Database) []Step {
 	out[0].Except = map[uint64]bool{}
 	at := map[string]int{} // in out, by the tags
-	for i := range db.Downsamples {
-		t := &db.Downsamples[i]
+	for t := range db.Makers() {
 		for _, g := range db.RetentionPolicy(t.Into).ShardGroups {
 			change := *c
 			change.Set = slices.DeleteFunc(slices.Clone(c.Set), func(tag model.Tag) bool { return !t.Keeps(db, tag.Key, g.TimeRange()) })
@@ -84,8 +83,7 @@ func kept(out []Step, c *model.Change, db *meta.Database) []Step {
 // columns appends the renames of the aggregates of a field.
 func columns(out []Step, c *model.Change, db *meta.Database) []Step {
 	at := map[string]int{} // in out, by function
-	for i := range db.Downsamples {
-		t := &db.Downsamples[i]
+	for t := range db.Makers() {
 		for _, f := range t.Columns() {
 			n, ok := at[f]
 			if !ok {

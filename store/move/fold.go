@@ -22,6 +22,7 @@ import (
 // Copy is a shard of the target of a downsample.
 type Copy struct {
 	Downsample meta.Downsample
+	Gone       bool              // the downsample was dropped
 	Lost       []model.TimeRange // whose rows nothing can compute again
 }
 
@@ -31,11 +32,15 @@ func Copies(db *meta.Database) map[uint64]Copy {
 	if db == nil {
 		return out
 	}
-	for _, t := range db.Downsamples {
+	for t, gone := range db.Makers() {
 		for _, g := range db.RetentionPolicy(t.Into).ShardGroups {
-			if lost := t.Lost(db, g.TimeRange()); len(lost) > 0 {
+			lost := []model.TimeRange{g.TimeRange()}
+			if !gone {
+				lost = t.Lost(db, g.TimeRange())
+			}
+			if len(lost) > 0 {
 				for _, sh := range g.Shards {
-					out[sh.ID] = Copy{t, lost}
+					out[sh.ID] = Copy{*t, gone, lost}
 				}
 			}
 		}
@@ -285,7 +290,12 @@ func (f *folder) refused(c *foldedColumn) error {
 	if foldOf(c.function, model.Float) != nil {
 		return fmt.Errorf("%w, because they are of type %s", why, c.Type)
 	}
-	return fmt.Errorf("%w: leave them out with ALTER DOWNSAMPLE ON %s FROM %s INTO %s DROP %s", why, f.Database, t.From, t.Into, strings.Join(drop, ", "))
+	if f.target.Gone {
+		why = fmt.Errorf("%w: delete them, or create the downsample again that made them, and then", why)
+	} else {
+		why = fmt.Errorf("%w:", why)
+	}
+	return fmt.Errorf("%w leave them out with ALTER DOWNSAMPLE ON %s FROM %s INTO %s DROP %s", why, f.Database, t.From, t.Into, strings.Join(drop, ", "))
 }
 
 // scan folds rows of some series into those that were scanned before.

@@ -40,6 +40,7 @@ type Marks struct {
 	mu          sync.Mutex
 	data        *meta.Data // that the downsamples are of
 	downsamples map[uint64]*downsample
+	gone        map[uint64]*downsample // that were dropped and whose targets have rows: of these Lost is known
 	dirty       bool // the file lacks something
 
 	saving sync.Mutex // held while the file is written
@@ -167,6 +168,11 @@ func (m *Marks) Touch(sequence uint64, database, policy, measurement string, r m
 			m.dirty = true
 		}
 	}
+	if rp := db.RetentionPolicy(policy); rp != nil && rp.Downsampled != nil {
+		if t := m.gone[rp.Downsampled.ID]; t != nil {
+			t.lost = sequence
+		}
+	}
 }
 
 // Before comes before a change of the catalog is applied to data. What is not in the
@@ -269,13 +275,32 @@ func (m *Marks) After(sequence uint64, data *meta.Data) {
 			}
 		}
 	}
+	had := m.gone
+	m.gone = map[uint64]*downsample{}
+	for _, db := range data.Databases {
+		for d, gone := range db.Makers() {
+			if !gone {
+				continue
+			}
+			t := had[d.ID]
+			if t == nil {
+				t = newDownsample(d)
+			}
+			m.gone[d.ID] = t
+			for _, g := range db.RetentionPolicy(d.Into).ShardGroups {
+				for _, sh := range g.Shards {
+					places[sh.ID] = place{append(slices.Clip(places[sh.ID].roles), role{t, true}), g.TimeRange()}
+				}
+			}
+		}
+	}
 	for id := range m.downsamples {
 		if !wanted[id] {
 			delete(m.downsamples, id)
 			m.dirty = true
 		}
 	}
-	if len(wanted) == 0 {
+	if len(wanted)+len(m.gone) == 0 {
 		m.places.Store(nil)
 		return
 	}
@@ -415,7 +440,7 @@ func (m *Marks) sourceOf(t *downsample) *downsample {
 func (m *Marks) Lost(id uint64) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if t := m.downsamples[id]; t != nil {
+	if t := cmp.Or(m.downsamples[id], m.gone[id]); t != nil {
 		return t.lost
 	}
 	return 0

@@ -185,7 +185,7 @@ func TestMarks(t *testing.T) {
 	}
 	step("dropped", "", func() { change(meta.DropDownsample{Database: "d", From: "raw", Into: "hours"}) })
 	m.Write(99, 3, rows("cpu", 50))
-	if len(m.downsamples) != 0 || m.places.Load() != nil {
+	if len(m.downsamples) != 0 || m.place(3) != nil {
 		t.Error("something is left of a downsample that was dropped")
 	}
 }
@@ -351,6 +351,32 @@ func TestLost(t *testing.T) {
 		}
 		if got := m.Lost(id); got != want {
 			t.Errorf("%s: lost rows last touched by %d, want %d", step.what, got, want)
+		}
+	}
+	drop := meta.DropDownsample{Database: "d", From: "raw", Into: "hours"}
+	d = apply(t, d, drop)
+	m.After(30, d)
+	for i, step := range []struct {
+		what string
+		do   func(sequence uint64)
+		lost bool
+	}{
+		{"rows that were computed", func(n uint64) { m.Write(n, 5, rows("cpu", 30)) }, true},
+		{"rows of the source", func(n uint64) { m.Write(n, 2, rows("cpu", 30)) }, false},
+		{"staged rows", func(n uint64) { m.Write(n, 5, rows(meta.StagedPrefix+"cpu", 30)) }, false},
+		{"a delete", func(n uint64) {
+			m.Delete(n, 5, roaring.BitmapOf(1), model.TimeRange{Min: 30 * hour, Max: 31 * hour}, key)
+		}, true},
+		{"a dropped shard", func(n uint64) { m.Before(n, meta.DropShard{ID: 5}, d) }, true},
+	} {
+		before, sequence := m.Lost(id), uint64(40+i)
+		step.do(sequence)
+		want := before
+		if step.lost {
+			want = sequence
+		}
+		if got := m.Lost(id); got != want {
+			t.Errorf("of a downsample that is gone, %s: rows last touched by %d, want %d", step.what, got, want)
 		}
 	}
 	if got := m.Lost(99); got != 0 {
