@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/influxdata/influxql"
@@ -16,6 +17,7 @@ import (
 	"tsdbd/model/scan"
 	"tsdbd/query/expr"
 	"tsdbd/query/syntax"
+	"tsdbd/retention"
 )
 
 func (s *session) createDatabase(st *influxql.CreateDatabaseStatement) (meta.Command, error) {
@@ -63,8 +65,18 @@ func (*session) dropRetentionPolicy(st *influxql.DropRetentionPolicyStatement) (
 	return meta.DropRetentionPolicy{Database: st.Database, Name: st.Name}, nil
 }
 
-func (*session) dropShard(st *influxql.DropShardStatement) (meta.Command, error) {
-	return meta.DropShard{ID: st.ID}, nil
+// dropShard drops a shard. That of a group that has expired, which downsamples have had their time
+// with, goes as by its age: what they have of it stays.
+func (s *session) dropShard(st *influxql.DropShardStatement) (meta.Command, error) {
+	at, ok := s.catalog().Shard(st.ID)
+	if !ok || len(at.Group.Shards) > 1 || !retention.Expired(at.Policy, at.Group, s.opt.Now()) ||
+		!slices.ContainsFunc(at.Database.Downsamples, func(d meta.Downsample) bool { return d.From == at.Policy.Name }) {
+		return meta.DropShard{ID: st.ID}, nil
+	}
+	if first := at.Policy.ShardGroups[0]; first.ID != at.Group.ID {
+		return nil, fmt.Errorf("shard %d has expired, and so have shards before it that a downsample may need: drop shard %d first", st.ID, first.Shards[0].ID)
+	}
+	return meta.DropShardGroup{Database: at.Database.Name, RetentionPolicy: at.Policy.Name, ID: at.Group.ID, IfDuration: at.Policy.Duration, Uncomputed: true}, nil
 }
 
 func (s *session) createUser(st *influxql.CreateUserStatement) (meta.Command, error) {
