@@ -84,6 +84,7 @@ type AlterRetentionPolicy struct {
 	Policy   RetentionPolicySpec // Name says which
 	Default  bool                // also make it the default
 	Shards   ShardDurations
+	Time     int64 `json:",omitempty"` // the wall clock, ns since the epoch; 0: with no Duration
 }
 
 // DropRetentionPolicy removes a policy with its groups and its downsamples. A missing
@@ -210,7 +211,9 @@ func (c AlterRetentionPolicy) apply(d *Data) (bool, error) {
 			if err := checkDuration(*p.Duration); err != nil {
 				return false, err
 			}
-			rp.Duration = *p.Duration
+			if rp.Duration = *p.Duration; rp.Duration > 0 && (have.Duration == 0 || rp.Duration < have.Duration) {
+				rp.Shortened = c.Time
+			}
 		}
 		if p.ShardGroupDuration != nil {
 			rp.ShardGroupDuration = c.Shards.normalise(*p.ShardGroupDuration, rp.Duration)

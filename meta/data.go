@@ -113,6 +113,9 @@ type RetentionPolicy struct {
 	// Expired is the end of the latest group that was dropped because of its age; 0:
 	// none was. Windows that begin before it may lack rows.
 	Expired int64 `json:",omitempty"`
+	// Shortened is when statements have last let the policy keep rows for a shorter time; 0: they
+	// never have. What has expired by that has not waited before.
+	Shortened int64 `json:",omitempty"`
 	// Downsampled is the downsample that made rows of the policy and is gone; nil: there is
 	// none, or another one has taken over its definitions.
 	Downsampled   *Downsample    `json:",omitempty"`

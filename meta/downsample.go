@@ -37,6 +37,9 @@ type Downsample struct {
 	// Backfill is how much time the shard groups of From covered when the downsample
 	// was created, up to that moment.
 	Backfill int64 `json:",omitempty"`
+	// Changed is when a statement has last said what is computed: what it needs has not waited for
+	// it before.
+	Changed int64 `json:",omitempty"`
 	// Computed counts the ranges of windows that were computed.
 	Computed uint64 `json:",omitempty"`
 }
@@ -561,7 +564,7 @@ func (d *Data) validateDownsamples() error {
 
 func (c CreateDownsample) apply(d *Data) (bool, error) {
 	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
-		t := Downsample{ID: d.Index + 1, Name: c.Name, From: c.From, Into: c.Into, Measurement: c.Measurement, Regex: c.Regex, Use: c.Use, Definitions: slices.Clone(c.Definitions)}
+		t := Downsample{ID: d.Index + 1, Name: c.Name, From: c.From, Into: c.Into, Measurement: c.Measurement, Regex: c.Regex, Use: c.Use, Definitions: slices.Clone(c.Definitions), Changed: c.Time}
 		if len(t.Definitions) == 1 {
 			t.Definitions[0].Since = model.MinTime
 		}
@@ -678,7 +681,9 @@ func (c AlterDownsample) apply(d *Data) (bool, error) {
 				return false, err
 			}
 		}
-		if use == t.Use && slices.EqualFunc(before, t.Definitions, func(a, b Definition) bool { return a.Since == b.Since && a.equal(&b) }) {
+		if !slices.EqualFunc(before, t.Definitions, func(a, b Definition) bool { return a.Since == b.Since && a.equal(&b) }) {
+			t.Changed = c.Time
+		} else if use == t.Use {
 			return false, nil
 		}
 		return true, t.check(db)

@@ -23,7 +23,7 @@ func TestDownsamples(t *testing.T) {
 		CreateShardGroup{Database: "d", RetentionPolicy: "raw", Time: int64(58 * day)}, CreateShardGroup{Database: "d", RetentionPolicy: "raw", Time: int64(61 * day)})
 	d = mustApply(t, d, create("raw", "hours", hour, "mean", "max"))
 	sample := d.Database("d").Downsample("hours")
-	if want := (Downsample{ID: d.Index, From: "raw", Into: "hours", Definitions: []Definition{{Since: model.MinTime, Period: Period{Every: hour}, Functions: []string{"mean", "max"}}}, Backfill: int64(day)}); !reflect.DeepEqual(*sample, want) {
+	if want := (Downsample{ID: d.Index, From: "raw", Into: "hours", Definitions: []Definition{{Since: model.MinTime, Period: Period{Every: hour}, Functions: []string{"mean", "max"}}}, Backfill: int64(day), Changed: int64(60 * day)}); !reflect.DeepEqual(*sample, want) {
 		t.Errorf("%+v, want %+v", *sample, want)
 	}
 	if next, err := Apply(create("raw", "hours", hour, "mean", "max"), d); err != nil || next != d {

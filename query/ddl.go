@@ -58,7 +58,7 @@ func (s *session) alterRetentionPolicy(st *influxql.AlterRetentionPolicyStatemen
 	return meta.AlterRetentionPolicy{Database: st.Database, Default: st.Default, Policy: meta.RetentionPolicySpec{
 		Name: st.Name, Duration: st.Duration, ReplicaN: st.Replication, ShardGroupDuration: st.ShardGroupDuration,
 		FutureWriteLimit: st.FutureWriteLimit, PastWriteLimit: st.PastWriteLimit,
-	}}, nil
+	}, Time: s.opt.Now().UnixNano()}, nil
 }
 
 func (*session) dropRetentionPolicy(st *influxql.DropRetentionPolicyStatement) (meta.Command, error) {

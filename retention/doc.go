@@ -11,7 +11,8 @@
 // least CheckInterval of monotonic time and no jump of the wall clock between
 // them, so a clock that jumps ahead and is set right within that time deletes
 // nothing. The store refuses to drop a group as long as a downsample has windows to
-// compute from it or from older ones.
+// compute from it or from older ones. How long a group has waited for that follows from the catalog
+// (WaitsSince), so it is the same for each leader and after a restart.
 //
 // The rules that give groups their durations and bounds live in package meta,
 // because the catalog applies them. A Service is safe for concurrent use.

@@ -29,7 +29,7 @@ const (
 type Options struct {
 	Store         Store
 	CheckInterval time.Duration    // between looks for expired groups; 0: the default
-	Wait          time.Duration    // for which an expired group waits for downsamples, since it was found; 0: for ever
+	Wait          time.Duration    // for which an expired group waits for downsamples, see WaitsSince; 0: for ever
 	Logger        *slog.Logger     // nil discards
 	Now           func() time.Time // the wall clock; nil is time.Now
 }
@@ -38,6 +38,18 @@ type Options struct {
 // group's end plus the policy's duration lies before now.
 func Expired(rp *meta.RetentionPolicy, g *meta.ShardGroup, now time.Time) bool {
 	return rp.Duration > 0 && g.End < now.UnixNano()-int64(rp.Duration)
+}
+
+// WaitsSince returns since when an expired group may have waited for downsamples: since it has
+// expired, but not from before the policy was given a shorter life or they were made.
+func WaitsSince(db *meta.Database, rp *meta.RetentionPolicy, g *meta.ShardGroup) time.Time {
+	at := max(g.End+int64(rp.Duration), rp.Shortened)
+	for _, d := range db.Downsamples {
+		if d.From == rp.Name {
+			at = max(at, d.Changed)
+		}
+	}
+	return time.Unix(0, at)
 }
 
 // alarm is how long an expired group may wait for a downsample before that counts as an error.
@@ -118,7 +130,7 @@ func (s *Service) expire(ctx context.Context) {
 					stillExpired[g.ID] = first
 					continue
 				}
-				waited := seen.Sub(first)
+				waited := wall.Sub(WaitsSince(db, rp, g))
 				err := s.drop(ctx, db, rp, g, s.opt.Wait > 0 && waited > s.opt.Wait)
 				if err != nil {
 					stillExpired[g.ID] = first

@@ -335,3 +335,56 @@ func TestKeptForATime(t *testing.T) {
 		}
 	})
 }
+
+// TestWaitOutlivesTheService: a group has waited since it expired, whoever has looked at it. A
+// policy that is given a shorter life, and a downsample that is made or changed, begin the wait.
+func TestWaitOutlivesTheService(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		do   func(now time.Time) meta.Command // at 20 hours; nil: nothing
+		want int                              // hours after which it is dropped
+	}{
+		{"nothing", nil, 32},
+		{"a shorter life", func(now time.Time) meta.Command {
+			return meta.AlterRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "autogen", Duration: policy(time.Hour).Duration}, Time: now.UnixNano()}
+		}, 50},
+		{"a longer life", func(now time.Time) meta.Command {
+			return meta.AlterRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "autogen", Duration: policy(4 * time.Hour).Duration}, Time: now.UnixNano()}
+		}, 34},
+		{"another downsample", func(now time.Time) meta.Command {
+			return meta.CreateDownsample{Database: "db", From: "autogen", Into: "days", Definitions: []meta.Definition{{Period: meta.Period{Every: time.Minute}, Functions: []string{"max"}}}, Time: now.UnixNano()}
+		}, 50},
+		{"other functions", func(now time.Time) meta.Command {
+			return meta.AlterDownsample{Database: "db", From: "autogen", Into: "hours", Add: []string{"min"}, Time: now.UnixNano()}
+		}, 50},
+		{"another use", func(now time.Time) meta.Command {
+			return meta.AlterDownsample{Database: "db", From: "autogen", Into: "hours", Use: meta.UseOff, Time: now.UnixNano()}
+		}, 32},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now().UTC().Truncate(time.Hour)
+			c2 := newStore(t, meta.CreateDatabase{Name: "db", Policy: policy(2 * time.Hour)}, group(start.Add(-time.Hour)),
+				meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "hours"}}, meta.CreateRetentionPolicy{Database: "db", Policy: meta.RetentionPolicySpec{Name: "days"}},
+				meta.CreateDownsample{Database: "db", From: "autogen", Into: "hours", Definitions: []meta.Definition{{Period: meta.Period{Every: time.Minute}, Functions: []string{"max"}}}, Time: start.UnixNano()})
+			c2.keep = 1
+			for hour := 0; ; hour += 5 {
+				if hour == 20 && c.do != nil {
+					if err := c2.Apply(t.Context(), c.do(time.Now())); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s := Start(Options{Store: c2, Wait: 30 * time.Hour})
+				time.Sleep(5*time.Hour - time.Minute)
+				synctest.Wait()
+				_ = s.Close()
+				time.Sleep(time.Minute)
+				if len(c2.Catalog().Dropped.Shards) > 0 || hour > 100 {
+					if hour > c.want || hour+5 < c.want {
+						t.Errorf("%s: dropped from hour %d to %d, want %d", c.what, hour, hour+5, c.want)
+					}
+					return
+				}
+			}
+		})
+	}
+}
