@@ -56,7 +56,11 @@ func earlier(d *meta.Downsample) string {
 	var out []string
 	for i := range d.Definitions[1:] {
 		def := &d.Definitions[i]
-		out = append(out, fmt.Sprintf("before %s: EVERY %s AS %s", result.FormatTime(d.Definitions[i+1].Since), def.Period.String(), strings.Join(def.Functions, ", ")))
+		functions := ", no functions"
+		if len(def.Functions) > 0 {
+			functions = " AS " + strings.Join(def.Functions, ", ")
+		}
+		out = append(out, fmt.Sprintf("before %s: EVERY %s%s", result.FormatTime(d.Definitions[i+1].Since), def.Period.String(), functions))
 	}
 	return strings.Join(out, "; ")
 }
