@@ -314,14 +314,16 @@ func (t *Downsample) Floor(from *RetentionPolicy) int64 {
 	return t.Free(from.Expired)
 }
 
-// Free returns the start of the first window that needs no rows of the source before a time.
-func (t *Downsample) Free(at int64) int64 { return t.Reach(t.Ceil(at)) }
-
-// Reach returns the end of the windows whose rows depend on those of the source in windows up
-// to a bound: an increase needs the window before its own.
-func (t *Downsample) Reach(bound int64) int64 {
-	if !t.Folds && t.At(bound).looksBack() {
-		return t.End(bound)
+// Free returns the start of the first window from which on none needs rows of the source before
+// a time: an increase needs the window before its own, also if that is one of another definition.
+func (t *Downsample) Free(at int64) int64 {
+	bound := t.Ceil(at)
+	for i := t.at(bound); i < len(t.Definitions) && !t.Folds; i++ {
+		d := &t.Definitions[i]
+		w, first := d.Windows(), max(bound, d.Since)
+		if w.Prev(first) < at && d.looksBack() {
+			bound = w.End(first)
+		}
 	}
 	return bound
 }

@@ -111,7 +111,7 @@ func (t *downsample) mark(sequence uint64, target bool, measurement string, w wi
 		return
 	}
 	if !target {
-		if next := t.Reach(w.to); next > w.to && slices.ContainsFunc(t.covered, func(c window) bool { return c.from <= w.to && w.to < c.to }) {
+		if next := t.Free(w.to); next > w.to && slices.ContainsFunc(t.covered, func(c window) bool { return c.from <= w.to && w.to < c.to }) {
 			w.to = next
 		}
 		t.put(measurement, span{from: w.from, to: w.to, source: sequence})
