@@ -16,14 +16,14 @@ import (
 // Steps have a lead of as much before them as a step may begin in.
 func without(us []*read.Unit, rng model.TimeRange, covered map[*read.Measurement][]plan.Segment, steps bool, first int64) (out []*read.Unit) {
 	for _, u := range us {
-		rest, lead := rng, first
+		rest, lead, n := rng, first, int32(0)
 		add := func(end int64) {
 			part := model.TimeRange{Min: rest.Min - lead, Max: end}.Intersect(u.Range)
 			if rest.Min > end || part.Empty() {
 				return
 			}
 			piece := *u
-			piece.Range, piece.Lead = part, max(rest.Min-part.Min, 0)
+			piece.Range, piece.Lead, piece.Part = part, max(rest.Min-part.Min, 0), n
 			out = append(out, &piece)
 		}
 		for _, s := range covered[u.Source] { // oldest first
@@ -31,6 +31,7 @@ func without(us []*read.Unit, rng model.TimeRange, covered map[*read.Measurement
 				continue
 			}
 			add(s.Min - 1)
+			n++
 			if rest.Min, lead = s.Max+1, 0; steps {
 				lead = int64(s.Every())
 			}

@@ -26,7 +26,7 @@ type run struct {
 	source      int // place among those of the level
 	series      model.SeriesID
 	slot        int
-	group       int32
+	group, part int32
 	first, last sample
 	some        bool // there is a value
 	counts      bool // first is no row of the lead
@@ -100,7 +100,7 @@ func (w *Worker) endSeries(u *read.Unit, id model.SeriesID, g int32) {
 	for i := range w.p.Slots {
 		s := &w.present[w.p.Slots[i].Col]
 		if w.p.Parts && s.some {
-			s.source, s.series, s.slot, s.group = u.Order, id, i, g
+			s.source, s.series, s.slot, s.group, s.part = u.Order, id, i, g, u.Part
 			w.t.steps = append(w.t.steps, *s)
 			w.t.Bytes += stepBytes
 		}
@@ -118,7 +118,7 @@ func (t *Table) Join(p *Plan) {
 			continue
 		}
 		a, b := &t.steps[i-1], &t.steps[i]
-		if a.source != b.source || a.series != b.series || a.slot != b.slot || !b.counts || !p.near(a.last.t, b.first.t) {
+		if a.source != b.source || a.series != b.series || a.slot != b.slot || a.part != b.part || !b.counts || !p.near(a.last.t, b.first.t) {
 			continue
 		}
 		st, from := &t.At(b.group, p.number(p.Windows.Start(b.first.t)))[b.slot], a.last.word

@@ -114,6 +114,9 @@ type Unit struct {
 	// Lead is for how long, from the start of Range, rows are only the predecessors of
 	// others.
 	Lead int64
+	// Part tells the times between those of stored rows apart: steps are within one of them and
+	// its lead.
+	Part int32
 }
 
 // Within returns the unit with the rows of r only.
