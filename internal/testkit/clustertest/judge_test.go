@@ -51,6 +51,20 @@ func (j *judged) Crash() {
 	j.killed.Kill()
 }
 
+func (j *judged) Cut() {
+	n := j.leader()
+	if n.disk == nil {
+		j.Crash()
+		return
+	}
+	if err := n.disk.CutPower(); err != nil {
+		j.t.Fatal(err)
+	}
+	n.Kill()
+	n.disk.Restore()
+	j.killed = n
+}
+
 func (j *judged) Start() {
 	j.restart(j.killed)
 	j.healthy()
@@ -78,7 +92,7 @@ func (j *judged) Restore() {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	seed := testseed.Of(t)
-	c := start(t, setup{nodes: 3, env: append([]string{steady, "TSDBD_RETENTION_CHECK_INTERVAL=100ms"}, small...)})
+	c := start(t, setup{nodes: 3, diskMiB: 128, env: append([]string{steady, "TSDBD_RETENTION_CHECK_INTERVAL=100ms"}, small...)})
 	judge.Run(t, &judged{cluster: c}, judge.Options{Seed: seed, Steps: *judgeSteps, Asks: 8})
 	c.verify()
 	c.stop()

@@ -12,6 +12,7 @@ import (
 // function is a function that statements ask for. A new one is a line here.
 type function struct {
 	name    string
+	call    string                               // of the field %s; "": the name is that of the call
 	texts   bool                                 // takes fields of texts
 	rows    bool                                 // needs all rows
 	selects func(a *aggregate) int64             // the time of its value, if it stands alone
@@ -27,6 +28,8 @@ var functions = []function{
 	{name: "max", selects: func(a *aggregate) int64 { return a.maxAt }, value: func(a *aggregate) (float64, string) { return a.max.number, "" }},
 	{name: "first", texts: true, selects: func(a *aggregate) int64 { return a.firstAt }, value: func(a *aggregate) (float64, string) { return a.first.number, a.first.text }},
 	{name: "last", texts: true, selects: func(a *aggregate) int64 { return a.lastAt }, value: func(a *aggregate) (float64, string) { return a.last.number, a.last.text }},
+	{name: "increase", value: func(a *aggregate) (float64, string) { return a.increase, "" }},
+	{name: "distinct", call: "count_hll(sum_hll(%s))", texts: true, value: func(a *aggregate) (float64, string) { return float64(len(a.distinct)), "" }},
 	{name: "median", rows: true, value: func(a *aggregate) (float64, string) {
 		slices.Sort(a.all)
 		n := len(a.all)
@@ -34,11 +37,29 @@ var functions = []function{
 	}},
 }
 
+// text returns the call of a field.
+func (f *function) text(field string) string {
+	if f.call != "" {
+		return fmt.Sprintf(f.call, field)
+	}
+	return f.name + "(" + field + ")"
+}
+
+// number reports whether values of a field are numbers.
+func (f *function) number(field string) bool {
+	return field != "s" || f.name == "count" || f.name == "distinct"
+}
+
+// has reports whether there is a value: of one point there is no increase.
+func (f *function) has(field string, a *aggregate) bool {
+	return a != nil && (field != "s" || f.texts) && (f.name != "increase" || a.steps > 0)
+}
+
 // columnValue returns the value of a column of a row.
 func columnValue(column, field string, a *aggregate) (string, bool) {
 	for _, f := range functions {
-		if f.name == column && (field != "s" || f.texts) {
-			if number, text := f.value(a); field != "s" || column == "count" {
+		if f.name == column && f.has(field, a) {
+			if number, text := f.value(a); f.number(field) {
 				return fmt.Sprintf("%.9g", number), true
 			} else {
 				return text, true
@@ -53,21 +74,21 @@ const raw = "raw"
 
 var tagNames = [3]string{"a", "b", "c"}
 
-// condition is a condition on tags.
+// condition is a condition on tags, in InfluxQL and as matchers of PromQL.
 type condition struct {
-	text string
-	tags []int
-	ok   func(tags [3]string) bool
+	text, matchers string
+	tags           []int
+	ok             func(tags [3]string) bool
 }
 
 var conditions = []condition{
-	{"", nil, func([3]string) bool { return true }},
-	{"", nil, func([3]string) bool { return true }},
-	{"a = 'x'", []int{0}, func(t [3]string) bool { return t[0] == "x" }},
-	{"a != 'x'", []int{0}, func(t [3]string) bool { return t[0] != "x" }},
-	{"b = ''", []int{1}, func(t [3]string) bool { return t[1] == "" }},
-	{"a =~ /[xy]/", []int{0}, func(t [3]string) bool { return t[0] == "x" || t[0] == "y" }},
-	{"(a = 'x' OR b = 'u')", []int{0, 1}, func(t [3]string) bool { return t[0] == "x" || t[1] == "u" }},
+	{"", "", nil, func([3]string) bool { return true }},
+	{"", "", nil, func([3]string) bool { return true }},
+	{"a = 'x'", `{a="x"}`, []int{0}, func(t [3]string) bool { return t[0] == "x" }},
+	{"a != 'x'", `{a!="x"}`, []int{0}, func(t [3]string) bool { return t[0] != "x" }},
+	{"b = ''", `{b=""}`, []int{1}, func(t [3]string) bool { return t[1] == "" }},
+	{"a =~ /[xy]/", `{a=~"[xy]"}`, []int{0}, func(t [3]string) bool { return t[0] == "x" || t[0] == "y" }},
+	{"(a = 'x' OR b = 'u')", "", []int{0, 1}, func(t [3]string) bool { return t[0] == "x" || t[1] == "u" }},
 }
 
 // ask is a statement.
@@ -75,7 +96,8 @@ type ask struct {
 	calls        []call
 	measurements []string
 	lo, hi       int64 // [lo, hi); always and never: no bound
-	every, shift int64 // of GROUP BY time; 0: none
+	period             // of GROUP BY time; a window of 0: none
+	shift        int64
 	by           []int // tags
 	where        condition
 	fill         string
@@ -91,7 +113,7 @@ type call struct {
 func (q *ask) String() string {
 	var names, where, by []string
 	for _, c := range q.calls {
-		names = append(names, c.name+"("+c.field+")")
+		names = append(names, c.text(c.field))
 	}
 	if q.lo != always {
 		where = append(where, fmt.Sprintf("time >= %d", q.lo))
@@ -106,8 +128,10 @@ func (q *ask) String() string {
 	if len(where) > 0 {
 		text += " WHERE " + strings.Join(where, " AND ")
 	}
-	if q.every > 0 {
-		by = append(by, fmt.Sprintf("time(%dns, %dns)", q.every, q.shift))
+	if shift := fmt.Sprintf("%ds", q.shift/second); q.windows() && q.shift > 0 {
+		by = append(by, "time("+q.text()+", "+shift+")")
+	} else if q.windows() {
+		by = append(by, "time("+q.text()+")")
 	}
 	for _, i := range q.by {
 		by = append(by, tagNames[i])
@@ -115,7 +139,7 @@ func (q *ask) String() string {
 	if len(by) > 0 {
 		text += " GROUP BY " + strings.Join(by, ", ")
 	}
-	if q.every > 0 {
+	if q.windows() {
 		text += " fill(" + q.fill + ")"
 	}
 	if q.descending {
@@ -124,7 +148,32 @@ func (q *ask) String() string {
 	if q.limit > 0 {
 		text += fmt.Sprintf(" LIMIT %d", q.limit)
 	}
-	return text
+	return text + q.tz()
+}
+
+func (q *ask) windows() bool { return q.length() > 0 }
+
+// window returns the start of the window of a time.
+func (q *ask) window(at int64) int64 { return q.start(at-q.shift) + q.shift }
+
+// after returns the start of the next one.
+func (q *ask) after(at int64) int64 { return q.end(at-q.shift) + q.shift }
+
+// near reports whether a step counts: its first value is near enough to the second one.
+func (q *ask) near(p *step) bool {
+	if !q.windows() {
+		return p.before >= q.lo
+	}
+	return p.before >= q.window(q.window(p.at)-1)
+}
+
+// parted reports whether windows of a tier lie between the values of a step, which may begin in
+// the last one of them. The windows have the steps up to there.
+func parted(segments []segment, p *step) bool {
+	return slices.ContainsFunc(segments, func(g segment) bool {
+		d, _ := g.at(g.hi - 1)
+		return p.before < g.hi-d.length() && g.hi <= p.at
+	})
 }
 
 // randomAsk returns a statement about some of the times of spots.
@@ -134,6 +183,8 @@ func randomAsk(rnd *rand.Rand, measurements []string, spot func() int64) *ask {
 		f := functions[rnd.IntN(len(functions))]
 		if rnd.IntN(2) == 0 { // a downsample is likely to have it
 			f = functions[rnd.IntN(6)]
+		} else if rnd.IntN(6) == 0 {
+			f = functions[slices.IndexFunc(functions, func(f function) bool { return f.name == "increase" })]
 		}
 		c := call{f, []string{"f", "f", "i", "s"}[rnd.IntN(4)]}
 		if c.field == "s" && !f.texts {
@@ -165,11 +216,14 @@ func randomAsk(rnd *rand.Rand, measurements []string, spot func() int64) *ask {
 		}
 		if rnd.IntN(3) > 0 {
 			q.every = []int64{10, 20, 30, 60, 70, 120, 140, 420, 1800, 3600, 7200, 86400}[rnd.IntN(12)] * second
-			if rnd.IntN(4) == 0 {
+			switch rnd.IntN(8) {
+			case 0, 1:
 				q.shift = int64(rnd.IntN(4)) * 10 * second % q.every
+			case 2:
+				q.period = calendars[rnd.IntN(len(calendars))]
 			}
-			texts := slices.ContainsFunc(q.calls, func(c call) bool { return c.field == "s" })
-			if (q.hi-q.lo)/q.every < 300 && !texts {
+			texts := slices.ContainsFunc(q.calls, func(c call) bool { return c.field == "s" || c.name == "distinct" })
+			if (q.hi-q.lo)/q.length() < 300 && !texts {
 				q.fill = []string{"none", "null", "7", "previous"}[rnd.IntN(4)]
 			}
 			q.descending = rnd.IntN(4) == 0
@@ -181,6 +235,40 @@ func randomAsk(rnd *rand.Rand, measurements []string, spot func() int64) *ask {
 	return q
 }
 
+// suit makes a statement one that a tier is likely to answer.
+func (q *ask) suit(rnd *rand.Rand, t *tier) {
+	d := &t.definitions[rnd.IntN(len(t.definitions))]
+	var calls []call
+	for _, f := range functions {
+		for _, field := range []string{"f", "i", "s"} {
+			if (field != "s" || f.texts && q.fill == "none") && containsAll(d.columns(field), columnsOf(f.name)) && (f.name != "distinct" || q.fill == "none") {
+				calls = append(calls, call{f, field})
+			}
+		}
+	}
+	if len(calls) == 0 {
+		return
+	}
+	q.calls = nil
+	for _, i := range rnd.Perm(len(calls))[:min(len(calls), 1+rnd.IntN(3))] {
+		q.calls = append(q.calls, calls[i])
+	}
+	q.by = slices.DeleteFunc(q.by, func(i int) bool { return !t.keeps[i] })
+	if slices.ContainsFunc(q.where.tags, func(i int) bool { return !t.keeps[i] }) {
+		q.where = conditions[0]
+	}
+	if q.windows() && q.fill == "none" { // with other fills, windows must not be too many
+		q.period, q.shift = d.period, 0
+		if d.every > 0 && d.zone == "" {
+			q.every *= int64(1 + rnd.IntN(3))
+		}
+	}
+}
+
+// calendars are windows of the calendar. The rows have an end of a day and one of a month of
+// Berlin, and between them the hour that summer takes.
+var calendars = []period{{every: day}, {every: day, zone: "Europe/Berlin"}, {months: 1}, {months: 1, zone: "Europe/Berlin"}}
+
 // segment is windows of a tier that stand for rows of the source.
 type segment struct {
 	*tier
@@ -190,10 +278,23 @@ type segment struct {
 // piece is the times for which a definition of a tier may answer.
 type piece struct {
 	segment
-	every   int64
+	period
 	lost    int64 // the source has all rows from there on
 	foreign bool
 	refused bool
+}
+
+// wanted is what is asked of tiers, for some times [lo, hi) of a measurement of raw.
+type wanted struct {
+	measurement string
+	columns     []string
+	fields      []string // that have the columns
+	tags        []int    // that rows keep
+	lo, hi      int64
+	rows        bool                   // all rows are needed
+	fits        func(*definition) bool // its windows will do
+	step        int64                  // longer windows are for what is lost alone, if there are no others; 0: all will do
+	complete    bool
 }
 
 // path returns a tier and those of whose rows its rows are; nil if one of them is not there.
@@ -206,23 +307,23 @@ func (s *shadow) path(t *tier) (out []*tier) {
 	return nil
 }
 
-// segments returns which tiers answer a call for a measurement, and the times that raw has lost
-// and for which a tier does not answer.
-func (s *shadow) segments(q *ask, c call, measurement string, complete bool) (out, silent []segment) {
+// segments returns which tiers answer, and the times that raw has lost and for which a tier does
+// not answer.
+func (s *shadow) segments(q *wanted) (out, silent []segment) {
 	var pieces []piece
 	for _, t := range s.tiers {
 		path := s.path(t)
-		if path == nil || slices.ContainsFunc(path, func(t *tier) bool { return !t.takesMeasurement(measurement) }) {
+		if path == nil || slices.ContainsFunc(path, func(t *tier) bool { return !t.takesMeasurement(q.measurement) }) {
 			continue
 		}
 		lost := int64(always)
 		if at := s.expired[raw]; at != 0 {
 			lost = t.ceil(at)
+			if d, _ := t.at(lost); slices.Contains(q.columns, "increase") {
+				lost = d.end(lost) // the rows before this window have gone
+			}
 		}
-		hi, begins, gone := lost, int64(always), int64(always)
-		if complete {
-			hi = ceil(never-10*t.current().every, t.current().every) // all windows are computed
-		}
+		begins, gone := int64(always), int64(always)
 		if at := s.expired[t.into]; at != 0 {
 			gone = t.ceil(at)
 		}
@@ -235,16 +336,20 @@ func (s *shadow) segments(q *ask, c call, measurement string, complete bool) (ou
 		for i := range t.definitions {
 			d := &t.definitions[i]
 			_, next := t.at(d.since)
-			refused := c.rows || slices.ContainsFunc(columnsOf(c.name), func(c string) bool { return !slices.Contains(d.columns(), c) }) ||
-				q.every%d.every != 0 || q.shift%d.every != 0
+			refused := q.rows || !q.fits(d) || slices.ContainsFunc(q.fields, func(field string) bool { return !containsAll(d.columns(field), q.columns) })
 			for _, o := range path {
-				for _, i := range slices.Concat(q.by, q.where.tags) {
+				refused = refused || o.where.text != ""
+				for _, i := range q.tags {
 					refused = refused || !o.keeps[i]
 				}
 			}
+			hi := lost
+			if q.complete && !q.tooLong(d.period) {
+				hi = never // all windows are computed
+			}
 			for k, part := range [][2]int64{{gone, min(begins, lost)}, {begins, hi}} {
 				if lo, hi := max(part[0], d.since), min(part[1], next); lo < hi {
-					pieces = append(pieces, piece{segment{t, lo, hi}, d.every, lost, k == 0, refused})
+					pieces = append(pieces, piece{segment{t, lo, hi}, d.period, lost, k == 0, refused})
 				}
 			}
 		}
@@ -253,7 +358,13 @@ func (s *shadow) segments(q *ask, c call, measurement string, complete bool) (ou
 		if a.foreign != b.foreign {
 			return map[bool]int{true: 1, false: -1}[a.foreign]
 		}
-		return cmp.Compare(b.every, a.every)
+		switch long := q.tooLong(a.period); {
+		case long != q.tooLong(b.period):
+			return map[bool]int{true: 1, false: -1}[long]
+		case long:
+			return cmp.Compare(a.length(), b.length())
+		}
+		return cmp.Compare(b.length(), a.length())
 	})
 	free := [][2]int64{{q.lo, q.hi}}
 	for _, p := range pieces {
@@ -270,14 +381,14 @@ func (s *shadow) segments(q *ask, c call, measurement string, complete bool) (ou
 			// Windows lie in the free time. At the ends of the range, those that the source
 			// has lost may reach over it.
 			if lo == q.lo && lo > p.lo && lo < p.lost {
-				lo = floor(lo, p.every)
+				lo = p.start(lo)
 			} else if lo > p.lo {
-				lo = ceil(lo, p.every)
+				lo = p.ceil(lo)
 			}
-			if hi == q.hi && hi < p.hi && ceil(hi, p.every) <= p.lost {
-				hi = ceil(hi, p.every)
+			if hi == q.hi && hi < p.hi && p.ceil(hi) <= p.lost {
+				hi = p.ceil(hi)
 			} else if hi < p.hi {
-				hi = floor(hi, p.every)
+				hi = p.start(hi)
 			}
 			if lo >= hi {
 				rest = append(rest, f)
@@ -305,6 +416,23 @@ func (s *shadow) segments(q *ask, c call, measurement string, complete bool) (ou
 	return out, silent
 }
 
+func containsAll(list, some []string) bool {
+	return !slices.ContainsFunc(some, func(v string) bool { return !slices.Contains(list, v) })
+}
+
+// tooLong reports whether windows are longer than they should be.
+func (q *wanted) tooLong(p period) bool { return q.step > 0 && p.length() > q.step }
+
+// want returns what a call asks of tiers.
+func (q *ask) want(c call, measurement string, complete bool) *wanted {
+	return &wanted{
+		measurement: measurement, columns: columnsOf(c.name), fields: []string{c.field}, tags: slices.Concat(q.by, q.where.tags), lo: q.lo, hi: q.hi, rows: c.rows, complete: complete,
+		fits: func(d *definition) bool {
+			return !q.windows() || d.fills(q.period) && (q.shift == 0 || q.shift%d.every == 0)
+		},
+	}
+}
+
 // answer is rows by series: the name, and the values of the tags of GROUP BY.
 type answer map[string][]cells
 
@@ -322,7 +450,7 @@ func (s *shadow) answers(q *ask, complete bool) (out answer, used, may map[strin
 	for _, m := range q.measurements {
 		groups := map[string][]map[int64]*aggregate{} // by call and window
 		for n, c := range q.calls {
-			segments, no := s.segments(q, c, m, complete)
+			segments, no := s.segments(q.want(c, m, complete))
 			silent = silent || len(no) > 0
 			for _, seg := range no {
 				must = must || slices.ContainsFunc(seg.frozen, func(r *row) bool {
@@ -338,8 +466,8 @@ func (s *shadow) answers(q *ask, complete bool) (out answer, used, may map[strin
 				if w == always {
 					w = 0
 				}
-				if q.every > 0 {
-					w = floor(at-q.shift, q.every) + q.shift
+				if q.windows() {
+					w = q.window(at)
 				}
 				if groups[g] == nil {
 					groups[g] = make([]map[int64]*aggregate, len(q.calls))
@@ -359,16 +487,26 @@ func (s *shadow) answers(q *ask, complete bool) (out answer, used, may map[strin
 					contents[seg.tier] = s.rows(seg.tier)
 				}
 				for _, r := range contents[seg.tier] {
-					if a := r.fields[c.field]; r.measurement == m && a != nil && seg.lo <= r.start && r.start < seg.hi && q.where.ok(r.tags) {
+					if a := r.fields[c.field]; r.measurement == m && c.has(c.field, a) && seg.lo <= r.start && r.start < seg.hi && q.where.ok(r.tags) {
 						used[seg.into] = true
 						put(r.series, r.start, a.stored(r.start))
 					}
 				}
 			}
+			stands := func(at int64) bool {
+				return slices.ContainsFunc(segments, func(g segment) bool { return g.lo <= at && at < g.hi })
+			}
+			if c.name == "increase" {
+				for _, p := range s.steps() {
+					if p.measurement == m && p.field == c.field && q.lo <= p.at && p.at < q.hi && !stands(p.at) && q.where.ok(p.tags) && q.near(&p) && !parted(segments, &p) {
+						put(p.series, p.at, &aggregate{increase: p.rise, steps: 1})
+					}
+				}
+				continue
+			}
 			for at, p := range s.points {
 				v, ok := p.fields[c.field]
-				stands := slices.ContainsFunc(segments, func(g segment) bool { return g.lo <= at && at < g.hi })
-				if ok && p.measurement == m && q.lo <= at && at < q.hi && !stands && q.where.ok(p.tags) {
+				if ok && p.measurement == m && q.lo <= at && at < q.hi && !stands(at) && q.where.ok(p.tags) {
 					put(p.series, at, of(v, at))
 				}
 			}
@@ -383,7 +521,7 @@ func (s *shadow) answers(q *ask, complete bool) (out answer, used, may map[strin
 // keepsSome reports whether a row has a column of a field.
 func (t *tier) keepsSome(r *row, field string) bool {
 	d, _ := t.at(r.start)
-	return r.fields[field] != nil && slices.ContainsFunc(d.columns(), func(c string) bool {
+	return r.fields[field] != nil && slices.ContainsFunc(d.columns(field), func(c string) bool {
 		_, ok := columnValue(c, field, r.fields[field])
 		return ok
 	})
@@ -399,11 +537,10 @@ func (q *ask) rows(calls []map[int64]*aggregate) (out []cells) {
 	}
 	slices.Sort(times)
 	times = slices.Compact(times)
-	if q.every > 0 && q.fill != "none" {
+	if q.windows() && q.fill != "none" {
 		// Windows at the ends hold whole windows of tiers.
-		first := floor(q.lo-q.shift, q.every) + q.shift
 		times = nil
-		for w := first; w < q.hi; w += q.every {
+		for w := q.window(q.lo); w < q.hi; w = q.after(w) {
 			times = append(times, w)
 		}
 	}
@@ -418,15 +555,15 @@ func (q *ask) rows(calls []map[int64]*aggregate) (out []cells) {
 			switch {
 			case a != nil:
 				number, text := c.value(a)
-				if cell = number; c.field == "s" && c.name != "count" {
+				if cell = number; !c.number(c.field) {
 					cell = text
 				}
-				if q.every == 0 && len(q.calls) == 1 && c.selects != nil {
+				if !q.windows() && len(q.calls) == 1 && c.selects != nil {
 					r.at = c.selects(a)
 				}
 			case q.fill == "7":
 				cell = 7.0
-			case q.fill == "null" && c.name == "count" && len(calls[n]) > 0 && q.every > 0:
+			case q.fill == "null" && c.name == "count" && len(calls[n]) > 0 && q.windows():
 				cell = 0.0
 			case q.fill == "previous" && i > 0:
 				cell = out[i-1].values[n]

@@ -13,8 +13,12 @@ import (
 
 var names = []string{"m0", "m1", "m2"}
 
-// group is the length of a shard group of raw.
-const group = 2 * 3600 * second
+// span is the length of a shard group of raw.
+const span = 2 * 3600 * second
+
+// base is the time of the first rows. The others lie in the 28 hours from there on. They are as
+// old as they are for the calendar (see calendars).
+var base = time.Date(2024, 3, 30, 22, 0, 0, 0, time.UTC).UnixNano()
 
 // Options says what a Judge does.
 type Options struct {
@@ -31,26 +35,30 @@ type Judge struct {
 	server Server
 	rnd    *rand.Rand
 	shadow *shadow
-	base   int64                    // rows lie in the 24 hours from there on
-	cutoff map[string]time.Duration // of policies: how long they keep rows; 0: forever
+	lives  map[string]life // of policies that do not keep rows forever
 	log    []string
 	counts map[string]int // what was done, for the report
+}
+
+// life is how long a policy keeps rows: shard groups that end after a time by a minute or more.
+type life struct {
+	end int64
+	set time.Time // the later, the longer the life must be
 }
 
 // Run judges a server that has nothing.
 func Run(t testing.TB, server Server, opt Options) {
 	t.Helper()
 	j := &Judge{
-		t: t, opt: opt, server: server, rnd: rand.New(rand.NewPCG(opt.Seed, 24)), counts: map[string]int{}, cutoff: map[string]time.Duration{},
+		t: t, opt: opt, server: server, rnd: rand.New(rand.NewPCG(opt.Seed, 24)), counts: map[string]int{}, lives: map[string]life{},
 		shadow: &shadow{points: map[int64]*point{}, expired: map[string]int64{}},
-		base:   floor(time.Now().UnixNano(), group) - 26*3600*second,
 	}
 	j.must("CREATE DATABASE d WITH SHARD DURATION 2h NAME raw")
-	for i, span := range []string{"2h", "4h", "2h", "24h"} {
+	for i, span := range []string{"2h", "4h", "2h", "24h", "168h"} {
 		j.must(fmt.Sprintf("CREATE RETENTION POLICY t%d ON d DURATION INF REPLICATION 1 SHARD DURATION %s", i+1, span))
 	}
 	for n := range opt.Steps {
-		if n < 4 { // there is something to lose
+		if n < 5 { // there is something to lose
 			j.stepWrite()
 			j.stepCreate()
 		}
@@ -82,21 +90,21 @@ func (j *Judge) fatalf(format string, args ...any) {
 			}
 		}
 	}
-	j.t.Fatalf("seed %d, complete %t, times from %d on, after\n  %s\n%s", j.opt.Seed, j.opt.Complete, j.base, strings.Join(last, "\n  "), fmt.Sprintf(format, args...))
+	j.t.Fatalf("seed %d, complete %t, after\n  %s\n%s", j.opt.Seed, j.opt.Complete, strings.Join(last, "\n  "), fmt.Sprintf(format, args...))
 }
 
 func (j *Judge) pick(list ...string) string { return list[j.rnd.IntN(len(list))] }
 
 // spot returns a time. Many are near each other, at the bounds of shard groups.
 func (j *Judge) spot() int64 {
-	at := j.base + j.rnd.Int64N(12)*group
+	at := base + j.rnd.Int64N(14)*span
 	switch j.rnd.IntN(4) {
 	case 0:
-		at += j.rnd.Int64N(group)
+		at += j.rnd.Int64N(span)
 	case 1:
-		at += group - 1 - j.rnd.Int64N(150*second)
+		at += span - 1 - j.rnd.Int64N(150*second)
 	case 2:
-		at += group/2 + j.rnd.Int64N(150*second)
+		at += span/2 + j.rnd.Int64N(150*second)
 	default:
 		at += j.rnd.Int64N(150 * second)
 	}
@@ -105,15 +113,29 @@ func (j *Judge) spot() int64 {
 
 // oldest returns the first time that rows may be written for.
 func (j *Judge) oldest() int64 {
-	if d := j.cutoff[raw]; d > 0 {
-		return time.Now().Add(-d + time.Minute).UnixNano()
+	if l, ok := j.lives[raw]; ok {
+		return l.end + 3500*second
 	}
 	return always
+}
+
+// live gives a policy a life. It must do for an hour.
+func (j *Judge) live(policy string, end int64) error {
+	now := time.Now()
+	j.lives[policy] = life{end, now}
+	return j.change(fmt.Sprintf("ALTER RETENTION POLICY %s ON d DURATION %ds", policy, (now.UnixNano()-end)/second-60))
 }
 
 // step makes a step.
 func (j *Judge) step() {
 	j.t.Helper()
+	for _, policy := range []string{raw, "t1"} {
+		if l, ok := j.lives[policy]; ok && time.Since(l.set) > 50*time.Minute {
+			if err := j.live(policy, l.end); err != nil {
+				j.fatalf("a longer life: %v", err)
+			}
+		}
+	}
 	kind, total := steps[0], 0
 	for _, s := range steps {
 		total += s.weight
@@ -149,7 +171,13 @@ func (j *Judge) change(text string) error {
 
 // killed kills the server while something is done.
 func (j *Judge) killed(do func()) {
-	j.say("  killed")
+	down := j.server.Crash
+	if j.rnd.IntN(3) == 0 {
+		j.say("  power cut")
+		down = j.server.Cut
+	} else {
+		j.say("  killed")
+	}
 	j.counts["killed in a statement"]++
 	done := make(chan struct{})
 	go func() {
@@ -157,7 +185,7 @@ func (j *Judge) killed(do func()) {
 		do()
 	}()
 	time.Sleep(time.Duration(j.rnd.Int64N(int64(15 * time.Millisecond))))
-	j.server.Crash()
+	down()
 	<-done
 	j.server.Start()
 }
@@ -172,20 +200,44 @@ func (j *Judge) compare() {
 		}
 	}
 	for range j.opt.Asks {
-		j.ask(randomAsk(j.rnd, names, j.spot))
+		q := randomAsk(j.rnd, names, j.spot)
+		if t := j.someTier(); t != nil && t.live && j.rnd.IntN(2) == 0 {
+			q.suit(j.rnd, t)
+		}
+		j.ask(q)
 	}
+}
+
+func key(s series, start int64) string { return fmt.Sprintf("%s %q %d", s.measurement, s.tags, start) }
+
+// sketches returns the numbers of distinct values that the sketches of a target say, by row and
+// field.
+func (j *Judge) sketches(t *tier) map[string]any {
+	j.t.Helper()
+	out := map[string]any{}
+	for _, field := range []string{"f", "i", "s"} {
+		if !slices.ContainsFunc(t.definitions, func(d definition) bool { return slices.Contains(d.columns(field), "distinct") }) {
+			continue
+		}
+		// Rows are in windows of ten seconds of their own.
+		for _, s := range j.must(fmt.Sprintf("SELECT count_hll(merge_hll(distinct_%s)) FROM %s./.*/ GROUP BY time(10s), a, b, c fill(none)", field, t.into)).Series {
+			for _, row := range s.Values {
+				out[key(series{s.Name, [3]string{s.Tags["a"], s.Tags["b"], s.Tags["c"]}}, integer(row[0]))+field] = row[1]
+			}
+		}
+	}
+	return out
 }
 
 // compareTier compares the rows of a target.
 func (j *Judge) compareTier(t *tier) {
 	j.t.Helper()
 	want, got := map[string]string{}, map[string]string{}
-	key := func(s series, start int64) string { return fmt.Sprintf("%s %q %d", s.measurement, s.tags, start) }
 	for _, r := range j.shadow.rows(t) {
 		d, _ := t.at(r.start)
 		var list []string
 		for field, a := range r.fields {
-			for _, c := range d.columns() {
+			for _, c := range d.columns(field) {
 				v, ok := columnValue(c, field, a)
 				if ok {
 					list = append(list, fmt.Sprintf("%s_%s=%s", c, field, v))
@@ -197,20 +249,26 @@ func (j *Judge) compareTier(t *tier) {
 			want[key(r.series, r.start)] = strings.Join(list, " ")
 		}
 	}
+	sketches := j.sketches(t)
 	for _, s := range j.must(fmt.Sprintf("SELECT * FROM %s./.*/ GROUP BY a, b, c", t.into)).Series {
+		of := series{s.Name, [3]string{s.Tags["a"], s.Tags["b"], s.Tags["c"]}}
 		for _, row := range s.Values {
 			at := integer(row[0])
 			d, _ := t.at(at)
 			var list []string
 			for i, name := range s.Columns {
-				function, _, _ := strings.Cut(name, "_")
-				if i > 0 && row[i] != nil && slices.Contains(d.columns(), function) {
-					list = append(list, name+"="+cellText(row[i]))
+				column, field, _ := strings.Cut(name, "_")
+				if i == 0 || row[i] == nil || !slices.Contains(d.columns(field), column) {
+					continue
 				}
+				if column == "distinct" {
+					row[i] = sketches[key(of, at)+field]
+				}
+				list = append(list, name+"="+cellText(row[i]))
 			}
 			slices.Sort(list)
 			if len(list) > 0 {
-				got[key(series{s.Name, [3]string{s.Tags["a"], s.Tags["b"], s.Tags["c"]}}, at)] = strings.Join(list, " ")
+				got[key(of, at)] = strings.Join(list, " ")
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -16,6 +17,9 @@ type Server interface {
 	// Crash kills what a client talks to. Start brings it back.
 	Crash()
 	Start()
+	// Cut cuts its power, so that it loses what is not synced, or is Crash where there is no disk
+	// that could lose anything.
+	Cut()
 	// Restart ends the server in order, and starts it again.
 	Restart()
 	// Restore goes on with a fresh server that has what a backup has.
@@ -97,11 +101,14 @@ func (j *Judge) await(what string, condition func() error) {
 	j.fatalf("%s: %v", what, err)
 }
 
-// settle waits until all windows are computed.
+// settle waits until all windows are computed. A server looks at windows of the calendar once a
+// minute, and when it starts.
 func (j *Judge) settle() {
 	j.t.Helper()
-	begun := time.Now()
-	last := ""
+	begun, last, slow := time.Now(), "", false
+	for _, t := range j.shadow.tiers {
+		slow = slow || t.live && (t.current().months > 0 || t.current().zone != "")
+	}
 	defer func() {
 		if took := time.Since(begun); took > 5*time.Second {
 			j.say("  settled after %v: %s", took, last)
@@ -115,6 +122,10 @@ func (j *Judge) settle() {
 		for _, s := range r.Series {
 			for _, row := range s.Values {
 				if fmt.Sprint(s.column(row, "waiting")) != "0" || s.column(row, "error") != "" {
+					if slow && time.Since(begun) > 4*time.Second {
+						slow = false
+						j.server.Restart()
+					}
 					return fmt.Errorf("%v", row)
 				}
 			}
@@ -123,25 +134,56 @@ func (j *Judge) settle() {
 	})
 }
 
-// groups returns the shard groups of a policy.
-func (j *Judge) groups(policy string) (out [][2]int64) {
+// group is a shard group. Each has one shard.
+type group struct {
+	shard      int64
+	start, end int64
+}
+
+func (g *group) holds(at int64) bool { return g.start <= at && at < g.end }
+
+// groups returns the shard groups of a policy, in order.
+func (j *Judge) groups(policy string) (out []group) {
 	j.t.Helper()
-	for _, s := range j.must("SHOW SHARD GROUPS").Series {
+	for _, s := range j.must("SHOW SHARDS").Series {
 		for _, row := range s.Values {
 			if s.column(row, "database") != "d" || s.column(row, "retention_policy") != policy {
 				continue
 			}
-			var g [2]int64
+			g := group{shard: integer(s.column(row, "id"))}
 			for i, name := range []string{"start_time", "end_time"} {
 				text, _ := s.column(row, name).(string)
 				at, err := time.Parse(time.RFC3339, text)
 				if err != nil {
 					j.fatalf("%v: %v", row, err)
 				}
-				g[i] = at.UnixNano()
+				*[]*int64{&g.start, &g.end}[i] = at.UnixNano()
 			}
 			out = append(out, g)
 		}
 	}
+	slices.SortFunc(out, func(a, b group) int { return cmp.Compare(a.start, b.start) })
 	return out
+}
+
+// known returns from when on the source of a tier has all rows that its target has, and false
+// if there are some earlier ones.
+func (j *Judge) known(t *tier) (at int64, ok bool) {
+	j.t.Helper()
+	from := j.groups(t.from)
+	expired := j.shadow.expired[t.from]
+	at = always
+	if expired != 0 {
+		at = expired
+	}
+	for _, g := range j.groups(t.into) {
+		switch {
+		case expired != 0 && g.start < expired, slices.ContainsFunc(from, func(o group) bool { return o.start < g.end && g.start < o.end }):
+		case len(from) > 0 && from[0].start < g.start:
+			return 0, false
+		default:
+			at = max(at, g.end)
+		}
+	}
+	return at, true
 }

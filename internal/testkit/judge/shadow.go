@@ -2,10 +2,12 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -50,11 +52,49 @@ type aggregate struct {
 	count, sum                    float64
 	min, max, first, last         value
 	minAt, maxAt, firstAt, lastAt int64
+	distinct                      []value   // in order
 	all                           []float64 // numbers of points
+	increase                      float64
+	steps                         int // that increase is the sum of
 }
 
 func of(v value, at int64) *aggregate {
-	return &aggregate{1, v.number, v, v, v, v, at, at, at, at, []float64{v.number}}
+	return &aggregate{
+		count: 1, sum: v.number, min: v, max: v, first: v, last: v, minAt: at, maxAt: at, firstAt: at, lastAt: at,
+		distinct: []value{v}, all: []float64{v.number},
+	}
+}
+
+// step is the difference of a value of a series and the one before it.
+type step struct {
+	series
+	field      string
+	before, at int64 // times of the two
+	rise       float64
+}
+
+// steps returns those of the points of raw.
+func (s *shadow) steps() (out []step) {
+	type key struct {
+		series
+		field string
+	}
+	latest := map[key]*point{}
+	for _, at := range sortedTimes(s.points) {
+		p := s.points[at]
+		for field, v := range p.fields {
+			k := key{p.series, field}
+			if before := latest[k]; before != nil {
+				rise := v.number - before.fields[field].number
+				if rise < 0 {
+					rise = v.number // it has begun again
+				}
+				out = append(out, step{p.series, field, before.at, at, rise})
+			}
+			latest[k] = p
+		}
+	}
+	return out
 }
 
 // stored returns what a row of a target says of its values: the time of all is that of the row.
@@ -67,6 +107,10 @@ func (a *aggregate) stored(at int64) *aggregate {
 // add puts two aggregates together. Of values of the same time the larger is first, and last.
 func (a *aggregate) add(o *aggregate) {
 	a.count, a.sum, a.all = a.count+o.count, a.sum+o.sum, append(a.all, o.all...)
+	a.increase, a.steps = a.increase+o.increase, a.steps+o.steps
+	a.distinct = slices.Concat(a.distinct, o.distinct)
+	slices.SortFunc(a.distinct, value.compare)
+	a.distinct = slices.Compact(a.distinct)
 	if c := o.min.compare(a.min); c < 0 || c == 0 && o.minAt < a.minAt {
 		a.min, a.minAt = o.min, o.minAt
 	}
@@ -91,15 +135,98 @@ func (r *row) with(field string, a *aggregate) {
 	r.fields[field] = &one
 }
 
-// definition is what a downsample keeps from a time on.
-type definition struct {
-	since     int64
-	every     int64
-	functions []string
+// period is windows, which follow each other without gaps.
+type period struct {
+	every  int64  // 0: of months; with a zone, a day
+	months int    // 0 or 1
+	zone   string // on whose clock months, or whole days, are counted; "": UTC
 }
 
-func (d *definition) columns() (out []string) {
-	for _, f := range d.functions {
+// text returns the length as statements have it.
+func (p period) text() string {
+	if p.months > 0 {
+		return fmt.Sprintf("%dmo", p.months)
+	}
+	return fmt.Sprintf("%ds", p.every/second)
+}
+
+// tz returns what follows the length, or the statement.
+func (p period) tz() string {
+	if p.zone == "" {
+		return ""
+	}
+	return fmt.Sprintf(" tz('%s')", p.zone)
+}
+
+// length returns how long a window can be.
+func (p period) length() int64 { return p.every + int64(p.months)*31*day }
+
+const day = 86400 * second
+
+// start returns the start of the window that holds a time.
+func (p period) start(at int64) int64 {
+	if p.months == 0 && p.zone == "" {
+		return floor(at, p.every)
+	}
+	return p.calendar(at, 0)
+}
+
+// end returns the start of the next window.
+func (p period) end(at int64) int64 {
+	if p.months == 0 && p.zone == "" {
+		return floor(at, p.every) + p.every
+	}
+	return p.calendar(at, 1)
+}
+
+// calendar returns the start of the n-th window after the one that holds a time.
+func (p period) calendar(at int64, n int) int64 {
+	zone, err := time.LoadLocation(p.zone)
+	if err != nil {
+		panic(err)
+	}
+	t := time.Unix(0, at).In(zone)
+	if p.months > 0 {
+		return time.Date(t.Year(), t.Month()+time.Month(n), 1, 0, 0, 0, 0, zone).UnixNano()
+	}
+	return time.Date(t.Year(), t.Month(), t.Day()+n, 0, 0, 0, 0, zone).UnixNano()
+}
+
+// ceil returns the start of the first window that does not begin before a time.
+func (p period) ceil(at int64) int64 {
+	if p.start(at) == at {
+		return at
+	}
+	return p.end(at)
+}
+
+// fills reports whether whole windows of p fill those of another period.
+func (p period) fills(o period) bool {
+	calendar := o.months > 0 || o.zone != ""
+	switch {
+	case p.months == 0 && p.zone == "" && !calendar:
+		return o.every%p.every == 0
+	case p.months == 0 && p.zone == "":
+		return day%p.every == 0 && (o.zone == "" || 3600*second%p.every == 0) // offsets of whole hours
+	}
+	return calendar && o.zone == p.zone && o.months >= p.months
+}
+
+// definition is what a downsample keeps from a time on.
+type definition struct {
+	since int64
+	period
+	functions []string
+	with      [][2]string // functions of single fields: field, function
+}
+
+// columns returns the columns of a field; "" is one that has no functions of its own.
+func (d *definition) columns(field string) (out []string) {
+	list := d.functions
+	if own := d.own(field); len(own) > 0 {
+		list = own
+	}
+	for _, f := range list {
 		for _, c := range columnsOf(f) {
 			if !slices.Contains(out, c) {
 				out = append(out, c)
@@ -108,6 +235,28 @@ func (d *definition) columns() (out []string) {
 	}
 	return out
 }
+
+// own returns the functions of a field that are for it alone.
+func (d *definition) own(field string) (out []string) {
+	for _, w := range d.with {
+		if w[0] == field {
+			out = append(out, w[1])
+		}
+	}
+	return out
+}
+
+// looksBack reports whether rows need those of the window before.
+func (d *definition) looksBack() bool {
+	return slices.ContainsFunc(allFields, func(field string) bool { return slices.Contains(d.columns(field), "increase") })
+}
+
+func (d *definition) equal(o *definition) bool {
+	return d.period == o.period && slices.Equal(d.functions, o.functions) && slices.Equal(d.with, o.with)
+}
+
+// allFields are the fields of rows: floats, integers and texts, and "" for any other.
+var allFields = []string{"f", "i", "s", ""}
 
 // columnsOf returns the columns that a function is computed from.
 func columnsOf(function string) []string {
@@ -128,18 +277,15 @@ func floor(at, every int64) int64 {
 	}
 }
 
-func ceil(at, every int64) int64 {
-	if start := floor(at, every); start < at {
-		return start + every
-	}
-	return at
-}
+func ceil(at, every int64) int64 { return period{every: every}.ceil(at) }
 
 // tier is a downsample, or one that was dropped and whose rows are left.
 type tier struct {
+	name        string // "": none
 	into, from  string
 	takes       string // text after FROM policy: "", ".m0" or "./regex/"
 	tags        string // text after EVERY
+	where       condition
 	keeps       [3]bool
 	definitions []definition
 	begins      int64 // what had expired when it was made; 0: nothing had
@@ -170,12 +316,12 @@ func (t *tier) current() *definition { return &t.definitions[len(t.definitions)-
 
 func (t *tier) start(at int64) int64 {
 	d, _ := t.at(at)
-	return floor(at, d.every)
+	return d.start(at)
 }
 
 func (t *tier) ceil(at int64) int64 {
 	d, _ := t.at(at)
-	return ceil(at, d.every)
+	return d.ceil(at)
 }
 
 // kept returns a series with the tags that rows keep.
@@ -204,12 +350,26 @@ func (s *shadow) tier(into string) *tier {
 	return nil
 }
 
-// lost returns the start of the first window that can be computed.
+// lost returns the start of the first window that can be computed. An increase needs the rows of
+// the window before, unless they were never there.
 func (s *shadow) lost(t *tier) int64 {
-	if at := s.expired[t.from]; at != 0 {
-		return t.ceil(at)
+	at := s.expired[t.from]
+	if at == 0 {
+		return always
 	}
-	return always
+	first := t.ceil(at)
+	if t.from != raw || at == t.begins {
+		return first
+	}
+	for d, next := t.at(first); ; d, next = t.at(next) {
+		begins := max(first, d.since)
+		if d.looksBack() && d.start(begins-1) < at {
+			first = d.end(begins)
+		}
+		if next == never {
+			return first
+		}
+	}
 }
 
 // rows returns what a target has.
@@ -237,13 +397,24 @@ func (s *shadow) rows(t *tier) []*row {
 	if t.from == raw {
 		for _, p := range s.points {
 			for field, v := range p.fields {
-				add(p.series, p.at, field, of(v, p.at))
+				if t.where.ok(p.tags) {
+					add(p.series, p.at, field, of(v, p.at))
+				}
+			}
+		}
+		for _, p := range s.steps() {
+			d, _ := t.at(p.at)
+			if start := d.start(p.at); start >= lost && t.takesMeasurement(p.measurement) && t.where.ok(p.tags) && p.before >= d.start(start-1) {
+				a := rows[key{t.kept(p.series), start}].fields[p.field]
+				a.increase, a.steps = a.increase+p.rise, a.steps+1
 			}
 		}
 	} else {
 		for _, r := range s.rows(s.tier(t.from)) {
 			for field, a := range r.fields {
-				add(r.series, r.start, field, a.stored(r.start))
+				if t.where.ok(r.tags) {
+					add(r.series, r.start, field, a.stored(r.start))
+				}
 			}
 		}
 	}
@@ -254,24 +425,27 @@ func (s *shadow) rows(t *tier) []*row {
 	return out
 }
 
-// expire drops the rows of the policy in [from, to) parts of time that have expired.
-func (s *shadow) expire(policy string, groups [][2]int64) {
-	end := s.expired[policy]
+// expire drops the rows of the shard groups of a policy that have expired.
+func (s *shadow) expire(policy string, groups []group) {
+	end, before := s.expired[policy], map[*tier][]*row{}
 	for _, g := range groups {
-		if end == 0 || g[1] > end {
-			end = g[1]
+		if end == 0 || g.end > end {
+			end = g.end
 		}
 	}
 	for _, t := range s.tiers {
 		if t.from != policy || !t.live {
 			continue
 		}
-		rows, lost := s.rows(t), t.ceil(end)
-		t.frozen = slices.DeleteFunc(rows, func(r *row) bool { return r.start >= lost })
+		before[t] = s.rows(t)
 	}
 	s.expired[policy] = end
+	for t, rows := range before {
+		lost := s.lost(t)
+		t.frozen = slices.DeleteFunc(rows, func(r *row) bool { return r.start >= lost })
+	}
 	within := func(at int64) bool {
-		return slices.ContainsFunc(groups, func(g [2]int64) bool { return g[0] <= at && at < g[1] })
+		return slices.ContainsFunc(groups, func(g group) bool { return g.holds(at) })
 	}
 	if policy == raw {
 		for at := range s.points {
@@ -285,25 +459,24 @@ func (s *shadow) expire(policy string, groups [][2]int64) {
 	t.frozen = slices.DeleteFunc(t.frozen, func(r *row) bool { return within(r.start) })
 }
 
-// follow gives a tier one more definition.
-func (s *shadow) follow(t *tier, next definition) {
-	known := int64(always)
-	if at := s.expired[t.from]; at != 0 {
-		known = at
+// follow gives a tier one more definition. known is from when on the source has all rows.
+func (s *shadow) follow(t *tier, next definition, known int64) {
+	if known > always && t.from == raw && next.looksBack() {
+		known += next.length()
 	}
 	next.since = known
 	list := slices.Clone(t.definitions)
 	for known > always {
 		last := &list[len(list)-1]
 		for at := known; ; {
-			at = ceil(ceil(at, last.every), next.every)
-			if at == floor(at, last.every) {
+			at = next.ceil(last.ceil(at))
+			if at == last.start(at) {
 				next.since = at
 				break
 			}
 		}
 		if last.since < next.since {
-			if last.every == next.every && slices.Equal(last.functions, next.functions) {
+			if last.equal(&next) {
 				t.definitions = list
 				return
 			}
@@ -323,7 +496,7 @@ func (s *shadow) drop(t *tier) {
 }
 
 // create makes a tier, or makes it again.
-func (s *shadow) create(t *tier, d definition) {
+func (s *shadow) create(t *tier, d definition, known int64) {
 	s.tiers = slices.DeleteFunc(s.tiers, func(o *tier) bool { return o == t })
 	s.tiers = append(s.tiers, t)
 	switch {
@@ -331,8 +504,7 @@ func (s *shadow) create(t *tier, d definition) {
 		d.since = always
 		t.definitions, t.begins = []definition{d}, s.expired[t.from]
 	default:
-		s.follow(t, d)
-		if s.expired[t.from] == 0 {
+		if s.follow(t, d, known); known == always {
 			t.begins = 0
 		}
 	}
@@ -375,8 +547,8 @@ func (s *shadow) move(to func(of series, keeps [3]bool) series) (unfoldable stri
 			}
 			for field, a := range r.fields {
 				if rows[k].fields[field] != nil {
-					for _, c := range d.columns() {
-						if c == "first" || c == "last" {
+					for _, c := range d.columns(field) {
+						if _, ok := columnValue(c, field, a); ok && (c == "first" || c == "last" || c == "distinct") {
 							unfoldable = c
 						}
 					}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // steps are what a Judge does. do returns false if there was nothing to do.
@@ -22,8 +21,10 @@ var steps = []struct {
 	{"keep", 1, (*Judge).stepKeep},
 	{"delete", 4, (*Judge).stepDelete},
 	{"drop series", 2, (*Judge).stepDrop},
+	{"drop shard", 2, (*Judge).stepDropShard},
 	{"move", 6, (*Judge).stepMove},
 	{"crash", 1, func(j *Judge) bool { j.say("crash"); j.server.Crash(); j.server.Start(); return true }},
+	{"power cut", 1, func(j *Judge) bool { j.say("power cut"); j.server.Cut(); j.server.Start(); return true }},
 	{"restart", 1, func(j *Judge) bool { j.say("restart"); j.server.Restart(); return true }},
 	{"restore", 1, func(j *Judge) bool { j.say("restore"); j.server.Restore(); return true }},
 }
@@ -113,37 +114,59 @@ func (j *Judge) choose(list ...string) (out []string) {
 	return out
 }
 
-var allFunctions = []string{"count", "sum", "mean", "min", "max", "spread", "first", "last"}
+// Functions of downsamples. Those of the second list can be put together when series become one.
+var (
+	allFunctions  = []string{"count", "sum", "mean", "min", "max", "spread", "increase", "first", "last", "distinct"}
+	foldsOfSeries = []string{"count", "sum", "mean", "min", "max", "spread", "increase"}
+)
+
+var berlin = calendars[1]
+
+func seconds(n int64) period { return period{every: n * second} }
 
 // stepCreate makes the next downsample.
 func (j *Judge) stepCreate() bool {
 	n := len(j.shadow.tiers)
-	if n == 4 {
+	if n == 5 || n == 4 && j.opt.Seed%2 == 0 { // windows of the calendar take time
 		return false
 	}
-	t := &tier{into: fmt.Sprintf("t%d", n+1), from: raw, keeps: [3]bool{true, true, true}}
-	d := definition{functions: j.choose(allFunctions...)}
-	if j.rnd.IntN(2) == 0 { // series that become one can be folded
-		d.functions = j.choose("count", "sum", "mean", "min", "max", "spread")
+	t := &tier{into: fmt.Sprintf("t%d", n+1), from: raw, keeps: [3]bool{true, true, true}, where: conditions[0]}
+	pool := allFunctions
+	if j.rnd.IntN(2) == 0 {
+		pool = foldsOfSeries
 	}
+	d := definition{functions: j.choose(pool...)}
 	switch n {
 	case 0:
-		d.every = []int64{10, 20, 30}[j.rnd.IntN(3)]
+		d.period = seconds([]int64{10, 20, 30}[j.rnd.IntN(3)])
 	case 1:
-		d.every = []int64{60, 70}[j.rnd.IntN(2)]
-	case 2: // a chain
-		source := j.shadow.tier("t1")
-		t.from, t.keeps = "t1", source.keeps
-		if d.functions = j.foldable(source, d.functions); len(d.functions) == 0 {
-			t.from, t.keeps = raw, [3]bool{true, true, true}
-			d.functions = []string{"count"}
-		}
-		d.every = 60
+		d.period = seconds([]int64{60, 70}[j.rnd.IntN(2)])
+		t.name = "second"
+	case 2:
+		d.period = seconds(60)
+		j.chain(t, &d, "t1")
 	case 3:
-		d.every = []int64{30, 120}[j.rnd.IntN(2)]
+		d.period = seconds([]int64{30, 120}[j.rnd.IntN(2)])
 		t.takes = j.pick("./m[01]/", ".m0")
+	case 4:
+		d.period = calendars[1+j.rnd.IntN(len(calendars)-1)]
+		t.name = j.pick("", "days")
+		if source := j.shadow.tier(j.pick("t1", "t3")); j.rnd.IntN(2) == 0 {
+			j.chain(t, &d, source.into)
+		}
 	}
-	d.every *= second
+	if t.from == raw && j.rnd.IntN(3) == 0 {
+		for _, field := range []string{"f", "i"} {
+			for _, f := range j.choose(pool...) {
+				if j.rnd.IntN(3) == 0 {
+					d.with = append(d.with, [2]string{field, f})
+				}
+			}
+		}
+		if len(d.with) > 0 && j.rnd.IntN(3) == 0 {
+			d.functions = nil
+		}
+	}
 	if t.from == raw || j.rnd.IntN(2) == 0 {
 		source := t.keeps
 		switch j.rnd.IntN(5) {
@@ -159,23 +182,60 @@ func (j *Judge) stepCreate() bool {
 			t.tags, t.keeps[0] = " WITHOUT (a)", false
 		}
 	}
+	if t.from == raw && j.rnd.IntN(6) == 0 {
+		t.where = *j.someSeries()
+	}
 	if err := j.change(t.create(&d)); err != nil {
 		j.fatalf("%s: %v", t.create(&d), err)
 	}
-	j.shadow.create(t, d)
+	j.shadow.create(t, d, always)
 	return true
+}
+
+// chain makes a tier one of the rows of another one, if there is a function for it.
+func (j *Judge) chain(t *tier, d *definition, from string) {
+	source := j.shadow.tier(from)
+	if slices.ContainsFunc(source.definitions, func(o definition) bool { return !o.fills(d.period) }) {
+		return
+	}
+	if functions := j.foldable(source, d.functions); len(functions) > 0 {
+		t.from, t.keeps, d.functions = from, source.keeps, functions
+	}
 }
 
 // create returns the statement that makes a tier.
 func (t *tier) create(d *definition) string {
-	return fmt.Sprintf("CREATE DOWNSAMPLE ON d FROM %s%s INTO %s EVERY %ds%s AS %s", t.from, t.takes, t.into, d.every/second, t.tags, strings.Join(d.functions, ", "))
+	var with []string
+	for _, w := range d.with {
+		with = append(with, w[0]+" "+w[1])
+	}
+	text := strings.TrimSpace("CREATE DOWNSAMPLE "+t.name) + " ON d FROM " + t.from + t.takes
+	if len(with) > 0 {
+		text += " WITH " + strings.Join(with, ", ")
+	}
+	text += " INTO " + t.into + " EVERY " + d.text() + d.tz() + t.tags
+	if len(d.functions) > 0 {
+		text += " AS " + strings.Join(d.functions, ", ")
+	}
+	if t.where.text != "" {
+		text += " WHERE " + t.where.text
+	}
+	return text
+}
+
+// named returns how a statement names a tier.
+func (j *Judge) named(t *tier) string {
+	if t.name != "" && j.rnd.IntN(2) == 0 {
+		return t.name + " ON d"
+	}
+	return fmt.Sprintf("ON d FROM %s INTO %s", t.from, t.into)
 }
 
 // foldable returns which functions a chain can have of its source.
 func (j *Judge) foldable(source *tier, functions []string) []string {
 	return slices.DeleteFunc(slices.Clone(functions), func(f string) bool {
-		return slices.ContainsFunc(columnsOf(f), func(c string) bool {
-			return slices.ContainsFunc(source.definitions, func(d definition) bool { return !slices.Contains(d.columns(), c) })
+		return slices.ContainsFunc(source.definitions, func(d definition) bool {
+			return slices.ContainsFunc(allFields, func(field string) bool { return !containsAll(d.columns(field), columnsOf(f)) })
 		})
 	})
 }
@@ -185,21 +245,14 @@ func (j *Judge) fits(t *tier) bool {
 	has := func(source, t *tier) bool {
 		for i := range t.definitions {
 			d := &t.definitions[i]
-			if len(j.foldable(source, d.functions)) < len(d.functions) {
-				return false
-			}
 			for k := range source.definitions {
-				if d.every%source.definitions[k].every != 0 {
+				from := &source.definitions[k]
+				if !from.fills(d.period) || slices.ContainsFunc(allFields, func(field string) bool { return !containsAll(from.columns(field), d.columns(field)) }) {
 					return false
 				}
 			}
 		}
 		return true
-	}
-	for i := range t.definitions {
-		if len(t.definitions[i].functions) == 0 {
-			return false
-		}
 	}
 	if t.from != raw && !has(j.shadow.tier(t.from), t) {
 		return false
@@ -222,11 +275,12 @@ func (j *Judge) stepAlter() bool {
 	}
 	after := *t
 	after.definitions = slices.Clone(t.definitions)
-	text := fmt.Sprintf("ALTER DOWNSAMPLE ON d FROM %s INTO %s", t.from, t.into)
-	next := *t.current()
+	named := j.named(t)
+	text := "ALTER DOWNSAMPLE " + named
+	next, fits := *t.current(), true
 	if j.rnd.IntN(2) == 0 {
-		next.every = []int64{10, 20, 30, 60, 70, 120}[j.rnd.IntN(6)] * second
-		text += fmt.Sprintf(" EVERY %ds", next.every/second)
+		next.period = j.otherPeriod()
+		text += " EVERY " + next.text() + next.tz()
 	}
 	add, drop := j.pick(allFunctions...), j.pick(allFunctions...)
 	if j.rnd.IntN(2) == 0 && !slices.Contains(next.functions, add) {
@@ -234,24 +288,33 @@ func (j *Judge) stepAlter() bool {
 	} else {
 		add = ""
 	}
-	if j.rnd.IntN(3) == 0 && slices.Contains(next.functions, drop) && len(next.functions) > 1 && add != drop {
+	if j.rnd.IntN(3) == 0 && slices.Contains(next.functions, drop) && len(next.functions)+len(next.with) > 1 && add != drop {
 		text += " DROP " + drop
 		for i := range after.definitions {
 			d := &after.definitions[i]
-			d.functions = slices.DeleteFunc(slices.Clone(d.functions), func(f string) bool { return f == drop })
+			with := slices.DeleteFunc(slices.Clone(d.with), func(w [2]string) bool { return w[1] == drop })
+			for _, w := range d.with { // a field would have no function of its own
+				fits = fits && slices.ContainsFunc(with, func(left [2]string) bool { return left[0] == w[0] })
+			}
+			d.functions, d.with = slices.DeleteFunc(slices.Clone(d.functions), func(f string) bool { return f == drop }), with
 		}
-		next.functions = after.current().functions
+		next.functions, next.with = after.current().functions, after.current().with
+		fits = fits && len(next.functions)+len(next.with) > 0
 	}
 	if add != "" {
 		next.functions = append(slices.Clone(next.functions), add)
 	}
-	if strings.HasSuffix(text, t.into) {
+	if strings.HasSuffix(text, named) {
 		return false
 	}
-	if now := after.current(); next.every != now.every || !slices.Equal(next.functions, now.functions) {
-		j.shadow.follow(&after, next)
+	if !next.equal(after.current()) {
+		if at, ok := j.known(t); ok {
+			j.shadow.follow(&after, next, at)
+		} else {
+			fits = false
+		}
 	}
-	fits := j.fits(&after)
+	fits = fits && j.fits(&after)
 	err := j.change(text)
 	switch {
 	case err == nil && !fits:
@@ -268,6 +331,13 @@ func (j *Judge) stepAlter() bool {
 	return true
 }
 
+func (j *Judge) otherPeriod() period {
+	if j.rnd.IntN(6) == 0 && j.opt.Seed%2 == 1 {
+		return calendars[1+j.rnd.IntN(len(calendars)-1)]
+	}
+	return seconds([]int64{10, 20, 30, 60, 70, 120}[j.rnd.IntN(6)])
+}
+
 // stepRecreate drops a downsample and makes another one of its rows.
 func (j *Judge) stepRecreate() bool {
 	t := j.someTier()
@@ -275,21 +345,25 @@ func (j *Judge) stepRecreate() bool {
 		return false
 	}
 	after := *t
-	next := definition{every: t.current().every, functions: j.choose(allFunctions...)}
+	next := definition{period: t.current().period, functions: j.choose(allFunctions...)}
 	if j.rnd.IntN(2) == 0 {
-		next.every = []int64{10, 20, 30, 60, 70, 120}[j.rnd.IntN(6)] * second
+		next.period = j.otherPeriod()
 	}
 	if t.from != raw {
 		if next.functions = j.foldable(j.shadow.tier(t.from), next.functions); len(next.functions) == 0 {
 			return false
 		}
 	}
-	j.shadow.follow(&after, next)
+	j.settle()
+	known, ok := j.known(t)
+	if !ok {
+		return false
+	}
+	j.shadow.follow(&after, next, known)
 	if !j.fits(&after) {
 		return false
 	}
-	j.settle()
-	if err := j.change(fmt.Sprintf("DROP DOWNSAMPLE ON d FROM %s INTO %s", t.from, t.into)); err != nil {
+	if err := j.change("DROP DOWNSAMPLE " + j.named(t)); err != nil {
 		j.fatalf("%v", err)
 	}
 	j.shadow.drop(t)
@@ -299,10 +373,13 @@ func (j *Judge) stepRecreate() bool {
 	case 1:
 		j.stepExpire()
 	}
+	if known, ok = j.known(t); !ok {
+		j.fatalf("%s: rows that cannot be computed again have appeared", t.into)
+	}
 	if err := j.change(t.create(&next)); err != nil {
 		j.fatalf("%s: %v", t.create(&next), err)
 	}
-	j.shadow.create(t, next)
+	j.shadow.create(t, next, known)
 	return true
 }
 
@@ -314,27 +391,25 @@ func (j *Judge) stepExpire() bool {
 	}
 	end := j.shadow.expired[policy]
 	if end == 0 {
-		end = j.base
+		end = base
 	}
-	end += (1 + j.rnd.Int64N(2)) * group
-	if end > j.base+10*group || policy != raw && end+group > j.shadow.expired[raw] {
+	end += (1 + j.rnd.Int64N(2)) * span
+	if end > base+12*span || policy != raw && end+span > j.shadow.expired[raw] {
 		return false
 	}
 	j.settle()
-	life := time.Duration(floor(time.Now().UnixNano()-end-1800*second, second))
-	var gone [][2]int64
+	var gone []group
 	for _, g := range j.groups(policy) {
-		if g[1] <= end {
+		if g.end <= end {
 			gone = append(gone, g)
 		}
 	}
-	if err := j.change(fmt.Sprintf("ALTER RETENTION POLICY %s ON d DURATION %ds", policy, int64(life/time.Second))); err != nil {
+	if err := j.live(policy, end); err != nil {
 		j.fatalf("a shorter life: %v", err)
 	}
-	j.cutoff[policy] = life
 	j.await("shard groups do not expire", func() error {
 		for _, g := range j.groups(policy) {
-			if g[1] <= end {
+			if g.end <= end {
 				return fmt.Errorf("%v", g)
 			}
 		}
@@ -349,13 +424,13 @@ func (j *Judge) stepExpire() bool {
 
 // stepKeep lets raw keep rows for longer.
 func (j *Judge) stepKeep() bool {
-	if j.cutoff[raw] == 0 {
+	if _, ok := j.lives[raw]; !ok {
 		return false
 	}
 	if err := j.change("ALTER RETENTION POLICY raw ON d DURATION INF"); err != nil {
 		j.fatalf("a longer life: %v", err)
 	}
-	j.cutoff[raw] = 0
+	delete(j.lives, raw)
 	return true
 }
 
@@ -380,7 +455,7 @@ func (j *Judge) stepDelete() bool {
 	}
 	if j.rnd.IntN(3) > 0 || len(list) == 0 {
 		lo = j.spot()
-		hi = min(lo+j.rnd.Int64N(2*group), j.spot())
+		hi = min(lo+j.rnd.Int64N(2*span), j.spot())
 		list = append(list, fmt.Sprintf("time >= %d AND time < %d", lo, hi))
 	}
 	text := fmt.Sprintf("DELETE FROM %s.%s WHERE %s", policy, m, strings.Join(list, " AND "))
@@ -390,6 +465,25 @@ func (j *Judge) stepDelete() bool {
 	j.shadow.erase(func(p string) bool { return p == policy }, func(s series, at int64) bool {
 		return s.measurement == m && lo <= at && at < hi && where.ok(s.tags)
 	})
+	return true
+}
+
+// stepDropShard drops a shard of raw or of a target.
+func (j *Judge) stepDropShard() bool {
+	policy := raw
+	if t := j.someTier(); t != nil && j.rnd.IntN(3) == 0 {
+		policy = t.into
+	}
+	j.settle()
+	groups := j.groups(policy)
+	if len(groups) == 0 {
+		return false
+	}
+	g := groups[j.rnd.IntN(len(groups))]
+	if err := j.change(fmt.Sprintf("DROP SHARD %d", g.shard)); err != nil {
+		j.fatalf("%v", err)
+	}
+	j.shadow.erase(func(p string) bool { return p == policy }, func(_ series, at int64) bool { return g.holds(at) })
 	return true
 }
 
@@ -445,7 +539,7 @@ func (j *Judge) stepMove() bool {
 			}
 		}
 		for _, t := range j.shadow.tiers {
-			named = named || strings.Contains(t.tags, "(a)") || strings.HasSuffix(t.tags, " a")
+			named = named || strings.Contains(t.tags, "(a)") || strings.HasSuffix(t.tags, " a") || slices.Contains(t.where.tags, 0)
 		}
 	default:
 		other := j.pick(names...)
@@ -459,7 +553,7 @@ func (j *Judge) stepMove() bool {
 	}
 	j.settle()
 	text += cond
-	_, err := j.query(j.say("%s", text))
+	err := j.change(text)
 	if err != nil {
 		switch said := err.Error(); {
 		case strings.Contains(said, "not found") || strings.Contains(said, "already"): // nothing to rename, or c is there
