@@ -206,6 +206,9 @@ func (j *Judge) compare() {
 		}
 		j.ask(q)
 	}
+	for range j.opt.Asks / 2 {
+		j.expression(randomExpression(j.rnd, names, j.spot))
+	}
 }
 
 func key(s series, start int64) string { return fmt.Sprintf("%s %q %d", s.measurement, s.tags, start) }
