@@ -235,7 +235,7 @@ func (b *batch) calls() (out []string, err error) {
 					call, of = meta.Fold(f), strings.TrimPrefix(field, f+"_")
 				}
 				if slices.Contains(b.definition.ColumnsOf(of), f) && (!b.d.Folds || of != field) {
-					out = append(out, fmt.Sprintf("%s(%s) AS %s", call, influxql.QuoteIdent(field), influxql.QuoteIdent(call+"_"+field)))
+					out = append(out, fmt.Sprintf("%s(%s) AS %s", call, influxql.QuoteIdent(field), influxql.QuoteIdent(f+"_"+of)))
 				}
 			}
 		case b.d.Folds:
@@ -267,9 +267,9 @@ func (b *batch) wanted(names []string) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
 		for _, f := range b.functions {
-			prefix := meta.Call(f) + "_"
-			if b.d.Folds {
-				prefix = meta.Fold(f) + "_" + f + "_"
+			prefix := f + "_"
+			if b.d.Folds && meta.Call(f) == f {
+				prefix = meta.Fold(f) + "_" + prefix
 			}
 			if field, ok := strings.CutPrefix(name, prefix); ok && slices.Contains(b.definition.ColumnsOf(field), f) {
 				out[i] = f + "_" + field
