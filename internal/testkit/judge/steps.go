@@ -120,8 +120,6 @@ var (
 	foldsOfSeries = []string{"count", "sum", "mean", "min", "max", "spread", "increase"}
 )
 
-var berlin = calendars[1]
-
 func seconds(n int64) period { return period{every: n * second} }
 
 // stepCreate makes the next downsample.
