@@ -43,6 +43,7 @@ func sample(t testing.TB) *Data {
 		DropShardGroup{Database: "metrics", ID: 1, IfDuration: 3 * day},
 		CreateDownsample{"metrics", "autogen", "long", "", "^c", true, []Definition{{Period: Period{Every: hour}, Functions: []string{"mean", "max"}, Where: "host = 'a'", Without: []string{"pod"}}}, 1700100000e9, 0, 0, 0, UseComplete},
 		AcceptLoss{[]AcceptedLoss{{Range: model.AllTime, File: "000000000006.wal.damaged-279", ID: "000000000006.wal.damaged-279"}, {Shard: 2, Range: model.TimeRange{Min: 1700092800e9, Max: 1700179200e9 - 1}, File: "00000007.tsm", ID: "OM2QZ6DQ4QGTJDVVKPHDGLTAEP"}}},
+		PutBoard{Database: "metrics", Name: "Host", Content: json.RawMessage(`{"version":1,"panels":[]}`), Time: 1700100000e9},
 		CompleteWindows{12, 7, []ComputedWindows{{To: int64(hour)}, {Measurement: "cpu", To: int64(hour)}}},
 	} {
 		next, err := Apply(cmd, d)

@@ -57,6 +57,8 @@ func commandOf(name string) (reflect.Type, bool) {
 		AlterDownsample{},
 		DropDownsample{},
 		CompleteWindows{},
+		PutBoard{},
+		DropBoard{},
 		CreateSubscription{},
 		DropSubscription{},
 		AcceptLoss{},

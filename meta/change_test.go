@@ -44,6 +44,8 @@ func everyCommand() []Command {
 		AlterDownsample{"d", "rp", "tier", Period{31 * 24 * hour, 1, "Europe/Berlin"}, []string{"max"}, []string{"mean"}, true, 1 << 60, ""},
 		DropDownsample{"d", "rp", "tier"},
 		CompleteWindows{12, 7, []ComputedWindows{{"", []string{"cpu"}, -1, 1, 0}, {"cpu", nil, 0, 5, 9}}},
+		PutBoard{Database: "d", ID: 7, Edition: 3, Name: "Host", Content: json.RawMessage(`{"version":1}`), Time: 1 << 60},
+		DropBoard{"d", 7, 3},
 		CreateSubscription{Database: "d", RetentionPolicy: "rp", Subscription: Subscription{"s", "ANY", []string{"udp://h:1"}}},
 		DropSubscription{Database: "d", RetentionPolicy: "rp", Name: "s"},
 		AcceptLoss{[]AcceptedLoss{{Shard: 7, Range: model.TimeRange{Min: -5, Max: 9}, File: "1.tsm", ID: "A"}}},
@@ -75,7 +77,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%T with more behind: %v", cmd, err)
 		}
 	}
-	if len(kinds) != 25 {
+	if len(kinds) != 27 {
 		t.Errorf("%d kinds of commands", len(kinds))
 	}
 	if *update {

@@ -23,6 +23,7 @@ import (
 const (
 	fileMagic     = "TSDBDCAT"
 	formatVersion = 9
+	oldestVersion = 8 // lacks boards and what queries may take of downsamples
 	headerLength  = 8 + 4 + 8 + 8 + 4
 	crcOffset     = headerLength - 4
 )
@@ -69,8 +70,8 @@ func decode(path string, b []byte) (*Data, copyState, error) {
 	if got := binio.ChecksumUpdate(binio.Checksum(b[:crcOffset]), payload); got != want {
 		return nil, copyState{}, binio.Corruptf(path, crcOffset, "checksum %08x, header says %08x", got, want)
 	}
-	if err := binio.CheckVersion(path, "catalog", uint64(version), formatVersion); err != nil {
-		return nil, copyState{}, err
+	if version < oldestVersion || version > formatVersion {
+		return nil, copyState{}, binio.CheckVersion(path, "catalog", uint64(version), formatVersion)
 	}
 	d := new(Data)
 	if err := json.Unmarshal(payload, d); err != nil {

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -98,6 +99,7 @@ type Database struct {
 	RetentionPolicies      []*RetentionPolicy // in order of creation
 	ContinuousQueries      []ContinuousQuery  `json:",omitempty"`
 	Downsamples            []Downsample       `json:",omitempty"` // in order of creation
+	Boards                 []*Board           `json:",omitempty"` // in order of creation
 }
 
 // RetentionPolicy says how long data lives and into which groups it is cut.
@@ -397,7 +399,7 @@ func (d *Data) validate() error {
 			}
 		}
 	}
-	if err := d.validateDownsamples(); err != nil {
+	if err := errors.Join(d.validateDownsamples(), d.validateBoards()); err != nil {
 		return err
 	}
 	seenUser := map[string]bool{}

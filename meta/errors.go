@@ -38,6 +38,11 @@ var (
 	ErrDownsampleInvalid  = errors.New("invalid downsample")
 	ErrDownsampleWaits    = errors.New("windows of a downsample are not computed yet")
 
+	ErrBoardNotFound = errors.New("board not found")
+	ErrBoardInvalid  = errors.New("invalid board")
+	ErrBoardTooLarge = errors.New("board is too large")
+	ErrTooManyBoards = errors.New("too many boards")
+
 	ErrSubscriptionExists   = errors.New("subscription already exists")
 	ErrSubscriptionNotFound = errors.New("subscription not found")
 )
