@@ -2,16 +2,12 @@ package httpapi
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"net/http"
-	"regexp"
 	runtimedebug "runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -123,7 +119,7 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, forwarded bool)
 		routerText(w, http.StatusMethodNotAllowed, "Method Not Allowed\n")
 		return
 	}
-	id = requestID(r.Header)
+	id = redact.RequestID(r.Header)
 	ids := []string{id}
 	head["X-Request-Id"], head["Request-Id"] = ids, ids
 	h.allowOrigin(head, r.Header.Get("Origin"))
@@ -187,24 +183,6 @@ func routerText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text)
-}
-
-var harmlessID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
-
-// requestID returns the client's request id if it is harmless in a log line, or a
-// new one.
-func requestID(h http.Header) string {
-	for _, name := range []string{"X-Request-Id", "Request-Id"} {
-		if id := h.Get(name); id != "" && harmlessID.MatchString(id) {
-			return id
-		}
-	}
-	// The form is that of a random UUID. The id need not be secret.
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:], rand.Uint64()&^0xf000|0x4000)
-	binary.BigEndian.PutUint64(b[8:], rand.Uint64()&^(3<<62)|2<<62)
-	id := hex.EncodeToString(b[:])
-	return id[:8] + "-" + id[8:12] + "-" + id[12:16] + "-" + id[16:20] + "-" + id[20:]
 }
 
 // allowOrigin sets the header that lets a browser give the answer to a page of
