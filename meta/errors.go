@@ -38,6 +38,9 @@ var (
 	ErrDownsampleInvalid  = errors.New("invalid downsample")
 	ErrDownsampleWaits    = errors.New("windows of a downsample are not computed yet")
 
+	// ErrLogFormat is of a change that members of a cluster may not know.
+	ErrLogFormat = errors.New("the cluster writes its log for older programs, which do not know this change: when all nodes run this version, run tsdbd cluster finish-upgrade")
+
 	ErrBoardNotFound = errors.New("board not found")
 	ErrBoardInvalid  = errors.New("invalid board")
 	ErrBoardTooLarge = errors.New("board is too large")

@@ -73,7 +73,7 @@ func (s *Store) submit(cmd meta.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := s.log.Append(&entry.Entry{Command: b, Reserve: meta.Reserve(cmd)}); err != nil {
+	if err := s.log.Append(&entry.Entry{Command: b, Reserve: meta.Reserve(cmd), LogFormat: meta.NeedsLogFormat(cmd)}); err != nil {
 		return err
 	}
 	if s.opt.SyncInterval > 0 {

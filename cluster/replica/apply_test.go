@@ -169,7 +169,7 @@ func TestCannotFollow(t *testing.T) {
 		data       []byte
 		err        error
 	}{
-		{"version", "apply entry 1 of the replicated log: its format 9 is not known, this program reads up to 1: upgrade this node", version, nil},
+		{"version", "apply entry 1 of the replicated log: its format 9 is not known, this program reads up to 2: upgrade this node", version, nil},
 		{"kind", "its kind 9 is not known: another node runs a newer program", kind, nil},
 		{"damage", "decode entry of sequence 1: corrupt", flipped, nil},
 		{"cut", "corrupt", good[:len(good)-1], nil},

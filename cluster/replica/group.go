@@ -10,8 +10,9 @@ import (
 )
 
 // Format is the newest form of entries of the log that this program reads. Whoever makes a
-// newer one raises it, and writes that one where Options.Format allows it.
-const Format = 1
+// newer one raises it, and writes that one where Options.Format allows it. Form 2 differs from
+// form 1 in that its entries may have commands of boards.
+const Format = 2
 
 // A group is the data of one entry of raft's log (uv = unsigned varint):
 //

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/store"
 	"tsdbd/wal"
@@ -60,6 +61,9 @@ func (r *Replica) Append(e *entry.Entry) error {
 	p := r.epoch.Load()
 	if p == nil {
 		return errFollowing
+	}
+	if e.LogFormat > r.opt.Format() {
+		return meta.ErrLogFormat
 	}
 	q := r.request()
 	defer r.release(q)

@@ -24,6 +24,9 @@ type Entry struct {
 	// Reserve is how many quarters it may have of the space that the log keeps for what makes
 	// room on a full disk. Deletes may have all of it. It is not part of the bytes.
 	Reserve uint8
+	// LogFormat is the form in which a cluster must write its log to have the entry; 0: any.
+	// It is not part of the bytes.
+	LogFormat uint8
 }
 
 // Kind is the kind of an entry. The numbers are part of the formats of records and of
