@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tsdbd/httpapi/boards"
 	"tsdbd/httpapi/promapi"
 	"tsdbd/httpapi/throttle"
 	"tsdbd/meta"
@@ -105,6 +106,8 @@ type Options struct {
 	// Catalog has the users and the databases. If it is nil, there are no
 	// /api/v2/buckets, and AuthEnabled must not be set.
 	Catalog Cataloger
+	// Boards answers /api/boards. nil: there is no such route.
+	Boards *boards.API
 	// Mounts are the handlers of other packages.
 	Mounts []Mount
 

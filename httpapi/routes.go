@@ -65,6 +65,8 @@ func (h *Handler) table() []route {
 		{path: "/api/v1/export", name: "export", access: byRoute, place: byStatement, gzip: true, reads: true, methods: methods{"GET": h.exportLines, "POST": h.exportLines}, absent: h.opt.PromQL == nil},
 		{path: "/api/v1/prom/read", name: "prom_read", access: byRoute, place: byStatement, reads: true, methods: methods{"POST": h.named(h.promRead)}, absent: h.opt.PromQL == nil},
 		{path: "/api/v1/read", name: "prom_read", access: byRoute, place: byStatement, reads: true, fail: promError(promapi.WriteText), methods: methods{"POST": h.promRead}, absent: h.opt.PromQL == nil},
+		{path: "/api/boards", name: "boards", access: byRoute, place: byMethod, gzip: true, methods: methods{"GET": h.boards, "POST": h.boards}, absent: h.opt.Boards == nil},
+		{path: "/api/boards/", name: "boards", access: byRoute, place: byMethod, gzip: true, methods: methods{"GET": h.boards, "PUT": h.boards, "DELETE": h.boards}, absent: h.opt.Boards == nil},
 		{path: "/ping", name: "ping", access: openPing, place: query.ThisNode, methods: methods{"GET": h.ping, "HEAD": h.ping}},
 		{path: "/status", name: "status", access: openPing, place: query.ThisNode, methods: methods{"GET": status(http.StatusNoContent), "HEAD": status(http.StatusNoContent)}},
 		{path: "/health", name: "health", access: openPing, place: query.ThisNode, methods: methods{"GET": h.health, "HEAD": h.health, "OPTIONS": status(http.StatusOK)}},

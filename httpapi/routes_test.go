@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tsdbd/httpapi/boards"
 	"tsdbd/meta"
 	"tsdbd/prom/engine"
 	"tsdbd/query"
@@ -43,7 +44,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 		}
 	}
 	all := &everything{}
-	h := New(Options{Writer: all, Query: all.Querier, Catalog: all, Explorer: &all.Executor, PromQL: engine.New(engine.Options{}), Registry: prometheus.NewRegistry(), Pprof: true, Mounts: []Mount{{Prefix: "/api/tsdbd/", Handler: http.NotFoundHandler()}}})
+	h := New(Options{Writer: all, Query: all.Querier, Catalog: all, Boards: boards.New(boards.Options{Catalog: all.Catalog}), Explorer: &all.Executor, PromQL: engine.New(engine.Options{}), Registry: prometheus.NewRegistry(), Pprof: true, Mounts: []Mount{{Prefix: "/api/tsdbd/", Handler: http.NotFoundHandler()}}})
 	defer h.Close()
 	for path, rt := range h.routes {
 		methods, ok := documented[path]
@@ -52,6 +53,9 @@ func TestRoutesAreDocumented(t *testing.T) {
 		}
 		if !ok && path == "/api/v2/buckets/" {
 			methods, ok = documented[path+"{database/policy}"]
+		}
+		if !ok && path == "/api/boards/" {
+			methods, ok = documented[path+"{id}"]
 		}
 		if !ok && path == "/api/v1/label/" {
 			methods, ok = documented[path+"{name}/values"]
@@ -105,6 +109,7 @@ func TestRoutesInACluster(t *testing.T) {
 		"GET /query": "S", "POST /query": "S", "OPTIONS /query": "T",
 		"POST /write": "R", "OPTIONS /write": "T", "POST /api/v2/write": "R", "OPTIONS /api/v2/write": "T",
 		"POST /api/v2/delete": "L", "POST /api/v2/query": "T", "OPTIONS /api/v2/query": "T",
+		"GET /api/boards": "A", "POST /api/boards": "L", "GET /api/boards/": "A", "PUT /api/boards/": "L", "DELETE /api/boards/": "L",
 		"GET /api/v2/buckets": "A", "POST /api/v2/buckets": "L",
 		"GET /api/v2/buckets/": "A", "HEAD /api/v2/buckets/": "A", "PATCH /api/v2/buckets/": "L", "DELETE /api/v2/buckets/": "L", "OPTIONS /api/v2/buckets/": "L",
 		"POST /api/v1/prom/write": "R", "POST /api/v1/write": "R", "POST /api/v1/otlp/v1/metrics": "R", "POST /v1/metrics": "R", "POST /opentelemetry/v1/metrics": "R", "POST /api/v1/prom/read": "S", "POST /api/v1/read": "S", "POST /api/v1/import": "R", "POST /api/v1/import/prometheus": "R", "PUT /api/v1/import/prometheus": "R", "POST /api/v1/import/prometheus/": "R", "PUT /api/v1/import/prometheus/": "R", "GET /api/v1/export": "S", "POST /api/v1/export": "S",
@@ -148,7 +153,7 @@ func TestRoutesInACluster(t *testing.T) {
 	}
 	all, c := &everything{}, &placed{}
 	h := New(Options{
-		Writer: all, Query: all.Querier, Catalog: all, Explorer: &all.Executor, PromQL: engine.New(engine.Options{}), Registry: prometheus.NewRegistry(), Pprof: true, Cluster: c,
+		Writer: all, Query: all.Querier, Catalog: all, Boards: boards.New(boards.Options{Catalog: all.Catalog}), Explorer: &all.Executor, PromQL: engine.New(engine.Options{}), Registry: prometheus.NewRegistry(), Pprof: true, Cluster: c,
 		Mounts: []Mount{{Prefix: "/api/tsdbd/", Handler: http.NotFoundHandler()}, {Prefix: "/api/tsdbd/define", Handler: http.NotFoundHandler(), Place: query.Leader}},
 	})
 	defer h.Close()

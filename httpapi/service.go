@@ -1,6 +1,11 @@
 package httpapi
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+
+	"tsdbd/meta"
+)
 
 // ping answers /ping, with the version if the parameter verbose is set.
 func (h *Handler) ping(w *response, r *request) error {
@@ -10,6 +15,26 @@ func (h *Handler) ping(w *response, r *request) error {
 		return nil
 	}
 	return writeJSON(w, http.StatusOK, map[string]string{"version": InfluxVersion})
+}
+
+// boards answers /api/boards.
+func (h *Handler) boards(w *response, r *request) error {
+	db, privilege, action := r.URL.Query().Get("db"), meta.WritePrivilege, "write to"
+	if r.Method == http.MethodGet {
+		privilege, action = meta.ReadPrivilege, "read from"
+	}
+	if db == "" {
+		return errDatabaseRequired
+	}
+	if err := r.authorize(privilege, action, db); err != nil {
+		return err
+	}
+	body, err := h.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	defer body.Release()
+	return h.opt.Boards.Serve(w, r.Request, db, strings.TrimPrefix(strings.TrimPrefix(r.path, "/api/boards"), "/"), body.Bytes())
 }
 
 // healthy reports whether the server can do its work, with a message for who may ask

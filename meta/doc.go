@@ -1,5 +1,5 @@
 // Package meta is the catalog: databases, retention policies, shard groups,
-// users with their grants, continuous queries and subscriptions.
+// users with their grants, continuous queries, subscriptions and boards.
 //
 // The whole catalog is one immutable *Data with an Index that counts changes.
 // A change is a Command; Apply(cmd, data) is a pure function without clock,

@@ -21,6 +21,7 @@ import (
 	"tsdbd/config"
 	"tsdbd/exchange"
 	"tsdbd/httpapi"
+	"tsdbd/httpapi/boards"
 	"tsdbd/httpapi/listener"
 	"tsdbd/internal/body"
 	"tsdbd/meta"
@@ -286,7 +287,7 @@ func (s *Server) openAPI() (err error) {
 	s.backups = backup.NewHandler(s.store, backup.HandlerOptions{Dir: c.Data.Dir, Logger: s.log})
 	s.onClose(quiet(s.backups.Close))
 	o := httpapi.Options{
-		Mounts: s.mounts(), Cluster: s.apiCluster(),
+		Mounts: s.mounts(), Cluster: s.apiCluster(), Boards: boards.New(boards.Options{Catalog: s.store.Catalog, Apply: s.clients.admin().Apply, Registry: s.registry}),
 		Writer: s.clients, Query: s.executor, PromQL: s.promql, Delete: s.clients.admin().Delete, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
 		Registry: s.registry, Logger: s.log, Version: s.Version, Limits: httpLimits(c),
 		AuthEnabled: c.HTTP.AuthEnabled, PingAuth: c.HTTP.PingAuthEnabled, AllowedOrigins: c.HTTP.AllowedOrigins, AllowedHosts: c.HTTP.AllowedHosts,

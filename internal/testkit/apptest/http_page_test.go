@@ -17,7 +17,7 @@ func TestHTTPPage(t *testing.T) {
 	}
 	for _, r := range routeMatrix {
 		path, _, _ := strings.Cut(r.path, "?")
-		for _, dynamic := range []string{"/api/v1/label/", "/api/v1/import/prometheus/", "/api/v2/buckets/", "/debug/pprof/", "/api/tsdbd/", "/ui/"} {
+		for _, dynamic := range []string{"/api/v1/label/", "/api/v1/import/prometheus/", "/api/v2/buckets/", "/api/boards/", "/debug/pprof/", "/api/tsdbd/", "/ui/"} {
 			if strings.HasPrefix(path, dynamic) {
 				path = dynamic
 			}
