@@ -418,6 +418,9 @@ func (o *RestoreOptions) definitions(data *meta.Data) *exchange.Definitions {
 		for i := range d.Downsamples {
 			out.Downsamples = append(out.Downsamples, exchange.DownsampleOf(d, &d.Downsamples[i]))
 		}
+		for _, b := range d.Boards {
+			out.Boards = append(out.Boards, exchange.Board{Database: d.Name, Name: b.Name, Content: b.Content})
+		}
 		if o.NewDatabase == "" && o.NewPolicy == "" {
 			for _, q := range d.ContinuousQueries {
 				out.Queries = append(out.Queries, exchange.Continuous{Database: d.Name, Name: q.Name, Query: q.Query})

@@ -22,6 +22,7 @@ type Definitions struct {
 	Queries       []Continuous   `json:"continuous_queries"`
 	Downsamples   []Downsample   `json:"downsamples"`
 	Subscriptions []Subscription `json:"subscriptions"`
+	Boards        []Board        `json:"boards,omitempty"`
 	// Limits come after the rows, which they would refuse.
 	Limits []WriteLimits `json:"write_limits,omitempty"`
 }
@@ -120,12 +121,20 @@ type Subscription struct {
 	Subscription    meta.Subscription `json:"subscription"`
 }
 
+// Board is a board of a database.
+type Board struct {
+	Database string          `json:"database"`
+	Name     string          `json:"name"`
+	Content  json.RawMessage `json:"content"`
+}
+
 // Defined counts the definitions that were created.
 type Defined struct {
 	Users         int `json:"users"`
 	Queries       int `json:"continuous_queries"`
 	Downsamples   int `json:"downsamples"`
 	Subscriptions int `json:"subscriptions"`
+	Boards        int `json:"boards,omitempty"`
 	Limits        int `json:"write_limits,omitempty"`
 }
 
@@ -207,6 +216,21 @@ func MakeDefinitions(ctx context.Context, to Catalog, d *Definitions) (made Defi
 		if err == nil {
 			made.Subscriptions++
 		}
+	}
+	before := to.Catalog() // two boards may have one name
+	for _, b := range d.Boards {
+		db := before.Database(b.Database)
+		if db != nil && slices.ContainsFunc(db.Boards, func(o *meta.Board) bool { return o.Name == b.Name }) {
+			continue
+		}
+		content, err := meta.BoardContent(b.Content)
+		if err == nil {
+			err = to.Apply(ctx, meta.PutBoard{Database: b.Database, Name: b.Name, Content: content, Time: time.Now().UnixNano()})
+		}
+		if err != nil {
+			return made, fmt.Errorf("board %s: %w", b.Name, err)
+		}
+		made.Boards++
 	}
 	for _, l := range d.Limits {
 		db := to.Catalog().Database(l.Database)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestRestoreDefinitions restores users, continuous queries, downsamples and
-// subscriptions into a running server, which keeps its own.
+// subscriptions and boards into a running server, which keeps its own.
 func TestRestoreDefinitions(t *testing.T) {
 	s := apptest.Start(t)
 	for _, q := range []string{
@@ -21,6 +21,11 @@ func TestRestoreDefinitions(t *testing.T) {
 		"CREATE SUBSCRIPTION s ON d.autogen DESTINATIONS ALL 'http://127.0.0.1:9'",
 	} {
 		s.Query("", q)
+	}
+	for range 2 { // of one name
+		if status, answer := s.Send("/api/boards?db=d", `{"name":"Host","board":{"version":1,"panels":[]}}`); status != 201 {
+			t.Fatalf("%d %s", status, answer)
+		}
 	}
 	s.Write("d", "m v=1 1")
 	repo := t.TempDir()
@@ -36,7 +41,7 @@ func TestRestoreDefinitions(t *testing.T) {
 		}
 	}
 	out := must(t, "restore", "-definitions", "-host", other.URL, repo)
-	if !strings.Contains(out, "1 users, 1 continuous queries, 1 downsamples, 1 subscriptions made") {
+	if !strings.Contains(out, "1 users, 1 continuous queries, 1 downsamples, 1 subscriptions, 2 boards made") {
 		t.Errorf("restore says %q", out)
 	}
 	for _, q := range shown[1:] {
@@ -50,13 +55,13 @@ func TestRestoreDefinitions(t *testing.T) {
 	if got := other.Query("", "SHOW USERS"); !strings.Contains(got, `["root",false]`) || !strings.Contains(got, `["reader",false]`) {
 		t.Errorf("users: %s", got)
 	}
-	if out := must(t, "restore", "-definitions", "-host", other.URL, repo); !strings.Contains(out, "0 users, 0 continuous queries, 0 downsamples, 0 subscriptions made") {
+	if out := must(t, "restore", "-definitions", "-host", other.URL, repo); !strings.Contains(out, "0 users, 0 continuous queries, 0 downsamples, 0 subscriptions, 0 boards made") {
 		t.Errorf("restore again says %q", out)
 	}
-	// Under another name a subscription and a downsample go along, a query, which names
+	// Under another name a subscription, a downsample and a board go along, a query, which names
 	// its database, does not.
 	out = must(t, "restore", "-definitions", "-host", other.URL, "-db", "d", "-newdb", "copy", repo)
-	if !strings.Contains(out, "0 users, 0 continuous queries, 1 downsamples, 1 subscriptions made") {
+	if !strings.Contains(out, "0 users, 0 continuous queries, 1 downsamples, 1 subscriptions, 2 boards made") {
 		t.Errorf("restore under another name says %q", out)
 	}
 	other.Stop()

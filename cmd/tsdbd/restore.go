@@ -44,7 +44,7 @@ Examples:
 		}, filterFlags(&opt.Filter), []cli.Flag{
 			&cli.StringFlag{Name: "newdb", Destination: &opt.NewDatabase, Usage: "restore the database of -db as `NAME`"},
 			&cli.StringFlag{Name: "newrp", Destination: &opt.NewPolicy, Usage: "restore the policy of -rp as `NAME`"},
-			&cli.BoolFlag{Name: "definitions", Destination: &opt.Definitions, Usage: "with -host: also users, continuous queries and subscriptions that the server lacks"},
+			&cli.BoolFlag{Name: "definitions", Destination: &opt.Definitions, Usage: "with -host: also users, continuous queries, subscriptions and boards that the server lacks"},
 		}),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
 			if len(rest) != 1 {
@@ -86,7 +86,7 @@ Examples:
 			}
 			opt.Defined = func(d exchange.Defined) {
 				m.p.clear()
-				fmt.Fprintf(stdout, "%d users, %d continuous queries, %d downsamples, %d subscriptions made\n", d.Users, d.Queries, d.Downsamples, d.Subscriptions)
+				fmt.Fprintf(stdout, "%d users, %d continuous queries, %d downsamples, %d subscriptions, %d boards made\n", d.Users, d.Queries, d.Downsamples, d.Subscriptions, d.Boards)
 			}
 			var s *mover.Stats
 			err = backup.Restore(ctx, r, &m.client, opt, func(ctx context.Context, text io.Reader) (err error) {
