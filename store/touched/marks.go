@@ -41,7 +41,7 @@ type Marks struct {
 	data        *meta.Data // that the downsamples are of
 	downsamples map[uint64]*downsample
 	gone        map[uint64]*downsample // that were dropped and whose targets have rows: of these Lost is known
-	dirty       bool // the file lacks something
+	dirty       bool                   // the file lacks something
 
 	saving sync.Mutex // held while the file is written
 }
