@@ -88,22 +88,27 @@ var functions = map[string]struct {
 	// fold is the function that puts its values together, of windows and of series; "": none
 	// does.
 	fold string
+	// approximate says that what follows from its values is an estimate.
+	approximate bool
+	// text says that it takes text, which wildcards leave out.
+	text bool
 	// back says that it needs the rows of the window before.
 	back bool
 }{
-	"count":    {fold: "sum"},
-	"distinct": {call: "sum_hll", fold: "merge_hll"},
-	"first":    {fold: "first"},
-	"increase": {fold: "sum", back: true},
-	"last":     {fold: "last"},
-	"max":      {fold: "max"},
-	"mean":     {columns: []string{"sum", "count"}},
-	"median":   {},
-	"min":      {fold: "min"},
-	"mode":     {},
-	"spread":   {columns: []string{"min", "max"}},
-	"stddev":   {},
-	"sum":      {fold: "sum"},
+	"count":      {fold: "sum"},
+	"distinct":   {call: "sum_hll", fold: "merge_hll", text: true},
+	"first":      {fold: "first"},
+	"increase":   {fold: "sum", back: true},
+	"last":       {fold: "last"},
+	"max":        {fold: "max"},
+	"mean":       {columns: []string{"sum", "count"}},
+	"median":     {},
+	"min":        {fold: "min"},
+	"mode":       {},
+	"percentile": {call: "sum_ddsketch", fold: "merge_ddsketch", approximate: true},
+	"spread":     {columns: []string{"min", "max"}},
+	"stddev":     {},
+	"sum":        {fold: "sum"},
 }
 
 // DownsampleFunctions returns the names of the functions that a downsample may have, sorted.
@@ -173,6 +178,13 @@ func Fold(column string) (fold string) { return functions[column].fold }
 
 // Call returns the function that computes the values of a column.
 func Call(column string) string { return cmp.Or(functions[column].call, column) }
+
+// TakesText reports whether the function of a column takes text.
+func TakesText(column string) bool { return functions[column].text }
+
+// Approximate reports whether what follows from values of a column is an estimate, which never
+// stands for rows that there are.
+func Approximate(column string) bool { return functions[column].approximate }
 
 // LooksBack reports whether values of a column need the rows of the window before theirs.
 func LooksBack(column string) bool { return functions[column].back }

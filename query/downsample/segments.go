@@ -337,7 +337,7 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 		}
 		for k, s := range spans {
 			p.foreign = k == 0
-			if tooLong(ask, d.Every) {
+			if tooLong(ask, d.Every) || approximate(ask) {
 				s.hi = min(s.hi, covered)
 			}
 			if p.lo, p.hi = max(s.lo, d.Since), min(s.hi, t.Change(d.Since)); p.lo < p.hi {
@@ -351,6 +351,11 @@ func (c *Chooser) pieces(db *meta.Database, ch chain, ask *plan.Ask) (out []piec
 // looksBack reports whether values that are asked for need the rows before their windows.
 func looksBack(ask *plan.Ask) bool {
 	return slices.ContainsFunc(ask.Columns, func(c plan.Column) bool { return meta.LooksBack(c.Function) })
+}
+
+// approximate reports whether what is asked for is estimated from targets.
+func approximate(ask *plan.Ask) bool {
+	return slices.ContainsFunc(ask.Columns, func(c plan.Column) bool { return meta.Approximate(c.Function) })
 }
 
 // refused returns why rows of a definition do not stand for those of the source.

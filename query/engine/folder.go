@@ -2,11 +2,13 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/influxdata/influxql"
 
+	"tsdbd/internal/quantiles"
 	"tsdbd/model"
 	"tsdbd/query/admission"
 	"tsdbd/query/engine/partial"
@@ -445,6 +447,9 @@ func (f *folder) openStored(r *levelRun, sel read.Selection, names []string) err
 			}
 			f.storedUnits = append(f.storedUnits, units...)
 			text := s.Note("rows", src.Policy)
+			if slices.ContainsFunc(f.Slots, func(sl partial.Slot) bool { return sl.Kind == partial.Ranks }) {
+				text += fmt.Sprintf("; percentiles and medians are estimates within %g %%", 100*quantiles.Error)
+			}
 			if len(units) > 0 && !slices.Contains(f.segments, text) {
 				f.segments = append(f.segments, text)
 				r.x.note(Note{Text: text})

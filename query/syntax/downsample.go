@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -147,7 +148,7 @@ func (st *CreateDownsample) parseWith(p *influxql.Parser) error {
 		if err != nil {
 			return err
 		}
-		st.Functions = append(st.Functions, meta.FunctionOf(name, field))
+		st.Functions = addFunction(st.Functions, meta.FunctionOf(name, field))
 		if !next(p, influxql.COMMA) {
 			return nil
 		}
@@ -183,7 +184,7 @@ func parseFunctions(p *influxql.Parser) (out []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if out = append(out, name); !next(p, influxql.COMMA) {
+		if out = addFunction(out, name); !next(p, influxql.COMMA) {
 			return out, nil
 		}
 	}
@@ -201,7 +202,32 @@ func parseFunction(p *influxql.Parser) (name string, err error) {
 	if all := meta.DownsampleFunctions(); !slices.Contains(all, name) {
 		return "", fmt.Errorf("a downsample has no function %s, only %s", name, strings.Join(all, ", "))
 	}
+	if name == sketched && next(p, influxql.LPAREN) {
+		return name, parsePercent(p)
+	}
 	return name, nil
+}
+
+// sketched is the function that may name a number: its sketch answers all of them, so
+// that the number is for the reader of a statement and not kept.
+const sketched = "percentile"
+
+// parsePercent reads the number of a percentile and the parenthesis behind it.
+func parsePercent(p *influxql.Parser) error {
+	tok, pos, lit := p.ScanIgnoreWhitespace()
+	n, err := strconv.ParseFloat(lit, 64)
+	if tok != influxql.NUMBER && tok != influxql.INTEGER || err != nil || n > 100 {
+		return unexpected(tok, pos, lit, "number from 0 to 100")
+	}
+	return expect(p, influxql.RPAREN)
+}
+
+// addFunction appends a function. Percentiles of one field are one.
+func addFunction(list []string, f string) []string {
+	if name, _ := meta.SplitFunction(f); name == sketched && slices.Contains(list, f) {
+		return list
+	}
+	return append(list, f)
 }
 
 // parse reads [name] ON database FROM policy INTO policy, and what source reads behind the first.

@@ -224,7 +224,7 @@ func (b *batch) aggregate() error {
 func (b *batch) calls() (out []string, err error) {
 	for _, f := range b.functions {
 		switch {
-		case meta.Call(f) != f: // wildcards leave text out
+		case meta.TakesText(f), b.d.Folds && meta.Call(f) != f: // wildcards leave text out, and sketches are text
 			fields, err := b.fields()
 			if err != nil {
 				return nil, err
@@ -241,9 +241,9 @@ func (b *batch) calls() (out []string, err error) {
 		case b.d.Folds:
 			out = append(out, fmt.Sprintf("%s(/^%s_/)", meta.Fold(f), f))
 		case slices.Contains(b.definition.ColumnsOf(""), f):
-			out = append(out, f+"(*)")
+			out = append(out, meta.Call(f)+"(*)")
 		default:
-			out = append(out, f+"(/^"+oneOfFields(b.definition.Fields())+"$/)")
+			out = append(out, meta.Call(f)+"(/^"+oneOfFields(b.definition.Fields())+"$/)")
 		}
 	}
 	return out, nil

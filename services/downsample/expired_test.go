@@ -41,14 +41,14 @@ var (
 		"SELECT count(*), sum(*) FROM raw.old",
 	}
 	lost = map[string]string{
-		"SELECT percentile(v, 95) FROM raw.m WHERE $T GROUP BY time(1d)":        "percentile() needs all rows",
+		"SELECT percentile(v, 95) FROM raw.m WHERE $T GROUP BY time(1d)":        "it does not keep percentile",
 		"SELECT stddev(v) FROM raw.m WHERE $T GROUP BY time(1d)":                "stddev() needs all rows",
 		"SELECT mean(v) FROM raw.m WHERE $T GROUP BY time(30m)":                 "windows of GROUP BY time are not whole windows of 1h",
 		"SELECT mean(v) FROM raw.m WHERE v > 5 AND $T GROUP BY time(1d)":        "a condition is on a field",
 		"SELECT integral(v) FROM raw.m WHERE $T GROUP BY time(1d)":              "integral(v::float) needs all rows",
 		"SELECT max(v), h FROM raw.m WHERE $T GROUP BY time(1d)":                "other columns of the rows are asked for",
 		"SELECT mean(v::integer) FROM raw.m WHERE $T GROUP BY time(1d)":         "the type of a field is asked for",
-		"SELECT max(v), percentile(v, 5) FROM raw.m WHERE $T GROUP BY time(1d)": "percentile() needs all rows",
+		"SELECT max(v), percentile(v, 5) FROM raw.m WHERE $T GROUP BY time(1d)": "it does not keep percentile",
 		"SELECT count(distinct(v)) FROM raw.m WHERE $T GROUP BY time(1d)":       "count() needs all rows",
 	}
 )

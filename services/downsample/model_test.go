@@ -37,9 +37,9 @@ func TestModel(t *testing.T) {
 		h.now = time.Unix(0, 0).Add(48 * time.Hour)
 		h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY t1 ON d DURATION INF REPLICATION 1 SHARD DURATION 1d; CREATE RETENTION POLICY t2 ON d DURATION INF REPLICATION 1 SHARD DURATION 7d; CREATE RETENTION POLICY t3 ON d DURATION INF REPLICATION 1 SHARD DURATION 1d")
 		downsamples := []struct{ into, create, want string }{
-			{"t1", "CREATE DOWNSAMPLE ON d FROM raw INTO t1 EVERY 1h AS mean, max, count, first, last, increase, distinct", "SELECT sum(*), max(*), count(*), first(*), last(*), increase(*), sum_hll(f) AS distinct_f, sum_hll(g) AS distinct_g, sum_hll(s) AS distinct_s FROM raw./.*/ WHERE %s GROUP BY time(1h), * fill(none)"},
+			{"t1", "CREATE DOWNSAMPLE ON d FROM raw INTO t1 EVERY 1h AS mean, max, count, first, last, increase, distinct, percentile(9)", "SELECT sum(*), max(*), count(*), first(*), last(*), increase(*), sum_hll(f) AS distinct_f, sum_hll(g) AS distinct_g, sum_hll(s) AS distinct_s, sum_ddsketch(f) AS percentile_f, sum_ddsketch(g) AS percentile_g FROM raw./.*/ WHERE %s GROUP BY time(1h), * fill(none)"},
 			{"t2", "CREATE DOWNSAMPLE ON d FROM raw WITH g min, g increase INTO t2 EVERY 1d GROUP BY b AS sum, min, increase WHERE a != 'x'", "SELECT sum(/^[fs]$/), min(*), increase(*) FROM raw./.*/ WHERE a != 'x' AND %s GROUP BY time(1d), b fill(none)"},
-			{"t3", "CREATE DOWNSAMPLE ON d FROM t1./m[01]/ INTO t3 EVERY 6h WITHOUT (b) AS mean, max, distinct", "SELECT sum(*), max(*), count(*), sum_hll(f) AS distinct_f, sum_hll(g) AS distinct_g, sum_hll(s) AS distinct_s FROM raw./m[01]/ WHERE %s GROUP BY time(6h), a fill(none)"},
+			{"t3", "CREATE DOWNSAMPLE ON d FROM t1./m[01]/ INTO t3 EVERY 6h WITHOUT (b) AS mean, max, distinct, percentile", "SELECT sum(*), max(*), count(*), sum_hll(f) AS distinct_f, sum_hll(g) AS distinct_g, sum_hll(s) AS distinct_s, sum_ddsketch(f) AS percentile_f, sum_ddsketch(g) AS percentile_g FROM raw./m[01]/ WHERE %s GROUP BY time(6h), a fill(none)"},
 		}
 		created := 0
 		line := func() string {

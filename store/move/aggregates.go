@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"tsdbd/internal/hll"
+	"tsdbd/internal/quantiles"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/scan"
@@ -135,6 +137,37 @@ func foldOf(function string, t model.FieldType) func(t model.FieldType, a, b uin
 		}
 	}
 	return nil
+}
+
+// uniteOf returns how two sketches of series in a window become one, nil if a column has none.
+func uniteOf(function string, t model.FieldType) func(a, b string) (string, error) {
+	switch fold := meta.Fold(function); {
+	case t != model.String:
+	case fold == "merge_hll":
+		return unite(hll.Parse)
+	case fold == "merge_ddsketch":
+		return unite(quantiles.Parse)
+	}
+	return nil
+}
+
+// unite returns how two texts of sketches become one.
+func unite[S interface {
+	Merge(S)
+	Text() string
+}](parse func(text string) (S, error)) func(a, b string) (string, error) {
+	return func(a, b string) (string, error) {
+		s, err := parse(a)
+		if err != nil {
+			return "", err
+		}
+		o, err := parse(b)
+		if err != nil {
+			return "", err
+		}
+		s.Merge(o)
+		return s.Text(), nil
+	}
 }
 
 func plus(t model.FieldType, a, b uint64) uint64 {

@@ -89,6 +89,8 @@ const (
 	foldedRows  = 1 << 13 // rows at most
 	cellBytes   = 9
 	rowBytes    = 64
+	textBytes   = 16
+	textRows    = 1 << 8 // rows at most if there are texts, which may be long
 )
 
 // folder folds the rows of a shard.
@@ -108,7 +110,9 @@ type folder struct {
 	limit  int           // of rows
 	slots  map[int64]int // by time
 	times  []int64       // by slot
-	values []uint64      // len(columns) of each slot
+	values []uint64      // len(columns) of each slot; of a text its place in texts
+	texts  []string      // sketches
+	held   int64         // bytes of texts
 	counts []uint8       // how many values were folded: 0, 1, or more
 	until  int64         // rows from this time on are folded later
 	place  []int         // scratch: slots of the rows at hand
@@ -118,7 +122,8 @@ type folder struct {
 type foldedColumn struct {
 	column.Field
 	function string
-	fold     func(t model.FieldType, a, b uint64) uint64 // nil: it cannot be folded
+	fold     func(t model.FieldType, a, b uint64) uint64 // nil: it is not folded as a number
+	unite    func(a, b string) (string, error)           // nil: it is not folded as a text
 	ours     bool                                        // of folder.definition
 }
 
@@ -151,6 +156,9 @@ func (f *folder) shard(ctx context.Context) error {
 		return err
 	}
 	f.limit = min(max(foldedCells/len(f.columns), 64), foldedRows)
+	if slices.ContainsFunc(f.columns, func(c foldedColumn) bool { return c.unite != nil }) {
+		f.limit = min(f.limit, textRows)
+	}
 	if err := f.Charge(int64(f.limit) * int64(len(f.columns)*cellBytes+rowBytes)); err != nil {
 		return err
 	}
@@ -180,7 +188,7 @@ func (f *folder) findColumns() {
 			if function == "" || slices.Contains(f.names, field.Key) {
 				continue
 			}
-			f.columns = append(f.columns, foldedColumn{Field: field, function: function, fold: foldOf(function, field.Type)})
+			f.columns = append(f.columns, foldedColumn{Field: field, function: function, fold: foldOf(function, field.Type), unite: uniteOf(function, field.Type)})
 			f.names = append(f.names, field.Key)
 		}
 	}
@@ -191,6 +199,10 @@ func (f *folder) series(ctx context.Context, to model.SeriesID, sources *roaring
 	named := false
 	for {
 		f.slots, f.times, f.values, f.counts, f.until = map[int64]int{}, f.times[:0], f.values[:0], f.counts[:0], math.MaxInt64
+		if err := f.hold(-f.held); err != nil {
+			return err
+		}
+		f.texts = nil
 		if err := f.scan(ctx, f.Change.Measurement, sources, r); err != nil {
 			return err
 		}
@@ -248,7 +260,7 @@ func (f *folder) row(slot int) error {
 		if f.counts[cell] < 2 || !c.ours {
 			continue
 		}
-		if c.fold == nil {
+		if c.fold == nil && c.unite == nil {
 			return f.refused(c)
 		}
 		some = true
@@ -266,6 +278,8 @@ func (f *folder) row(slot int) error {
 			f.rows.Unsigned(c.Key, word)
 		case model.Boolean:
 			f.rows.Boolean(c.Key, word != 0)
+		case model.String:
+			f.rows.String(c.Key, f.texts[word])
 		}
 	}
 	if !some {
@@ -282,12 +296,12 @@ func (f *folder) refused(c *foldedColumn) error {
 	t := &f.target.Downsample
 	var drop []string
 	for _, column := range t.Columns() {
-		if foldOf(column, model.Float) == nil {
+		if meta.Fold(column) == "" || foldOf(column, model.Float) == nil && uniteOf(column, model.String) == nil {
 			drop = append(drop, column)
 		}
 	}
 	why := fmt.Errorf("series of %q would become one in policy %s, which has %s of rows that have expired. Values of %s cannot be folded", f.Change.Measurement, t.Into, c.Key, c.function)
-	if foldOf(c.function, model.Float) != nil {
+	if foldOf(c.function, model.Float) != nil || uniteOf(c.function, model.String) != nil {
 		return fmt.Errorf("%w, because they are of type %s", why, c.Type)
 	}
 	if f.target.Gone {
@@ -350,7 +364,9 @@ func (f *folder) add(chunk scan.Chunk) error {
 			if err != nil {
 				return err
 			}
-			f.addColumn(i, v, lo)
+			if err := f.addColumn(i, v, lo); err != nil {
+				return err
+			}
 		}
 		lo = hi
 	}
@@ -378,6 +394,14 @@ func (f *folder) shrink(n int) {
 	slots := f.ordered()
 	keep := f.limit - n
 	f.until = f.times[slots[keep]]
+	for _, slot := range slots[keep:] {
+		for i := range f.columns {
+			if at := slot*len(f.columns) + i; f.columns[i].unite != nil && f.counts[at] > 0 {
+				_ = f.hold(-int64(len(f.texts[f.values[at]])) - textBytes)
+				f.texts[f.values[at]] = ""
+			}
+		}
+	}
 	old := *f
 	f.slots, f.times, f.values, f.counts = map[int64]int{}, nil, nil, nil
 	w := len(f.columns)
@@ -390,16 +414,23 @@ func (f *folder) shrink(n int) {
 }
 
 // addColumn folds values of a column, which begin at a row, into the slots of f.place.
-func (f *folder) addColumn(i int, v *column.Vector, row int) {
+func (f *folder) addColumn(i int, v *column.Vector, row int) error {
 	c := &f.columns[i]
 	if v.Type != c.Type {
-		return // a field that these series do not have
+		return nil // a field that these series do not have
 	}
 	for k, slot := range f.place {
 		if !v.IsValid(row + k) {
 			continue
 		}
-		at, word := slot*len(f.columns)+i, v.Word(row+k)
+		at := slot*len(f.columns) + i
+		if c.Type == model.String {
+			if err := f.addText(c, slot, at, v.Strings[row+k]); err != nil {
+				return err
+			}
+			continue
+		}
+		word := v.Word(row + k)
 		switch {
 		case f.counts[at] == 0:
 			f.values[at] = word
@@ -408,4 +439,36 @@ func (f *folder) addColumn(i int, v *column.Vector, row int) {
 		}
 		f.counts[at] = min(f.counts[at]+1, 2)
 	}
+	return nil
+}
+
+// addText folds a text into a cell of a slot. Texts that are not folded are not held.
+func (f *folder) addText(c *foldedColumn, slot, cell int, text string) error {
+	f.counts[cell]++
+	if f.counts[cell] = min(f.counts[cell], 2); c.unite == nil {
+		return nil
+	}
+	if f.counts[cell] == 1 {
+		f.values[cell] = uint64(len(f.texts))
+		f.texts = append(f.texts, strings.Clone(text))
+		return f.hold(int64(len(text)) + textBytes)
+	}
+	held := &f.texts[f.values[cell]]
+	both, err := c.unite(*held, text)
+	if err != nil {
+		return fmt.Errorf("series of %q would become one in policy %s, and of one of them %s at %s cannot be folded: %w", f.Change.Measurement, f.target.Downsample.Into,
+			c.Key, time.Unix(0, f.times[slot]).UTC().Format(time.RFC3339Nano), err)
+	}
+	grown := int64(len(both) - len(*held))
+	*held = both
+	return f.hold(grown)
+}
+
+// hold charges the bytes of texts.
+func (f *folder) hold(bytes int64) error {
+	err := f.Charge(bytes)
+	if err == nil {
+		f.held += bytes
+	}
+	return err
 }

@@ -14,18 +14,20 @@ import (
 // aggregates are the functions that give a window one value of their own making,
 // or several.
 var aggregates = map[string]Function{
-	"count":     {Check: arguments(1, 1, fieldOrDistinct), takes: anyType, Gives: model.Integer, Filled: true, counts: true, Partial: &folding{Slots: []partial.Kind{partial.Count}, Value: countOf}},
-	"sum":       {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Value: sumOf}},
-	"mean":      {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Counted: true, Value: meanOf}},
-	"spread":    {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Min, partial.Max}, Value: spreadOf}},
-	"increase":  {Check: oneField, Filled: true, Steps: true, Partial: &folding{Slots: []partial.Kind{partial.Increase}, Value: sumOf}},
-	"stddev":    {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum, partial.Square}, As: model.Float, Value: stddevOf}},
-	"median":    {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Ranks}, List: medianOf}},
-	"mode":      {Check: oneField, takes: anyType, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Tally}, Timed: true, List: modeOf}},
-	"distinct":  {Check: distinctArgument, takes: anyType, Partial: &folding{Slots: []partial.Kind{partial.Tally}, Timed: true, List: distinctOf}},
-	"integral":  {Check: arguments(1, 2, duration("second argument must be a duration"), field), Gives: model.Float, Rows: integral},
-	"sum_hll":   {Check: oneField, takes: anyType, Gives: model.String, Partial: &folding{Slots: []partial.Kind{partial.Sketch}, List: sketchText}},
-	"merge_hll": {Check: oneField, takes: onlyText, Gives: model.String, Partial: &folding{Slots: []partial.Kind{partial.Union}, List: sketchText}},
+	"count":          {Check: arguments(1, 1, fieldOrDistinct), takes: anyType, Gives: model.Integer, Filled: true, counts: true, Partial: &folding{Slots: []partial.Kind{partial.Count}, Value: countOf}},
+	"sum":            {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Value: sumOf}},
+	"mean":           {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum}, Counted: true, Value: meanOf}},
+	"spread":         {Check: oneField, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Min, partial.Max}, Value: spreadOf}},
+	"increase":       {Check: oneField, Filled: true, Steps: true, Partial: &folding{Slots: []partial.Kind{partial.Increase}, Value: sumOf}},
+	"stddev":         {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Sum, partial.Square}, As: model.Float, Value: stddevOf}},
+	"median":         {Check: oneField, Gives: model.Float, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Ranks}, List: medianOf}},
+	"mode":           {Check: oneField, takes: anyType, Filled: true, Partial: &folding{Slots: []partial.Kind{partial.Tally}, Timed: true, List: modeOf}},
+	"distinct":       {Check: distinctArgument, takes: anyType, Partial: &folding{Slots: []partial.Kind{partial.Tally}, Timed: true, List: distinctOf}},
+	"integral":       {Check: arguments(1, 2, duration("second argument must be a duration"), field), Gives: model.Float, Rows: integral},
+	"sum_hll":        {Check: oneField, takes: anyType, Gives: model.String, Partial: &folding{Slots: []partial.Kind{partial.Sketch}, List: sketchText}},
+	"merge_hll":      {Check: oneField, takes: onlyText, Gives: model.String, Partial: &folding{Slots: []partial.Kind{partial.Union}, List: sketchText}},
+	"sum_ddsketch":   {Check: oneField, Gives: model.String, Partial: &folding{Slots: []partial.Kind{partial.Quantiles}, List: quantilesText}},
+	"merge_ddsketch": {Check: oneField, takes: onlyText, Gives: model.String, Partial: &folding{Slots: []partial.Kind{partial.QuantileUnion}, List: quantilesText}},
 }
 
 // CountDistinct is count(distinct(f)).
@@ -149,4 +151,10 @@ func deviation(s, q *partial.State) float64 {
 func sketchText(x *Context, t *partial.Table, _ *partial.Slot, st *partial.State, at int64, out *Cells) {
 	out.Times = append(out.Times, at)
 	out.Values.Strings = append(out.Values.Strings, t.Sketches[st.A].Text())
+}
+
+// quantilesText is sum_ddsketch: the sketch of quantiles as text.
+func quantilesText(_ *Context, t *partial.Table, sl *partial.Slot, st *partial.State, at int64, out *Cells) {
+	out.Times = append(out.Times, at)
+	out.Values.Strings = append(out.Values.Strings, t.Quantiles(sl, st).Text())
 }

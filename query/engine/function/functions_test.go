@@ -87,7 +87,7 @@ func TestFunctionsHaveOneHome(t *testing.T) {
 		switch name {
 		case "count", "distinct": // count(distinct(f))
 		case "top", "bottom": // columns that carry tags
-		case "sum", "min", "max", "first", "last", "increase": // columns of downsamples, in partial.Kinds
+		case "sum", "min", "max", "first", "last", "increase", "percentile": // columns of downsamples, in partial.Kinds
 		case "elapsed": // InfluxDB's name for holt_winters in an error
 		default:
 			if len(homes[name]) != 1 {

@@ -46,7 +46,7 @@ func percentileOf(x *Context, t *partial.Table, sl *partial.Slot, st *partial.St
 		return
 	}
 	word, row := t.Ranked(sl, st, rank)
-	if sl.Timed {
+	if sl.Timed && st.B == 0 { // a sketch keeps no times
 		at = row
 	}
 	out.Times = append(out.Times, at)

@@ -108,8 +108,11 @@ func (t *Table) ranker() *Ranker {
 
 // Ranked returns the value of a rank, counted from 0, as a word. If the slot keeps times it
 // returns the time of the row as well: equal values rank by their times, in the direction of
-// the table.
+// the table. A value that a sketch gives has the time 0.
 func (t *Table) Ranked(sl *Slot, st *State, rank int) (word uint64, at int64) {
+	if st.B > 0 {
+		return t.estimated(sl, st, rank), 0
+	}
 	key, nth := t.ranker().key(t.Stop, t.runsOf(st), rank)
 	if !sl.Timed {
 		return wordOfKey(sl.Type, key), 0
@@ -133,6 +136,9 @@ func (t *Table) Ranked(sl *Slot, st *State, rank int) (word uint64, at int64) {
 // Middle returns the two values in the middle as words, the same one twice if the number of
 // values is odd.
 func (t *Table) Middle(sl *Slot, st *State) (low, high uint64) {
+	if st.B > 0 {
+		return t.estimated(sl, st, int((st.N-1)/2)), t.estimated(sl, st, int(st.N/2))
+	}
 	runs, n := t.runsOf(st), int(st.N)
 	key, _ := t.ranker().key(t.Stop, runs, (n-1)/2)
 	low = wordOfKey(sl.Type, key)

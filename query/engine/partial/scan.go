@@ -1,7 +1,6 @@
 package partial
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -257,7 +256,10 @@ func (w *Worker) ScanPart(u *read.Unit, cs *read.Columns, set *roaring.Bitmap, d
 				return err
 			}
 			found, err := w.chunk(c, g)
-			if err = cmp.Or(err, w.Err); err != nil {
+			if w.Err != nil {
+				return w.damaged(u, id)
+			}
+			if err != nil {
 				return err
 			}
 			if w.t.Bytes > 1<<16 {
@@ -520,6 +522,10 @@ func (w *Worker) foldRow(st *State, sl *Slot, v *column.Vector, lo, hi int, cols
 		return w.foldSum(st, sl, v, lo, hi)
 	case Union:
 		return w.unite(st, sl, v, lo, hi)
+	case Quantiles:
+		return w.quantiles(st, v, lo, hi)
+	case QuantileUnion:
+		return w.uniteQuantiles(st, sl, v, lo, hi)
 	case Increase:
 		return w.foldSteps(st, sl, v, lo, hi)
 	case Tally:

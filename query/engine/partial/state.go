@@ -24,14 +24,16 @@ const (
 	Max         // earliest of the largest
 	First
 	Last
-	Tally    // the distinct values
-	Sketch   // an estimate of how many distinct values there are
-	Top      // the n largest
-	Bottom   // the n smallest
-	Sample   // n at random
-	Ranks    // all values, for those of a rank
-	Increase // the sum of steps
-	Union    // of sketches that are stored as text
+	Tally         // the distinct values
+	Sketch        // an estimate of how many distinct values there are
+	Top           // the n largest
+	Bottom        // the n smallest
+	Sample        // n at random
+	Ranks         // all values, for those of a rank
+	Increase      // the sum of steps
+	Union         // of sketches that are stored as text
+	Quantiles     // an estimate of values of a rank
+	QuantileUnion // of sketches of quantiles that are stored as text
 )
 
 // Kinds holds the properties of the kinds.
@@ -46,21 +48,23 @@ var Kinds = [...]struct {
 	// the aggregate; "": none.
 	Stored string
 }{
-	Count:    {Stats: countOfStats, Stored: "count"},
-	Sum:      {Stats: sumOfStats, Stored: "sum"},
-	Square:   {What: "squares"},
-	Min:      {Stats: AllOfStats, Stored: "min"},
-	Max:      {Stats: AllOfStats, Stored: "max"},
-	First:    {Stats: AllOfStats, Timed: true, Stored: "first"},
-	Last:     {Stats: AllOfStats, Timed: true, Stored: "last"},
-	Tally:    {What: "distinct values", large: true},
-	Sketch:   {What: "sketches", large: true, Stored: "distinct"},
-	Top:      {What: "chosen rows", Timed: true, large: true, ordered: true},
-	Bottom:   {What: "chosen rows", Timed: true, large: true, ordered: true},
-	Sample:   {What: "chosen rows", Timed: true, large: true, ordered: true},
-	Ranks:    {What: "ranks", large: true},
-	Increase: {What: "steps", Timed: true, Stored: "increase"},
-	Union:    {What: "sketches", Timed: true, large: true},
+	Count:         {Stats: countOfStats, Stored: "count"},
+	Sum:           {Stats: sumOfStats, Stored: "sum"},
+	Square:        {What: "squares"},
+	Min:           {Stats: AllOfStats, Stored: "min"},
+	Max:           {Stats: AllOfStats, Stored: "max"},
+	First:         {Stats: AllOfStats, Timed: true, Stored: "first"},
+	Last:          {Stats: AllOfStats, Timed: true, Stored: "last"},
+	Tally:         {What: "distinct values", large: true},
+	Sketch:        {What: "sketches", large: true, Stored: "distinct"},
+	Top:           {What: "chosen rows", Timed: true, large: true, ordered: true},
+	Bottom:        {What: "chosen rows", Timed: true, large: true, ordered: true},
+	Sample:        {What: "chosen rows", Timed: true, large: true, ordered: true},
+	Ranks:         {What: "ranks", large: true, Stored: "percentile"},
+	Increase:      {What: "steps", Timed: true, Stored: "increase"},
+	Union:         {What: "sketches", Timed: true, large: true},
+	Quantiles:     {What: "sketches", large: true},
+	QuantileUnion: {What: "sketches", Timed: true, large: true},
 }
 
 // statsUse says what of a chunk's statistics a slot reads.
@@ -93,7 +97,8 @@ type Slot struct {
 //     it lost. A sum of integers is the 128 bits of B and A, so that A alone is the sum
 //     that wraps.
 //   - Of a tally, a sketch, a union or a pick, A is its place in the table. Of ranks it is the place
-//     of the last run of values.
+//     of the last run of values, or noRun, and B that of a sketch of further values, plus one, or 0.
+//     A sketch of quantiles is like ranks without a run.
 //   - Of another selector, T is the time of the value. A holds the bits of the value,
 //     or its place in Table.Texts if it is a string. B is the place of the row's other
 //     columns in Table.Aux, plus one, or 0.

@@ -29,6 +29,8 @@ func (p *Plan) StoredOf(column func(function, field string) string) *Plan {
 			sl.Kind, sl.Timed, sl.Col = Sum, false, place(Increase, ref.Type)
 		case Sketch: // a text has a sketch, and the time of one that is damaged is told
 			sl.Kind, sl.Type, sl.Timed, sl.Col = Union, model.String, true, place(Sketch, influxql.String)
+		case Ranks:
+			sl.Kind, sl.Type, sl.Timed, sl.Col = QuantileUnion, model.String, true, place(Ranks, influxql.String)
 		default:
 			sl.Col = place(sl.Kind, ref.Type)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tsdbd/internal/hll"
+	"tsdbd/internal/quantiles"
 	"tsdbd/model"
 	"tsdbd/query/admission"
 	"tsdbd/query/expr"
@@ -16,29 +17,30 @@ import (
 // So neither many groups nor a few distant windows cost memory for windows without
 // rows. A table belongs to one worker until it is merged.
 type Table struct {
-	slots    int
-	shift    uint
-	flat     []State // one window only: by group
-	single   bool
-	basePg   int64
-	pages    int // pages that can exist; 0: unknown, use sparse
-	dirs     [][][]State
-	sparse   map[pageKey][]State
-	ByGroup  map[int32][]int64 // pages of sparse by group, once all are there
-	Texts    []string          // values of string selectors
-	Aux      [][]expr.Scalar   // other columns of chosen rows
-	Tallies  []tally
-	Picks    []pick
-	Sketches []hll.Sketch
-	runs     []valueRun         // of ranks
-	room     int                // values of which the last block of runs has room
-	parts    [][]uint64         // scratch of runsOf
-	ranks    *Ranker            // nil until it is needed
-	Desc     bool               // of equal rows the last series is chosen, else the first
-	auxKeys  []string           // series key of each, to break ties
-	steps    []run              // of an increase
-	Stop     *admission.Stopper // of who works with the table
-	Bytes    int64              // not yet accounted for
+	slots     int
+	shift     uint
+	flat      []State // one window only: by group
+	single    bool
+	basePg    int64
+	pages     int // pages that can exist; 0: unknown, use sparse
+	dirs      [][][]State
+	sparse    map[pageKey][]State
+	ByGroup   map[int32][]int64 // pages of sparse by group, once all are there
+	Texts     []string          // values of string selectors
+	Aux       [][]expr.Scalar   // other columns of chosen rows
+	Tallies   []tally
+	Picks     []pick
+	Sketches  []hll.Sketch
+	quantiles []quantiles.Sketch
+	runs      []valueRun         // of ranks
+	room      int                // values of which the last block of runs has room
+	parts     [][]uint64         // scratch of runsOf
+	ranks     *Ranker            // nil until it is needed
+	Desc      bool               // of equal rows the last series is chosen, else the first
+	auxKeys   []string           // series key of each, to break ties
+	steps     []run              // of an increase
+	Stop      *admission.Stopper // of who works with the table
+	Bytes     int64              // not yet accounted for
 
 	slab []State // for the next pages
 	made int     // pages of the last slab
@@ -237,7 +239,7 @@ func (w Windows) Present() iter.Seq2[*State, *State] {
 // Merge adds the states of o, which must not be used afterwards.
 func (t *Table) Merge(o *Table, slots []Slot) {
 	// Pages whose states refer to nothing else of o go over as they are.
-	whole := len(o.Texts)+len(o.Aux)+len(o.Tallies)+len(o.Picks)+len(o.Sketches)+len(o.runs) == 0
+	whole := len(o.Texts)+len(o.Aux)+len(o.Tallies)+len(o.Picks)+len(o.Sketches)+len(o.quantiles)+len(o.runs) == 0
 	o.each(func(g int32, pg int64, p []State) {
 		if t.Stop.After(len(p) / t.slots) {
 			return
@@ -295,8 +297,11 @@ func (t *Table) MergeState(d, s *State, o *Table, sl *Slot) {
 		t.Sketches = adopt(t.Sketches, d, o.Sketches[s.A], (*hll.Sketch).Merge)
 		d.N += s.N
 		return
-	case Ranks:
+	case Ranks, Quantiles, QuantileUnion:
 		t.mergeRuns(d, s, o)
+		if s.B > 0 {
+			t.mergeQuantiles(d, &o.quantiles[s.B-1])
+		}
 		return
 	case Top, Bottom, Sample:
 		t.Picks = adopt(t.Picks, d, o.Picks[s.A], func(x, y *pick) {
@@ -335,7 +340,10 @@ func (t *Table) ListBytes(st *State, sl *Slot) int64 {
 	case Top, Bottom, Sample:
 		return 64 * int64(len(t.Picks[st.A].Rows))
 	case Ranks:
-		return 8 * st.N
+		if st.B == 0 {
+			return 8 * st.N
+		}
+		return t.quantiles[st.B-1].Bytes() // runs are added to it
 	}
 	return 0
 }

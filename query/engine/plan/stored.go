@@ -11,6 +11,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/query/engine/function"
+	"tsdbd/query/engine/partial"
 	"tsdbd/query/engine/read"
 	"tsdbd/query/expr"
 	"tsdbd/query/window"
@@ -115,10 +116,15 @@ func (t *Target) storedField(column string) (field string, keeps, ok bool) {
 	for _, name := range t.Columns {
 		if field, ok := strings.CutPrefix(column, StoredColumn(name, "")); ok && t.Has(Column{name, field}) {
 			f := function.Functions[name]
-			return field, f.Filled && f.Gives == model.Unknown, true
+			return field, f.Filled && f.Gives == model.Unknown && !isSketch(name), true
 		}
 	}
 	return "", false, false
+}
+
+// isSketch reports whether a column has sketches, as text.
+func isSketch(column string) bool {
+	return column == partial.Kinds[partial.Ranks].Stored || column == partial.Kinds[partial.Sketch].Stored
 }
 
 // storedView is the view of a target.
