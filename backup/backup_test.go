@@ -196,7 +196,7 @@ func TestPlace(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	r := OpenRepository(vfs.OS, dir)
-	st, m, err := Open(r, "")
+	st, m, err := Open(t.Context(), r, RestoreOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,12 +278,12 @@ func TestIncremental(t *testing.T) {
 		t.Errorf("copied %d for one point, the whole is %d", more.Copied, more.Bytes)
 	}
 	r := OpenRepository(vfs.OS, dir)
-	names, err := r.List()
+	names, err := r.List(t.Context())
 	if err != nil || len(names) != 3 {
 		t.Fatal(names, err)
 	}
 	for i, n := range names {
-		_, m, err := r.Manifest(n)
+		_, m, err := r.Manifest(t.Context(), n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,7 +292,7 @@ func TestIncremental(t *testing.T) {
 		if damage, err := r.Check(context.Background(), m, tell); err != nil || len(damage) > 0 || last.Objects == 0 || last.ObjectsDone != last.Objects || last.BytesDone != m.Bytes() {
 			t.Errorf("%s: %v %v", n, damage, err)
 		}
-		st, _, err := Open(r, n)
+		st, _, err := Open(t.Context(), r, RestoreOptions{Backup: n})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -307,11 +307,11 @@ func TestIncremental(t *testing.T) {
 		}
 	}
 	// What only the older backups name goes with them.
-	backups, _, err := r.Prune(1)
+	backups, _, err := r.Prune(t.Context(), 1)
 	if err != nil || backups != 2 {
 		t.Fatal(backups, err)
 	}
-	_, m, err := r.Manifest("")
+	_, m, err := r.Manifest(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func TestResume(t *testing.T) {
 	if _, err := Take(context.Background(), s.client, r, TakeOptions{Workers: 1}); err == nil {
 		t.Fatal("a broken copy passes for a backup")
 	}
-	if names, _ := r.List(); len(names) != 0 {
+	if names, _ := r.List(t.Context()); len(names) != 0 {
 		t.Fatalf("a manifest of a backup that is not complete: %v", names)
 	}
 	parts, _ := filepath.Glob(dir + "/objects/*.part")
@@ -388,7 +388,7 @@ func TestResume(t *testing.T) {
 	if have == 0 || res.Copied > res.Bytes-have || ranged.Load() == 0 {
 		t.Errorf("copied %d of %d, %d bytes were there, %d requests for a rest", res.Copied, res.Bytes, have, ranged.Load())
 	}
-	st, _, err := Open(r, "")
+	st, _, err := Open(t.Context(), r, RestoreOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +418,7 @@ func TestBadPart(t *testing.T) {
 	}
 	take(t, s, dir, exchange.Filter{})
 	r := OpenRepository(vfs.OS, dir)
-	if _, m, err = r.Manifest(""); err != nil {
+	if _, m, err = r.Manifest(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if damage, err := r.Check(context.Background(), m, nil); err != nil || len(damage) > 0 {
@@ -455,7 +455,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	dir := t.TempDir()
 	take(t, s, dir, exchange.Filter{})
 	r := OpenRepository(vfs.OS, dir)
-	_, m, err := r.Manifest("")
+	_, m, err := r.Manifest(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -490,14 +490,14 @@ func TestCheckFindsDamage(t *testing.T) {
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := r.Manifest(""); err == nil {
+	if _, _, err := r.Manifest(t.Context(), ""); err == nil {
 		t.Error("a damaged manifest is read")
 	}
 }
 
 func mustList(t *testing.T, r *Repository) []string {
 	t.Helper()
-	names, err := r.List()
+	names, err := r.List(t.Context())
 	if err != nil || len(names) == 0 {
 		t.Fatal(names, err)
 	}
@@ -610,7 +610,7 @@ func TestOneMoment(t *testing.T) {
 			t.Errorf("sequence %d after %d", res.Sequence, last)
 		}
 		last = res.Sequence
-		st, _, err := Open(r, res.Name)
+		st, _, err := Open(t.Context(), r, RestoreOptions{Backup: res.Name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -724,7 +724,7 @@ func TestDroppedMeanwhile(t *testing.T) {
 	s.fault.Store(&drop)
 	dir := t.TempDir()
 	take(t, s, dir, exchange.Filter{})
-	st, m, err := Open(OpenRepository(vfs.OS, dir), "")
+	st, m, err := Open(t.Context(), OpenRepository(vfs.OS, dir), RestoreOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func TestSkipDamaged(t *testing.T) {
 	if len(res.Damaged) != 2 {
 		t.Fatalf("left out: %v", res.Damaged)
 	}
-	_, m, err := r.Manifest("")
+	_, m, err := r.Manifest(t.Context(), "")
 	if err != nil || len(m.Damaged) != 2 {
 		t.Fatalf("the manifest tells of %v, %v", m.Damaged, err)
 	}

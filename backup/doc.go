@@ -8,7 +8,12 @@
 // in a directory is whole, and costs only what is new. The session holds the
 // files on the server's disk until the client ends it or is silent for long.
 //
-// A backup in a directory (Repository) can be placed in an empty data directory
+// A Repository is a directory or an object store (package internal/object). The code is
+// the same: objects are put under names that have none, and read in ranges. Where files
+// are needed, a directory has them, and copies of the objects of a bucket come to a
+// staging directory (OpenStaged) first.
+//
+// A backup in a Repository can be placed in an empty data directory
 // (Place), checked (Check), or opened as a read-only store (Open). Restore into
 // a running server opens it so and writes its points to the server, where they
 // merge with those that exist by the rules of writes.
@@ -19,5 +24,7 @@
 //
 // The package does not schedule backups and does not copy the log, because the
 // flush has put its entries into files. A Handler is safe for concurrent use. A
-// Repository has one writer at a time; a lock file enforces it.
+// Repository has one writer at a time. A lock file enforces it in a directory, and a lease
+// in an object store. The writer looks at it before it writes a manifest or removes
+// objects.
 package backup

@@ -67,14 +67,11 @@ func localPieces(ctx context.Context, fsys vfs.FS, name string, objects map[stri
 	return nil
 }
 
-// adopt makes a local file an object if its content is that of the object.
-func (r *Repository) adopt(ctx context.Context, o Object, p place) error {
-	name := r.object(o.Name)
-	if _, err := r.fs.Stat(name); err == nil {
-		return nil // it is there already
-	}
+// adopt gives a local file a second name beside the parts if its content is that of the
+// object. Otherwise it returns "", and the object is fetched.
+func (r *Repository) adopt(ctx context.Context, o Object, p place) (string, error) {
 	// Not the name of a part, which a download would go on with.
-	tmp := name + ".local"
+	tmp := path.Join(r.parts, o.Name+".local")
 	_ = r.fs.Remove(tmp)
 	var err error
 	if path.Ext(o.Name) == ".series" {
@@ -84,14 +81,14 @@ func (r *Repository) adopt(ctx context.Context, o Object, p place) error {
 	}
 	if err == nil {
 		if err = checkContent(ctx, r.fs, tmp, o); err == nil {
-			return r.fs.Rename(tmp, name)
+			return tmp, nil
 		}
 	}
 	_ = r.fs.Remove(tmp)
 	if vfs.IsFull(err) || ctx.Err() != nil {
-		return err
+		return "", err
 	}
-	return nil // it is fetched
+	return "", nil
 }
 
 // copyRange writes a part of a file to another one, synced.

@@ -119,7 +119,10 @@ func (o Object) checksum() (sum uint64) {
 }
 
 // objects returns every object once.
-func (m *Manifest) objects() []Object {
+func (m *Manifest) objects() []Object { return objectsOf(m.Series, m.Shards) }
+
+// objectsOf returns every object of some logs and shards once.
+func objectsOf(logs []SeriesLog, shards []ShardManifest) []Object {
 	seen := map[string]bool{}
 	var out []Object
 	add := func(o Object) {
@@ -128,12 +131,12 @@ func (m *Manifest) objects() []Object {
 			out = append(out, o)
 		}
 	}
-	for _, s := range m.Series {
+	for _, s := range logs {
 		for _, p := range s.Pieces {
 			add(p)
 		}
 	}
-	for _, s := range m.Shards {
+	for _, s := range shards {
 		for _, f := range s.Files {
 			add(f.Object)
 		}
@@ -217,8 +220,10 @@ func decodeBackup(name string, b []byte) (*Manifest, error) {
 }
 
 // Bytes returns the size of all objects of the backup.
-func (m *Manifest) Bytes() (n int64) {
-	for _, o := range m.objects() {
+func (m *Manifest) Bytes() int64 { return sizeOf(m.objects()) }
+
+func sizeOf(objects []Object) (n int64) {
+	for _, o := range objects {
 		n += o.Size
 	}
 	return n

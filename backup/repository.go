@@ -7,13 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path"
+	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"tsdbd/inspect"
 	"tsdbd/internal/binio"
+	"tsdbd/internal/object"
 	"tsdbd/internal/vfs"
 	"tsdbd/tsm"
 )
@@ -22,65 +24,83 @@ const (
 	objectsDir     = "objects"
 	manifestSuffix = ".backup"
 	partSuffix     = ".part"
+	// maxManifestBytes bounds what is read for a manifest.
+	maxManifestBytes = 1 << 30
 )
 
-// Repository is a directory of backups:
+// Repository is a place with backups:
 //
 //	20261120T184404.123Z.backup   a manifest for each, named by its time
 //	objects/<name>                what they consist of, shared by all
+//
+// It is a directory, or an object store with a staging directory (OpenStaged). In a
+// directory parts of objects are beside the objects:
+//
 //	objects/<name>.part           the beginning of an object
 type Repository struct {
-	fs  vfs.FS
-	dir string
+	store object.Store
+	where string // for messages
+	lock  func(context.Context) (vfs.Lock, error)
+
+	fs    vfs.FS // of these directories
+	parts string // has objects until they are whole
+	local string // has objects as files
+	own   bool   // files in local are copies, which are removed
+	stage *stage // nil for a directory
 }
 
 // OpenRepository returns the repository in dir, which need not exist.
 func OpenRepository(fsys vfs.FS, dir string) *Repository {
-	return &Repository{fs: fsys, dir: path.Clean(dir)}
+	dir = path.Clean(dir)
+	objects := path.Join(dir, objectsDir)
+	return &Repository{
+		store: object.OpenDir(fsys, dir), where: dir, fs: fsys, parts: objects, local: objects,
+		lock: func(context.Context) (vfs.Lock, error) { return fsys.Lock(path.Join(dir, "LOCK")) },
+	}
 }
 
-func (r *Repository) object(name string) string { return path.Join(r.dir, objectsDir, name) }
+// key returns the name of an object in the store.
+func key(o Object) string { return path.Join(objectsDir, o.Name) }
 
-// Object returns the path of the content of a file that is in a backup.
-func (r *Repository) Object(o Object) string { return r.object(o.Name) }
+// at names something in the store, for messages.
+func (r *Repository) at(name string) string { return r.where + "/" + name }
+
+func (r *Repository) part(o Object) string { return path.Join(r.parts, o.Name+partSuffix) }
+
+// Object returns the path of the content of a file that is in a backup. The repository is a
+// directory.
+func (r *Repository) Object(o Object) string { return path.Join(r.local, o.Name) }
 
 // List returns the names of the backups, oldest first.
-func (r *Repository) List() ([]string, error) {
-	names, err := r.fs.List(r.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+func (r *Repository) List(ctx context.Context) ([]string, error) {
+	infos, err := r.store.List(ctx, "")
 	var out []string
-	for _, n := range names {
-		if base, ok := strings.CutSuffix(n, manifestSuffix); ok {
+	for _, i := range infos {
+		if base, ok := strings.CutSuffix(i.Name, manifestSuffix); ok {
 			out = append(out, base)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // Manifest reads the manifest of a backup; name "" is the newest.
-func (r *Repository) Manifest(name string) (string, *Manifest, error) {
+func (r *Repository) Manifest(ctx context.Context, name string) (string, *Manifest, error) {
 	if name == "" {
-		names, err := r.List()
+		names, err := r.List(ctx)
 		if err != nil {
 			return "", nil, err
 		}
 		if len(names) == 0 {
-			return "", nil, fmt.Errorf("%s: no backup in it", r.dir)
+			return "", nil, fmt.Errorf("%s: no backup in it", r.where)
 		}
 		name = names[len(names)-1]
 	}
 	name = strings.TrimSuffix(path.Base(name), manifestSuffix)
-	file := path.Join(r.dir, name+manifestSuffix)
-	b, err := vfs.ReadFile(r.fs, file)
+	b, err := object.Read(ctx, r.store, name+manifestSuffix, maxManifestBytes)
 	if err != nil {
 		return "", nil, err
 	}
-	m, err := decodeBackup(file, b)
+	m, err := decodeBackup(r.at(name+manifestSuffix), b)
 	return name, m, err
 }
 
@@ -105,93 +125,116 @@ func checkContent(ctx context.Context, fsys vfs.FS, file string, o Object) error
 	return t.VerifyContent(ctx)
 }
 
-// verifyObject checks an object and returns its SHA-256.
-func (r *Repository) verifyObject(ctx context.Context, o Object) (string, error) {
-	name := r.object(o.Name)
-	st, err := r.fs.Stat(name)
+// verifyObject checks an object and returns its SHA-256. With keep a copy stays in the
+// staging directory.
+func (r *Repository) verifyObject(ctx context.Context, o Object, keep bool) (string, error) {
+	file, err := r.bring(ctx, o)
 	if err != nil {
 		return "", err
 	}
-	if st.Size() != o.Size {
-		return "", binio.Corruptf(name, min(st.Size(), o.Size), "%d bytes, expected %d", st.Size(), o.Size)
+	if !keep {
+		defer r.release(file)
 	}
-	if err := checkContent(ctx, r.fs, name, o); err != nil {
+	if err := checkContent(ctx, r.fs, file, o); err != nil {
+		var damage *binio.CorruptError
+		if errors.As(err, &damage) && damage.Path == file {
+			err = binio.Corruptf(r.at(key(o)), damage.Offset, "%s", damage.Reason)
+		}
 		return "", err
 	}
-	return r.copyObject(ctx, o, io.Discard)
+	return sumFile(ctx, r.fs, file)
 }
 
-// copyObject writes an object to a writer and returns its SHA-256.
-func (r *Repository) copyObject(ctx context.Context, o Object, to io.Writer) (string, error) {
-	f, err := r.fs.Open(r.object(o.Name))
+// sumFile returns the SHA-256 of a file.
+func sumFile(ctx context.Context, fsys vfs.FS, file string) (string, error) {
+	in, err := object.OpenDir(fsys, path.Dir(file)).ReadRange(ctx, path.Base(file), 0, -1)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
+	defer in.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(sum, to), contextReader{ctx, io.NewSectionReader(f, 0, o.Size)}); err != nil {
+	if _, err := io.Copy(sum, in); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// contextReader is a reader that ends with a context.
-type contextReader struct {
-	ctx context.Context
-	io.Reader
+// copyObject writes an object to a writer and returns its SHA-256.
+func (r *Repository) copyObject(ctx context.Context, o Object, to io.Writer) (string, error) {
+	in, err := r.store.ReadRange(ctx, key(o), 0, o.Size)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(sum, to), in)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = binio.Corruptf(r.at(key(o)), n, "%d bytes, expected %d", n, o.Size)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-func (r contextReader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.Reader.Read(p)
-}
+// checkWorkers is how many objects are checked at a time.
+const checkWorkers = 4
 
 // Check verifies that every object of a backup is there, with the hashes in its
 // name and in the manifest. It returns all damage; any other error ends the
 // check. report, if not nil, is called with the progress.
 func (r *Repository) Check(ctx context.Context, m *Manifest, report func(Progress)) (damage []error, err error) {
-	objects := m.objects()
-	progress := meter{report: report, p: Progress{Objects: len(objects), Bytes: m.Bytes()}}
-	for i, o := range objects {
-		if err := ctx.Err(); err != nil {
-			return damage, err
-		}
-		sum, err := r.verifyObject(ctx, o)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			damage = append(damage, binio.Corruptf(r.object(o.Name), -1, "missing"))
-		case errors.Is(err, binio.ErrCorrupt):
-			damage = append(damage, err)
-		case err != nil:
-			return damage, err
-		case sum != m.Objects[o.Name]:
-			damage = append(damage, binio.Corruptf(r.object(o.Name), -1, "SHA-256 %s, the manifest says %s", sum, m.Objects[o.Name]))
-		}
-		progress.add(func(p *Progress) { p.ObjectsDone++; p.BytesDone += o.Size }, i == len(objects)-1)
-	}
-	return damage, nil
+	return r.check(ctx, m, m.objects(), false, report)
 }
+
+func (r *Repository) check(ctx context.Context, m *Manifest, objects []Object, keep bool, report func(Progress)) ([]error, error) {
+	progress := meter{report: report, p: Progress{Objects: len(objects), Bytes: sizeOf(objects)}}
+	found := make([]error, len(objects)) // in the order of the objects
+	workers, ctx := errgroup.WithContext(ctx)
+	workers.SetLimit(checkWorkers)
+	for i, o := range objects {
+		workers.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			sum, err := r.verifyObject(ctx, o, keep)
+			switch {
+			case errors.Is(err, object.ErrNotFound):
+				found[i] = binio.Corruptf(r.at(key(o)), -1, "missing")
+			case errors.Is(err, binio.ErrCorrupt):
+				found[i] = err
+			case err != nil:
+				return err
+			case sum != m.Objects[o.Name]:
+				found[i] = binio.Corruptf(r.at(key(o)), -1, "SHA-256 %s, the manifest says %s", sum, m.Objects[o.Name])
+			}
+			progress.add(func(p *Progress) { p.ObjectsDone++; p.BytesDone += o.Size }, false)
+			return nil
+		})
+	}
+	err := workers.Wait()
+	progress.add(func(*Progress) {}, true)
+	return slices.DeleteFunc(found, func(err error) bool { return err == nil }), err
+}
+
+// pruneStep is how many objects are removed before the lock is looked at again.
+const pruneStep = 500
 
 // Prune removes all backups but the newest keep, and the objects that none
 // names any more. It returns what it removed.
-func (r *Repository) Prune(keep int) (backups, objects int, err error) {
+func (r *Repository) Prune(ctx context.Context, keep int) (backups, objects int, err error) {
 	if keep < 1 {
 		return 0, 0, errors.New("at least one backup must be kept")
 	}
-	lock, err := r.fs.Lock(path.Join(r.dir, "LOCK"))
+	lock, err := r.lock(ctx)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, fmt.Errorf("%s: %w", r.where, err)
 	}
 	defer lock.Close()
-	names, err := r.List()
+	names, err := r.List(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
 	needed := map[string]bool{}
 	for _, n := range names[max(len(names)-keep, 0):] {
-		_, m, err := r.Manifest(n)
+		_, m, err := r.Manifest(ctx, n)
 		if err != nil {
 			return 0, 0, err // better keep what it may need
 		}
@@ -199,27 +242,38 @@ func (r *Repository) Prune(keep int) (backups, objects int, err error) {
 			needed[o.Name] = true
 		}
 	}
+	infos, err := r.store.List(ctx, objectsDir)
+	if err != nil {
+		return 0, 0, err
+	}
+	var manifests, garbage []string
 	for _, n := range names[:max(len(names)-keep, 0)] {
-		if err := r.fs.Remove(path.Join(r.dir, n+manifestSuffix)); err != nil {
-			return backups, 0, err
+		manifests = append(manifests, n+manifestSuffix)
+	}
+	for _, i := range infos {
+		n := path.Base(i.Name)
+		if !needed[n] && objectName.MatchString(strings.TrimSuffix(n, partSuffix)) {
+			garbage = append(garbage, i.Name)
 		}
-		backups++
 	}
 	// Manifests first, durably: none may name an object that is gone.
-	if err := r.fs.SyncDir(r.dir); err != nil {
+	if backups, err = r.remove(ctx, lock, manifests); err != nil {
 		return backups, 0, err
 	}
-	found, err := r.fs.List(path.Join(r.dir, objectsDir))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return backups, 0, err
-	}
-	for _, n := range found {
-		if !needed[n] && objectName.MatchString(strings.TrimSuffix(n, partSuffix)) {
-			if err := r.fs.Remove(r.object(n)); err != nil {
-				return backups, objects, err
-			}
-			objects++
+	objects, err = r.remove(ctx, lock, garbage)
+	return backups, objects, err
+}
+
+// remove deletes from the store as long as the lock is held.
+func (r *Repository) remove(ctx context.Context, lock vfs.Lock, names []string) (removed int, err error) {
+	for some := range slices.Chunk(names, pruneStep) {
+		if err := lock.Held(); err != nil {
+			return removed, fmt.Errorf("%s: %w", r.where, err)
 		}
+		if err := r.store.Delete(ctx, some...); err != nil {
+			return removed, err
+		}
+		removed += len(some)
 	}
-	return backups, objects, nil
+	return removed, nil
 }

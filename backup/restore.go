@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"tsdbd/exchange"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
@@ -119,7 +121,7 @@ func cut(data *meta.Data, f *exchange.Filter, keep func(*meta.Database, *meta.Re
 // gets a lineage of its own. Place restores the users as well. A filter by time
 // chooses whole shards. Place checks the hash of each file.
 func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (*Result, error) {
-	name, m, err := r.Manifest(opt.Backup)
+	name, m, err := r.Manifest(ctx, opt.Backup)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +284,7 @@ func (p *placer) linked(dir, name string, o Object) error {
 	if err := p.ctx.Err(); err != nil {
 		return err
 	}
-	if err := vfs.Link(p.r.fs, p.r.object(o.Name), path.Join(dir, name)); err != nil {
+	if err := vfs.Link(p.r.fs, p.r.Object(o), path.Join(dir, name)); err != nil {
 		return fmt.Errorf("restore %s: %w", path.Join(dir, name), err)
 	}
 	p.meter.add(func(x *Progress) { x.ObjectsDone++; x.BytesDone += o.Size }, false)
@@ -295,60 +297,97 @@ func (p *placer) copy(to io.Writer, o Object) error {
 		return err
 	}
 	if want := p.m.Objects[o.Name]; have != want {
-		return binio.Corruptf(p.r.object(o.Name), -1, "SHA-256 %s, the manifest says %s", have, want)
+		return binio.Corruptf(p.r.at(key(o)), -1, "SHA-256 %s, the manifest says %s", have, want)
 	}
 	p.meter.add(func(x *Progress) { x.ObjectsDone++ }, false)
 	return nil
 }
 
-// Open opens a backup as a store that can only be read. Nothing is copied.
-func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
-	_, m, err := r.Manifest(name)
+// Open opens what the options choose of a backup as a store that can only be read. Only
+// Backup, Filter and Progress count. What is in a directory is not copied.
+func Open(ctx context.Context, r *Repository, opt RestoreOptions) (*store.Store, *Manifest, error) {
+	_, m, err := r.Manifest(ctx, opt.Backup)
 	if err != nil {
 		return nil, nil, err
+	}
+	v, err := opt.view(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := r.reserve(v.objects); err != nil {
+		return nil, nil, err
+	}
+	st, err := v.open(ctx, r, opt.Progress)
+	return st, m, err
+}
+
+// view is the part of a backup that is read.
+type view struct {
+	catalog *meta.Data
+	logs    []SeriesLog
+	shards  []ShardManifest
+	objects []Object
+}
+
+func (o *RestoreOptions) view(m *Manifest) (*view, error) {
+	data, shards, err := o.chosen(m)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{catalog: data, shards: shards}
+	for _, s := range m.Series {
+		if data.DatabaseByID(s.Database) != nil {
+			v.logs = append(v.logs, s)
+		}
+	}
+	v.objects = objectsOf(v.logs, v.shards)
+	return v, nil
+}
+
+// open opens the part as a store. Objects that are no files here become such first.
+func (v *view) open(ctx context.Context, r *Repository, report func(Progress)) (*store.Store, error) {
+	meter := &meter{report: report, p: Progress{Objects: len(v.objects), Bytes: sizeOf(v.objects)}}
+	workers, bringing := errgroup.WithContext(ctx)
+	workers.SetLimit(checkWorkers)
+	for _, o := range v.objects {
+		workers.Go(func() error {
+			if _, err := r.bring(bringing, o); err != nil {
+				return fmt.Errorf("backup is not complete: %w", err)
+			}
+			meter.add(func(p *Progress) { p.ObjectsDone++; p.BytesDone += o.Size }, false)
+			return nil
+		})
+	}
+	if err := workers.Wait(); err != nil {
+		return nil, err
 	}
 	const root = "/backup"
 	over := overlay.New(r.fs)
-	catalog, err := meta.AppendFile(nil, m.Catalog)
+	catalog, err := meta.AppendFile(nil, v.catalog)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := over.RemoveAll(root); err != nil { // hides what the base may have there
-		return nil, nil, err
+		return nil, err
 	}
 	for _, n := range meta.CopyNames() {
 		over.Put(path.Join(root, "meta", n), catalog)
 	}
-	missing := func(o Object) error {
-		if st, err := r.fs.Stat(r.object(o.Name)); err != nil {
-			return fmt.Errorf("backup is not complete: %w", err)
-		} else if st.Size() != o.Size {
-			return binio.Corruptf(r.object(o.Name), min(st.Size(), o.Size), "%d bytes, expected %d", st.Size(), o.Size)
-		}
-		return nil
-	}
-	for _, s := range m.Series {
+	for _, s := range v.logs {
 		var parts []overlay.Part
 		for _, o := range s.Pieces {
-			if err := missing(o); err != nil {
-				return nil, nil, err
-			}
-			parts = append(parts, overlay.Part{Path: r.object(o.Name), Size: o.Size})
+			parts = append(parts, overlay.Part{Path: r.Object(o), Size: o.Size})
 		}
 		over.Map(path.Join(root, layout.DatabaseDir(s.Database), "series", series.LogName), parts...)
 	}
-	for _, s := range m.Shards {
+	for _, s := range v.shards {
 		dir := path.Join(root, layout.ShardDir(s.Database, s.ID))
 		over.Put(path.Join(dir, manifest.Name), s.Manifest)
 		for _, f := range s.Files {
-			if err := missing(f.Object); err != nil {
-				return nil, nil, err
-			}
-			over.Map(path.Join(dir, f.Name), overlay.Part{Path: r.object(f.Object.Name), Size: f.Object.Size})
+			over.Map(path.Join(dir, f.Name), overlay.Part{Path: r.Object(f.Object), Size: f.Object.Size})
 		}
 	}
-	st, err := store.OpenForReading(root, store.Options{FS: over})
-	return st, m, err
+	return store.OpenForReading(root, store.Options{FS: over})
 }
 
 // Restore writes the points of a backup to a running server. It creates databases
@@ -358,14 +397,21 @@ func Open(r *Repository, name string) (*store.Store, *Manifest, error) {
 // Manifest.Damaged lists the files that the backup lacks. send sends line protocol below headers to
 // the server. It reads all of it, or returns an error.
 func Restore(ctx context.Context, r *Repository, c *exchange.Client, opt RestoreOptions, send func(ctx context.Context, lines io.Reader) error) error {
-	_, m, err := r.Manifest(opt.Backup)
+	_, m, err := r.Manifest(ctx, opt.Backup)
 	if err != nil {
 		return err
 	}
-	if damage, err := r.Check(ctx, m, nil); err != nil || len(damage) > 0 {
+	v, err := opt.view(m)
+	if err != nil {
+		return err
+	}
+	if err := r.reserve(v.objects); err != nil {
+		return err
+	}
+	if damage, err := r.check(ctx, m, v.objects, true, opt.Progress); err != nil || len(damage) > 0 {
 		return fmt.Errorf("check backup: %w", errors.Join(append(damage, err)...))
 	}
-	st, m, err := Open(r, opt.Backup)
+	st, err := v.open(ctx, r, nil)
 	if err != nil {
 		return err
 	}
@@ -374,9 +420,6 @@ func Restore(ctx context.Context, r *Repository, c *exchange.Client, opt Restore
 	filter.Range = filter.Times().Intersect(m.Filter.Times())
 	if filter.Range.Empty() {
 		return errors.New("the backup has nothing in that time range")
-	}
-	if err := filter.Check(m.Catalog); err != nil {
-		return err
 	}
 	if _, err := c.Create(ctx, m.Catalog, &filter, opt.NewDatabase, opt.NewPolicy); err != nil {
 		return err

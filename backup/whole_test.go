@@ -29,7 +29,7 @@ func TestWhole(t *testing.T) {
 		if _, err := Take(t.Context(), s.client, r, TakeOptions{Whole: whole}); err != nil {
 			t.Fatal(err)
 		}
-		_, m, err := r.Manifest("")
+		_, m, err := r.Manifest(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestHave(t *testing.T) {
 		}
 		// The first pieces of the series logs name their directories.
 		series := int64(0)
-		_, m, err := repository.Manifest("")
+		_, m, err := repository.Manifest(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -282,7 +282,7 @@ func (h *Healer) take(ctx context.Context, from Source, f exchange.Filter, begun
 	if err != nil {
 		return err
 	}
-	_, m, err := r.Manifest(taken.Name)
+	_, m, err := r.Manifest(ctx, taken.Name)
 	if err != nil {
 		return err
 	}

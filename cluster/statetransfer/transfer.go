@@ -49,7 +49,7 @@ func Fetch(ctx context.Context, peer *exchange.Client, opt Options) (*backup.Res
 	if err != nil {
 		return nil, fmt.Errorf("fetch state: %w", err)
 	}
-	if _, _, err := repository.Prune(1); err != nil { // what earlier tries have fetched in vain
+	if _, _, err := repository.Prune(ctx, 1); err != nil { // what earlier tries have fetched in vain
 		return nil, fmt.Errorf("fetch state: %w", err)
 	}
 	if _, err := backup.Place(ctx, repository, opt.incoming(), backup.RestoreOptions{Backup: taken.Name, Link: true}); err != nil {

@@ -12,21 +12,22 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
+	"tsdbd/backup/location"
 	"tsdbd/exchange"
 	"tsdbd/internal/binio"
-	"tsdbd/internal/vfs"
 )
 
 func backupCommand() *cli.Command {
 	var client exchange.Client
 	var opt backup.TakeOptions
+	var at location.Location
 	var list, asJSON bool
 	var prune int
 	return &cli.Command{
 		Name:      "backup",
 		Usage:     "copy a running server's data",
-		UsageText: "tsdbd backup [flags] DIR\ntsdbd backup -list DIR\ntsdbd backup -prune N DIR",
-		Description: `tsdbd backup copies a running server's data into a directory, without stopping writes. All of it is of one moment. The first backup into a directory copies everything, later ones what is new; each is whole and can be restored alone. To continue an interrupted backup, run it again.
+		UsageText: "tsdbd backup [flags] PLACE\ntsdbd backup -list PLACE\ntsdbd backup -prune N PLACE",
+		Description: `tsdbd backup copies a running server's data into a directory or a bucket of S3, without stopping writes. All of it is of one moment. The first backup into a place copies everything, later ones what is new; each is whole and can be restored alone. To continue an interrupted backup, run it again.
 
 -db, -rp, -shard, -start and -end choose whole shards: those that overlap the range.
 
@@ -34,32 +35,35 @@ Examples:
   tsdbd backup /backups               # the first time everything, later what is new
   tsdbd backup -list /backups         # what is there
   tsdbd backup -prune 7 /backups      # keep the newest seven
+  tsdbd backup -endpoint https://s3.example.org s3://bucket/tsdbd
+                                      # into a bucket, with the keys in TSDBD_S3_ACCESS_KEY
+                                      # and TSDBD_S3_SECRET_KEY
   tsdbd backup -host https://db.example.org:8086 -username admin /backups
                                       # with the password in TSDBD_PASSWORD`,
-		Flags: slices.Concat(clientFlags(&client, defaultHost), filterFlags(&opt.Filter), []cli.Flag{
-			&cli.BoolFlag{Name: "list", Destination: &list, Usage: "list the backups in DIR"},
-			&cli.IntFlag{Name: "prune", Destination: &prune, HideDefault: true, Usage: "keep the newest `N` backups in DIR and remove the others"},
+		Flags: slices.Concat(clientFlags(&client, defaultHost), filterFlags(&opt.Filter), at.Flags(), []cli.Flag{
+			&cli.BoolFlag{Name: "list", Destination: &list, Usage: "list the backups"},
+			&cli.IntFlag{Name: "prune", Destination: &prune, HideDefault: true, Usage: "keep the newest `N` backups and remove the others"},
 			&cli.BoolFlag{Name: "skip-damaged", Destination: &opt.SkipDamaged, Usage: "leave out files that are damaged on the server, report them, and exit with 1"},
 			&cli.BoolFlag{Name: "json", Destination: &asJSON, Usage: "write the result as JSON"},
 		}),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
 			if len(rest) != 1 {
-				return usageError(c, "backup takes one directory")
+				return usageError(c, "backup takes one place: a directory, or s3://BUCKET/PREFIX")
 			}
 			withScheme(&client)
-			dir, err := absolute(rest[0])
+			r, err := at.Open(rest[0], stderr)
 			if err != nil {
 				return err
 			}
-			r := backup.OpenRepository(vfs.OS, dir)
+			defer r.Close()
 			switch {
 			case list:
-				return listBackups(r, stdout, asJSON)
+				return listBackups(ctx, r, stdout, asJSON)
 			case c.IsSet("prune"):
 				if prune < 1 {
 					return usageError(c, "-prune keeps one backup at least")
 				}
-				backups, objects, err := r.Prune(prune)
+				backups, objects, err := r.Prune(ctx, prune)
 				if err == nil {
 					_, err = fmt.Fprintf(stdout, "removed %d backups and %d objects\n", backups, objects)
 				}
@@ -105,15 +109,15 @@ type listed struct {
 	Damaged   int             `json:"damaged,omitempty"` // files left out
 }
 
-func listBackups(r *backup.Repository, stdout io.Writer, asJSON bool) error {
-	names, err := r.List()
+func listBackups(ctx context.Context, r *backup.Repository, stdout io.Writer, asJSON bool) error {
+	names, err := r.List(ctx)
 	if err != nil {
 		return err
 	}
 	out := []listed{}
 	var others error // of backups that another build has taken
 	for _, n := range names {
-		_, m, err := r.Manifest(n)
+		_, m, err := r.Manifest(ctx, n)
 		if errors.Is(err, binio.ErrVersion) {
 			others = errors.Join(others, err)
 			continue

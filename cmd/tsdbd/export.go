@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
+	"tsdbd/backup/location"
 	"tsdbd/cluster"
 	"tsdbd/exchange"
 	"tsdbd/exchange/rows"
@@ -31,7 +32,7 @@ func exportCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "export",
 		Usage:     "write points as line protocol, CSV, Parquet, or samples of Prometheus",
-		UsageText: "tsdbd export [flags] -data DIR\ntsdbd export [flags] -host URL\ntsdbd export [flags] -backup DIR [NAME]",
+		UsageText: "tsdbd export [flags] -data DIR\ntsdbd export [flags] -host URL\ntsdbd export [flags] -backup PLACE [NAME]",
 		Description: `tsdbd export writes points as line protocol, with headers that tell tsdbd import how to create databases and where the points belong. It reads a data directory that no server runs on and does not change it, or a running server, or a backup (the newest without NAME). In the directory of a node of a cluster it reads the log of the node as well.
 
 Other formats are annotated CSV with one table for each measurement, which tsdbd import reads back, Parquet with one file for each measurement and shard below the directory -out, OpenMetrics text as promtool tsdb create-blocks-from openmetrics reads it, and lines of JSON as VictoriaMetrics imports them (vm).
@@ -48,10 +49,10 @@ Examples:
 		Flags: slices.Concat(clientFlags(&client, ""), []cli.Flag{
 			&cli.StringFlag{Name: "data", Destination: &from.data, Usage: "read the data directory `DIR`"},
 			&cli.Uint64Flag{Name: "until", Destination: &from.until, Usage: "of the directory of a node of a cluster: leave out the entries of its log behind `SEQUENCE`"},
-			&cli.StringFlag{Name: "backup", Destination: &from.backups, Usage: "read the directory of backups `DIR`"},
+			&cli.StringFlag{Name: "backup", Destination: &from.backups, Usage: "read the backups in `PLACE`, a directory or s3://BUCKET/PREFIX"},
 			&cli.StringFlag{Name: "format", Destination: &format, Value: "line", Usage: "write `line|csv|parquet|prometheus|vm`"},
 			&cli.StringFlag{Name: "out", Destination: &out, Usage: "write to `FILE`, not to standard output; Parquet is written below this directory"},
-		}, filterFlags(&opt.Filter), []cli.Flag{
+		}, from.at.Flags(), filterFlags(&opt.Filter), []cli.Flag{
 			measurementFlag(&opt.Filter),
 			&cli.BoolFlag{Name: "gzip", Destination: &opt.Gzip, Usage: "compress"},
 			&cli.BoolFlag{Name: "lponly", Destination: &opt.LinesOnly, Usage: "write no headers, and no comments that name databases into CSV"},
@@ -87,6 +88,7 @@ Examples:
 			case opt.Workers != 0 && format != "line":
 				return usageError(c, "-workers is for the format line")
 			}
+			from.stderr = stderr
 			p := newProgress(stderr)
 			opt.Progress = func(n int64) { p.show("%d points", n) }
 			points, note, err := from.write(ctx, out, stdout, format, opt)
@@ -133,6 +135,8 @@ func toFile(name string, stdout io.Writer, f func(io.Writer) error) (err error) 
 type exportSource struct {
 	client                *exchange.Client
 	data, backups, backup string
+	at                    location.Location // of backups
+	stderr                io.Writer
 	until                 uint64
 	node                  cluster.Left // whose directory data is, if it is one's
 }
@@ -167,7 +171,7 @@ func (s *exportSource) lines(ctx context.Context, w io.Writer, opt exchange.Expo
 	if s.client.URL != "" {
 		return s.client.Export(ctx, w, opt)
 	}
-	err = s.open(func(src exchange.Source) (err error) {
+	err = s.open(ctx, opt.Filter, func(src exchange.Source) (err error) {
 		n, err = exchange.Export(ctx, src, w, opt)
 		return err
 	})
@@ -179,7 +183,7 @@ func (s *exportSource) rows(ctx context.Context, w rows.Writer, opt exchange.Exp
 	if s.client.URL != "" {
 		return s.client.ExportRows(ctx, w, opt.Filter, opt.Progress)
 	}
-	err = s.open(func(src exchange.Source) (err error) {
+	err = s.open(ctx, opt.Filter, func(src exchange.Source) (err error) {
 		n, err = exchange.ExportRows(ctx, src, w, opt.Filter, opt.Progress)
 		return err
 	})
@@ -213,7 +217,7 @@ func (s *exportSource) stream(ctx context.Context, w io.Writer, format string, o
 }
 
 // open calls f with the directory or the backup.
-func (s *exportSource) open(f func(exchange.Source) error) (err error) {
+func (s *exportSource) open(ctx context.Context, filter exchange.Filter, f func(exchange.Source) error) (err error) {
 	if s.data != "" {
 		dir, err := absolute(s.data)
 		if err != nil {
@@ -226,11 +230,12 @@ func (s *exportSource) open(f func(exchange.Source) error) (err error) {
 		defer func() { err = errors.Join(err, st.Close()) }()
 		return f(st)
 	}
-	dir, err := absolute(s.backups)
+	r, err := s.at.Open(s.backups, s.stderr)
 	if err != nil {
 		return err
 	}
-	st, _, err := backup.Open(backup.OpenRepository(vfs.OS, dir), s.backup)
+	defer r.Close()
+	st, _, err := backup.Open(ctx, r, backup.RestoreOptions{Backup: s.backup, Filter: filter})
 	if err != nil {
 		return err
 	}

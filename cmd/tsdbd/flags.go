@@ -153,5 +153,5 @@ func noURL(path string) error {
 	if !urlStart.MatchString(path) {
 		return nil
 	}
-	return fmt.Errorf("%q is a URL, and tsdbd reads and writes files only: name a path, and copy what is there with a tool for the storage", path)
+	return fmt.Errorf("%q is a URL: name a path of this machine. Only the place of backups can be a URL", path)
 }

@@ -87,7 +87,7 @@ func manual(root *cli.Command) string {
 	b.WriteString(".SH ENVIRONMENT\n")
 	roffText(&b, settingsNote+`
 
-TSDBD_CONFIG names the file of settings; TSDBD_HOST, TSDBD_USERNAME and TSDBD_PASSWORD are the server and the login of commands that talk to one. GOMEMLIMIT is the limit of the heap.`)
+TSDBD_CONFIG names the file of settings; TSDBD_HOST, TSDBD_USERNAME and TSDBD_PASSWORD are the server and the login of commands that talk to one. TSDBD_S3_ENDPOINT, TSDBD_S3_ACCESS_KEY and TSDBD_S3_SECRET_KEY are those of backups in a bucket. GOMEMLIMIT is the limit of the heap.`)
 	b.WriteString(".SH FILES\n.TP\n.I /etc/tsdbd/tsdbd.toml\nSettings of the packaged service.\n.TP\n.I /var/lib/tsdbd\nData of the packaged service.\n")
 	b.WriteString(".SH EXIT STATUS\n0 on success. 1 on failure, also when verify found damage, import was refused points, health finds a server that does not take writes, cluster status a degraded cluster, or cluster verify nodes that differ.\n")
 	b.WriteString(".SH SIGNALS\nSIGTERM and SIGINT stop the server in order, a second one at once. SIGHUP reads the configuration again.\n")

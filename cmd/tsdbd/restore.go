@@ -14,8 +14,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
+	"tsdbd/backup/location"
 	"tsdbd/exchange"
-	"tsdbd/internal/vfs"
 	"tsdbd/transfer/mover"
 	sinkserver "tsdbd/transfer/sink/server"
 	"tsdbd/transfer/source/lines"
@@ -23,6 +23,7 @@ import (
 
 func restoreCommand() *cli.Command {
 	m := new(move)
+	var at location.Location
 	var data string
 	var opt backup.RestoreOptions
 	return &cli.Command{
@@ -41,14 +42,14 @@ Examples:
 		Flags: slices.Concat(clientFlags(&m.client, ""), []cli.Flag{
 			&cli.StringFlag{Name: "data", Destination: &data, Usage: "restore files into the empty directory `DIR`"},
 			&cli.StringFlag{Name: "backup", Destination: &opt.Backup, Usage: "restore the backup `NAME`, not the newest; backup -list shows names"},
-		}, filterFlags(&opt.Filter), []cli.Flag{
+		}, filterFlags(&opt.Filter), at.Flags(), []cli.Flag{
 			&cli.StringFlag{Name: "newdb", Destination: &opt.NewDatabase, Usage: "restore the database of -db as `NAME`"},
 			&cli.StringFlag{Name: "newrp", Destination: &opt.NewPolicy, Usage: "restore the policy of -rp as `NAME`"},
 			&cli.BoolFlag{Name: "definitions", Destination: &opt.Definitions, Usage: "with -host: also users, continuous queries, subscriptions and boards that the server lacks"},
 		}),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
 			if len(rest) != 1 {
-				return usageError(c, "restore takes one directory of backups")
+				return usageError(c, "restore takes one place with backups")
 			}
 			if (data == "") == (m.client.URL == "") {
 				return usageError(c, "restore takes either -data or -host")
@@ -57,12 +58,12 @@ Examples:
 				return err
 			}
 			withScheme(&m.client)
-			from, err := absolute(rest[0])
+			r, err := at.Open(rest[0], stderr)
 			if err != nil {
 				return err
 			}
-			r := backup.OpenRepository(vfs.OS, from)
-			_, manifest, err := r.Manifest(opt.Backup)
+			defer r.Close()
+			_, manifest, err := r.Manifest(ctx, opt.Backup)
 			if err != nil {
 				return err
 			}

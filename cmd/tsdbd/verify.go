@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
+	"tsdbd/backup/location"
 	"tsdbd/exchange"
 	"tsdbd/inspect"
 	"tsdbd/internal/binio"
-	"tsdbd/internal/vfs"
 )
 
 var (
@@ -23,12 +24,13 @@ var (
 
 func verifyCommand() *cli.Command {
 	var client exchange.Client
+	var at location.Location
 	var asJSON bool
 	var repository string
 	return &cli.Command{
 		Name:      "verify",
 		Usage:     "check data files, of a stopped or a running server",
-		UsageText: "tsdbd verify [flags] DIR\ntsdbd verify [flags] -host URL\ntsdbd verify [flags] -backup DIR [NAME]",
+		UsageText: "tsdbd verify [flags] DIR\ntsdbd verify [flags] -host URL\ntsdbd verify [flags] -backup PLACE [NAME]",
 		Description: `tsdbd verify checks data: every checksum, that files are those their manifests name, that values and statistics agree, and that catalog, series file, indexes and data agree with each other. It changes nothing and lists each damage with its file and offset. The exit code is 1 when there is damage.
 
 Examples:
@@ -36,17 +38,22 @@ Examples:
   tsdbd verify -host http://127.0.0.1:8086
                                       # a running one
   tsdbd verify -backup /backups       # all backups, every byte`,
-		Flags: append([]cli.Flag{
+		Flags: slices.Concat([]cli.Flag{
 			&cli.BoolFlag{Name: "json", Destination: &asJSON, Usage: "write JSON"},
-			&cli.StringFlag{Name: "backup", Destination: &repository, Usage: "check the backups in `DIR`: all, or the one that is named"},
-		}, clientFlags(&client, "")...),
+			&cli.StringFlag{Name: "backup", Destination: &repository, Usage: "check the backups in `PLACE`, a directory or s3://BUCKET/PREFIX: all, or the one that is named"},
+		}, clientFlags(&client, ""), at.Flags()),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
 			withScheme(&client)
 			if repository != "" {
 				if len(rest) > 1 || client.URL != "" {
 					return usageError(c, "verify -backup takes one name of a backup at most")
 				}
-				return verifyBackups(ctx, repository, rest, asJSON, stdout, newProgress(stderr))
+				r, err := at.Open(repository, stderr)
+				if err != nil {
+					return err
+				}
+				defer r.Close()
+				return verifyBackups(ctx, r, repository, rest, asJSON, stdout, newProgress(stderr))
 			}
 			if (len(rest) == 1) == (client.URL != "") || len(rest) > 1 {
 				return usageError(c, "verify takes either a directory or -host")
@@ -120,26 +127,21 @@ func (r backupReports) WriteText(w io.Writer) error {
 	return nil
 }
 
-func verifyBackups(ctx context.Context, dir string, names []string, asJSON bool, stdout io.Writer, p *progress) error {
+func verifyBackups(ctx context.Context, r *backup.Repository, place string, names []string, asJSON bool, stdout io.Writer, p *progress) (err error) {
 	defer p.clear()
-	dir, err := absolute(dir)
-	if err != nil {
-		return err
-	}
-	r := backup.OpenRepository(vfs.OS, dir)
 	if len(names) == 0 {
-		if names, err = r.List(); err != nil {
+		if names, err = r.List(ctx); err != nil {
 			return err
 		}
 		if len(names) == 0 {
-			return fmt.Errorf("%s: no backup in it", dir)
+			return fmt.Errorf("%s: no backup in it", place)
 		}
 	}
 	sound, others := true, false
 	var reports backupReports
 	for _, n := range names {
 		report := backupReport{Name: n, Damages: []string{}}
-		_, m, err := r.Manifest(n)
+		_, m, err := r.Manifest(ctx, n)
 		var other *binio.VersionError
 		if errors.As(err, &other) {
 			report.Other, others = other.Age(), true
