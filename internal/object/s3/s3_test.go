@@ -165,9 +165,9 @@ func TestErrors(t *testing.T) {
 // TestStall has a server that sends nothing: the request is given up and tried again.
 func TestStall(t *testing.T) {
 	s := objecttest.NewServer(t)
-	st := open(t, s, func(o *Options) { o.Stall, o.Patience = 50*time.Millisecond, time.Minute })
+	st := open(t, s, func(o *Options) { o.Stall, o.Patience = time.Second, time.Minute })
 	want := bytes.Repeat([]byte("x"), 100_000)
-	if err := st.Put(t.Context(), "x", object.Content{Bytes: want}); err != nil {
+	if err := open(t, s, nil).Put(t.Context(), "x", object.Content{Bytes: want}); err != nil {
 		t.Fatal(err)
 	}
 	var n atomic.Int64
@@ -185,7 +185,6 @@ func TestStall(t *testing.T) {
 		<-r.Context().Done()
 		return true
 	})
-	st.opt.Patience = 30 * time.Second
 	got, err := object.Read(t.Context(), st, "x", 1<<20)
 	if n.Load() < 3 || err == nil && !bytes.Equal(got, want) {
 		t.Errorf("%d requests, %d bytes, %v", n.Load(), len(got), err)
