@@ -3,27 +3,29 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { login, loginNeeded, setLogin, userName } from "./api/client";
-import { paramsOf, settings } from "./explore/state";
-import { linkTo, place } from "./location";
+import { type Part, TopBar } from "./frame/topbar";
+import { linkBack, place } from "./location";
 import { LoginForm } from "./login";
+import icon from "./icon.svg";
 import { nextTheme, theme } from "./theme";
 import { ConfirmDialog } from "./parts/confirm";
 import { ErrorBox } from "./parts/error";
 
-/** A page: its name in links, its title, and how its code is loaded. */
+/** A page: its name in links, its title, what it uses of the top bar, and how its code is loaded. */
 interface Page {
   name: string;
   title: string;
+  uses: readonly Part[];
   load: () => Promise<ComponentType>;
 }
 
 const pages: Page[] = [
-  { name: "explore", title: "Explore", load: async () => (await import("./explore/explore")).Explore },
-  { name: "schema", title: "Schema", load: async () => (await import("./schema/schema")).Schema },
-  { name: "cardinality", title: "Cardinality", load: async () => (await import("./cardinality/cardinality")).Cardinality },
-  { name: "server", title: "Server", load: async () => (await import("./server/server")).Server },
-  { name: "admin", title: "Admin", load: async () => (await import("./admin/admin")).Admin },
-  { name: "write", title: "Write", load: async () => (await import("./write/write")).Write },
+  { name: "explore", title: "Explore", uses: ["database", "policy", "range", "refresh", "zone"], load: async () => (await import("./explore/explore")).Explore },
+  { name: "schema", title: "Schema", uses: ["database"], load: async () => (await import("./schema/schema")).Schema },
+  { name: "cardinality", title: "Cardinality", uses: ["database"], load: async () => (await import("./cardinality/cardinality")).Cardinality },
+  { name: "server", title: "Server", uses: ["zone"], load: async () => (await import("./server/server")).Server },
+  { name: "admin", title: "Admin", uses: ["database"], load: async () => (await import("./admin/admin")).Admin },
+  { name: "write", title: "Write", uses: ["database", "policy"], load: async () => (await import("./write/write")).Write },
 ];
 
 export function App() {
@@ -34,10 +36,10 @@ export function App() {
         Skip to the content
       </a>
       <header>
-        <strong class="brand">tsdbd</strong>
+        <strong class="brand"><img src={icon} alt="" width="22" height="22" /> tsdbd</strong>
         <nav aria-label="Pages">
           {pages.map((p) => (
-            <a key={p.name} href={linkTo(p.name, p.name === "explore" ? paramsOf(settings.value) : { db: settings.value.db })} aria-current={p === page ? "page" : undefined}>
+            <a key={p.name} href={linkBack(p.name)} aria-current={p === page ? "page" : undefined}>
               {p.title}
             </a>
           ))}
@@ -51,6 +53,7 @@ export function App() {
             {userName.value} · Log out
           </button>
         )}
+        <TopBar parts={page.uses} />
       </header>
       {loginNeeded.value && <LoginForm />}
       <ConfirmDialog />

@@ -1,16 +1,23 @@
 // The place in the page: all that a link holds. It is the part of the URL behind #,
 // such as #/explore?q=SHOW+DATABASES, so that the page works below any prefix.
 
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 
 export interface Place {
   page: string;
   params: URLSearchParams;
 }
 
+/** The parameters that all views share (frame/top.ts reads them). A link has those of the present place, unless it is given others. */
+export const shared: readonly string[] = ["db", "rp", "from", "to", "refresh", "zone"];
+
 export const place = signal<Place>(parsePlace(location.hash));
 
 addEventListener("hashchange", () => (place.value = parsePlace(location.hash)));
+
+/** The last parameters of each view. */
+const last = new Map<string, URLSearchParams>();
+effect(() => void last.set(place.value.page, place.value.params));
 
 /** Reads the part of a URL behind #. */
 export function parsePlace(hash: string): Place {
@@ -18,13 +25,23 @@ export function parsePlace(hash: string): Place {
   return { page, params: new URLSearchParams(params) };
 }
 
-/** Returns the link to a page. Empty parameters are left out. */
+/** Returns the link to a view. Empty parameters are left out, shared ones too. */
 export function linkTo(page: string, params: Record<string, string> = {}): string {
-  const kept = new URLSearchParams(Object.entries(params).filter(([, value]) => value !== ""));
+  const present = place.peek().params;
+  const all: Record<string, string> = {};
+  for (const name of shared) all[name] = present.get(name) ?? "";
+  // A policy is one of a database.
+  if (params.db !== undefined && params.db !== all.db) all.rp = "";
+  const kept = new URLSearchParams(Object.entries({ ...all, ...params }).filter(([, value]) => value !== ""));
   return `#/${page}${kept.size > 0 ? `?${kept}` : ""}`;
 }
 
-/** Goes to a page. With replace, the step back passes over the present place. */
+/** Returns the link to a view as the user has left it, with the shared parameters of the present place. */
+export function linkBack(page: string): string {
+  return linkTo(page, Object.fromEntries([...(last.get(page) ?? [])].filter(([name]) => !shared.includes(name))));
+}
+
+/** Goes to a view. With replace, the step back passes over the present place. */
 export function go(page: string, params: Record<string, string> = {}, replace = false): void {
   const link = linkTo(page, params);
   if (replace) history.replaceState(null, "", link);

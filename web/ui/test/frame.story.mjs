@@ -33,11 +33,11 @@ test("dark and light", async () => {
   const page = await open();
   const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   await page.getByRole("button", { name: "Auto" }).click();
-  assert.equal(await back(), "rgb(255, 255, 255)");
+  assert.equal(await back(), "rgb(243, 245, 249)");
   await page.getByRole("button", { name: "Light" }).click();
-  assert.equal(await back(), "rgb(15, 20, 25)");
+  assert.equal(await back(), "rgb(11, 16, 22)");
   await page.reload();
   await page.getByRole("button", { name: "Dark" }).waitFor();
-  assert.equal(await back(), "rgb(15, 20, 25)");
+  assert.equal(await back(), "rgb(11, 16, 22)");
   await page.done();
 });

@@ -1,8 +1,8 @@
 // Databases, policies, users, downsamples, continuous queries, subscriptions, and deletes.
 
-import { column } from "../api/influxql";
+import { databases, loadDatabases } from "../frame/databases";
+import { top } from "../frame/top";
 import { go, place } from "../location";
-import { useLoad } from "../parts/load";
 import { Continuous, Downsamples, Subscriptions } from "./copies";
 import { Databases, Policies } from "./databases";
 import { Deletes } from "./deletes";
@@ -12,9 +12,8 @@ const parts = ["databases", "users", "downsamples", "continuous queries", "subsc
 
 export function Admin() {
   const shown = parts.find((p) => p === place.value.params.get("part")) ?? "databases";
-  const databases = useLoad(() => column("SHOW DATABASES", "name"), [shown]);
-  const names = databases.data ?? [];
-  const db = place.value.params.get("db") ?? names[0] ?? "";
+  const names = databases.value ?? [];
+  const { db } = top.value;
   return (
     <section>
       <div class="bar">
@@ -28,25 +27,15 @@ export function Admin() {
       </div>
       {shown === "databases" && (
         <>
-          <Databases onChange={databases.reload} />
-          {names.length > 0 && (
-            <>
-              <label class="bar">
-                Database{" "}
-                <select value={db} onChange={(e) => go("admin", { part: shown, db: e.currentTarget.value })}>
-                  {names.map((name) => <option key={name}>{name}</option>)}
-                </select>
-              </label>
-              <Policies key={db} db={db} />
-            </>
-          )}
+          <Databases onChange={loadDatabases} />
+          {db !== "" && <Policies key={db} db={db} />}
         </>
       )}
       {shown === "users" && <Users databases={names} />}
       {shown === "downsamples" && <Downsamples databases={names} />}
       {shown === "continuous queries" && <Continuous databases={names} />}
       {shown === "subscriptions" && <Subscriptions databases={names} />}
-      {shown === "deletes" && <Deletes db={db} databases={names} choose={(name) => go("admin", { part: shown, db: name })} />}
+      {shown === "deletes" && <Deletes db={db} />}
     </section>
   );
 }

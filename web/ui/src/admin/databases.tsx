@@ -2,7 +2,7 @@ import { column, identifier, select } from "../api/influxql";
 import { change, takeAway } from "./run";
 import { fieldsOf, Section } from "./section";
 
-export function Databases({ onChange }: { onChange: () => void }) {
+export function Databases({ onChange }: { onChange: (dropped?: string) => Promise<void> }) {
   return (
     <Section
       title="Databases"
@@ -17,7 +17,7 @@ export function Databases({ onChange }: { onChange: () => void }) {
             act(async () => {
               const [series] = await select(`SHOW SERIES CARDINALITY ON ${identifier(String(name))}`);
               const n = series?.values?.[0]?.[0] ?? 0;
-              if (await takeAway("Drop database?", `DROP DATABASE ${identifier(String(name))}`, "", `All points of about ${n} series go, in all policies. Nothing brings them back but a backup.`)) onChange();
+              if (await takeAway("Drop database?", `DROP DATABASE ${identifier(String(name))}`, "", `All points of about ${n} series go, in all policies. Nothing brings them back but a backup.`)) await onChange(String(name));
             })
           }
         >
@@ -31,7 +31,7 @@ export function Databases({ onChange }: { onChange: () => void }) {
             const f = fieldsOf(e);
             act(async () => {
               await change(`CREATE DATABASE ${identifier(f.name!)}${f.duration === "" ? "" : ` WITH DURATION ${f.duration}`}`);
-              onChange();
+              await onChange();
             });
           }}
         >

@@ -1,6 +1,6 @@
 // Deletes points, after a count of what would go.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { column, identifier, select } from "../api/influxql";
 import { ErrorBox } from "../parts/error";
 import { takeAway } from "./run";
@@ -11,13 +11,17 @@ interface Preview {
   rows: { policy: string; measurement: string; series: number; values: number }[];
 }
 
-export function Deletes({ db, databases, choose }: { db: string; databases: string[]; choose: (db: string) => void }) {
+export function Deletes({ db }: { db: string }) {
   const [measurement, setMeasurement] = useState("");
   const [where, setWhere] = useState("");
   const [looked, setPreview] = useState<Preview | null>(null);
   const preview = looked?.db === db ? looked : null; // that of another database is of no use
   const [error, setError] = useState<Error | null>(null);
   const [done, setDone] = useState("");
+  useEffect(() => {
+    setError(null);
+    setDone("");
+  }, [db]);
   const source = measurement.trim() === "" ? "/.*/" : identifier(measurement.trim());
   const condition = where.trim() === "" ? "" : ` WHERE ${where.trim()}`;
   const statement = `DELETE FROM ${source}${condition}`;
@@ -50,12 +54,8 @@ export function Deletes({ db, databases, choose }: { db: string; databases: stri
   };
   return (
     <section aria-label="Deletes">
-      <h2>Delete points</h2>
+      <h2>Delete points of {db}</h2>
       <form class="bar" onSubmit={(e) => { e.preventDefault(); void look(); }}>
-        <label>
-          Database{" "}
-          <select value={db} onChange={(e) => { setDone(""); setError(null); choose(e.currentTarget.value); }}>{databases.map((name) => <option key={name}>{name}</option>)}</select>
-        </label>
         <label>Measurement <input value={measurement} onInput={edit(setMeasurement)} placeholder="all" /></label>
         <label>Where <input value={where} onInput={edit(setWhere)} size={50} placeholder="host = 'a' AND time < '2026-01-01'" /></label>
         <button type="submit" class="primary">Preview</button>

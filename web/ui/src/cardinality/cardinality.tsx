@@ -2,9 +2,9 @@
 
 import { useState } from "preact/hooks";
 import { request } from "../api/client";
-import { column } from "../api/influxql";
 import type { Frame } from "../explore/frame";
-import { go, place } from "../location";
+import { top } from "../frame/top";
+import { go, linkTo, place } from "../location";
 import { ErrorBox } from "../parts/error";
 import { Grid } from "../parts/grid";
 import { useLoad } from "../parts/load";
@@ -31,26 +31,17 @@ async function status(params: Record<string, string>, signal: AbortSignal): Prom
 }
 
 export function Cardinality() {
-  const databases = useLoad(() => column("SHOW DATABASES", "name"), []);
-  const params = place.value.params;
-  const db = params.get("db") ?? databases.data?.find((name) => name !== "_internal") ?? "";
-  const measurement = params.get("measurement") ?? "";
+  const { db } = top.value;
+  const measurement = place.value.params.get("measurement") ?? "";
   return (
     <section>
       <div class="bar">
-        <label>
-          Database{" "}
-          <select value={db} onChange={(e) => go("cardinality", { db: e.currentTarget.value })}>
-            {databases.data?.map((name) => <option key={name}>{name}</option>)}
-          </select>
-        </label>
         {measurement !== "" && (
           <button type="button" onClick={() => go("cardinality", { db })}>
             {measurement} ✕
           </button>
         )}
       </div>
-      {databases.error !== null && <ErrorBox error={databases.error} />}
       {db !== "" && <Counts key={`${db} ${measurement}`} db={db} measurement={measurement} />}
       {db !== "" && <Growth key={`growth ${db} ${measurement}`} db={db} measurement={measurement} />}
     </section>
@@ -81,7 +72,7 @@ function Counts({ db, measurement }: { db: string; measurement: string }) {
             caption="Series by measurement"
             columns={["measurement", "series", "%"]}
             rows={rows(s.seriesCountByMetricName)}
-            show={(value, i) => (i === 0 ? <a href={`#/cardinality?${new URLSearchParams({ db, measurement: String(value) })}`}>{value}</a> : value)}
+            show={(value, i) => (i === 0 ? <a href={linkTo("cardinality", { db, measurement: String(value) })}>{value}</a> : value)}
           />
         )}
         <Grid caption="Values by tag" columns={["tag", "values"]} rows={s.labelValueCountByLabelName.map((c) => [c.name, c.value])} />

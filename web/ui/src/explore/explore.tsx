@@ -2,8 +2,10 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { column, identifier } from "../api/influxql";
+import { databases } from "../frame/databases";
+import { tick } from "../frame/top";
 import { linkTo, place } from "../location";
+import { Empty } from "../parts/empty";
 import { Editor } from "../parts/editor";
 import { ErrorBox } from "../parts/error";
 import { Axis } from "./axis";
@@ -16,12 +18,9 @@ import { completePromQL, promql } from "./promql";
 import { type Answer, NotRun, rowsMost, run } from "./run";
 import { Shown } from "./shown";
 import { change, load, paramsOf, revision, settings, settingsOf, views } from "./state";
-import { TimeRange } from "./timerange";
 
 export function Explore() {
   const s = settings.value;
-  const databases = useSignal<string[]>([]);
-  const policies = useSignal<string[]>([]);
   const answer = useSignal<Answer | null>(null);
   const error = useSignal<Error | null>(null);
   const mistake = useSignal<Mistake | null>(null);
@@ -54,49 +53,24 @@ export function Explore() {
     const linked = settingsOf(place.value.params);
     if (JSON.stringify(paramsOf(linked)) === JSON.stringify(paramsOf(settings.value))) return;
     load(linked);
-    void ask();
   }, [place.value]);
+  useEffect(() => () => running.current?.abort(), []);
+  useEffect(() => void ask(), [s.db, s.rp, s.from, s.to, s.lang, revision.value]);
+  const ticked = useRef(tick.value);
   useEffect(() => {
-    column("SHOW DATABASES", "name").then((names) => {
-      databases.value = names;
-      const own = names.filter((name) => name !== "_internal");
-      if (settings.value.db === "" && own.length === 1) change({ db: own[0]! });
-    }, () => undefined);
-    return () => running.current?.abort();
-  }, []);
-  useEffect(() => {
-    policies.value = [];
-    if (s.db !== "") column(`SHOW RETENTION POLICIES ON ${identifier(s.db)}`, "name").then((names) => (policies.value = names), () => undefined);
-  }, [s.db]);
-  useEffect(() => void ask(), [s.db, s.rp, s.from, s.to, s.lang]);
-  useEffect(() => {
-    if (s.refresh === 0) return;
-    const timer = setInterval(() => document.visibilityState === "visible" && !busy.value && void ask(), s.refresh * 1000);
-    return () => clearInterval(timer);
-  }, [s.refresh]);
+    if (tick.value === ticked.current) return;
+    ticked.current = tick.value;
+    if (!busy.value) void ask();
+  }, [tick.value]);
 
   return (
     <section>
+      <div class="card">
       <div class="bar">
-        <label>
-          Database{" "}
-          <select value={s.db} onChange={(e) => change({ db: e.currentTarget.value, rp: "" })}>
-            <option value="">none</option>
-            {databases.value.map((name) => <option key={name}>{name}</option>)}
-          </select>
-        </label>
-        <label>
-          Policy{" "}
-          <select value={s.rp} onChange={(e) => change({ rp: e.currentTarget.value })}>
-            <option value="">default</option>
-            {policies.value.map((name) => <option key={name}>{name}</option>)}
-          </select>
-        </label>
         <span class="tabs" role="group" aria-label="Language">
           <button type="button" aria-pressed={s.lang === "influxql"} onClick={() => change({ lang: "influxql" })}>InfluxQL</button>
           <button type="button" aria-pressed={s.lang === "promql"} onClick={() => change({ lang: "promql" })}>PromQL</button>
         </span>
-        <TimeRange />
       </div>
       <Editor
         value={s.text}
@@ -121,19 +95,32 @@ export function Explore() {
         </span>
       </div>
       <Memory />
+      </div>
       {error.value instanceof NotRun && (
         <p class="message" role="status">This changes something, so it runs only when you press Run: <code>{error.value.message}</code></p>
       )}
       {error.value !== null && !(error.value instanceof NotRun) && <ErrorBox error={error.value} />}
-      {s.text === "" && s.lang === "influxql" && (
-        <p class="faint">
-          Type a query, choose one in <a href={linkTo("schema", { db: s.db })}>Schema</a>, or begin with{" "}
-          {["SHOW DATABASES", "SHOW MEASUREMENTS", "SHOW FIELD KEYS"].map((text) => (
-            <button key={text} type="button" class="quiet code-link" onClick={() => { load({ ...settings.value, text }); void ask(); }}>{text}</button>
-          ))}
-        </p>
-      )}
-      <div ref={output}>{answer.value !== null && error.value === null && <Shown answer={answer.value} onMore={() => void ask(false, 4 * answer.value!.rows)} />}</div>
+      {s.text === "" && <Begin />}
+      <div ref={output} class={answer.value !== null && error.value === null ? "card" : ""}>{answer.value !== null && error.value === null && <Shown answer={answer.value} onMore={() => void ask(false, 4 * answer.value!.rows)} />}</div>
     </section>
+  );
+}
+
+/** What to do when there is no query yet. */
+function Begin() {
+  const { db, lang } = settings.value;
+  if (databases.value?.length === 0)
+    return (
+      <Empty title="There is no database yet">
+        <a class="button primary" href={linkTo("admin")}>Create one</a> <a class="button" href={linkTo("write")}>Write points</a>
+      </Empty>
+    );
+  return (
+    <Empty title="What do you want to see?">
+      <p>Type a query, choose a field in <a href={linkTo("schema", { db })}>Schema</a>{lang === "influxql" ? ", or begin with one of these:" : "."}</p>
+      {lang === "influxql" && ["SHOW DATABASES", "SHOW MEASUREMENTS", "SHOW FIELD KEYS"].map((text) => (
+        <button key={text} type="button" class="code-link" onClick={() => load({ ...settings.value, text })}>{text}</button>
+      ))}
+    </Empty>
   );
 }

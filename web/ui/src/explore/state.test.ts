@@ -7,5 +7,5 @@ test("a password is in no link", async () => {
   const text = "CREATE USER ann WITH PASSWORD 'x'";
   expect(secret(text)).toBe(true);
   expect(secret("SELECT passwords FROM m")).toBe(false);
-  expect(paramsOf({ ...defaults, text, db: "d" })).toEqual({ db: "d" });
+  expect(Object.entries(paramsOf({ ...defaults, text, db: "d" })).filter(([, value]) => value !== "")).toEqual([["db", "d"]]);
 });

@@ -1,10 +1,10 @@
 // What Explore asks and how it shows the answer. All of it is in the link.
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
+import { top, topDefaults, topOf, topParams } from "../frame/top";
 import { go, place } from "../location";
 import { units } from "../parts/units";
 import { measures } from "./frame";
-import type { Range } from "./range";
 
 export const languages = ["influxql", "promql"] as const;
 export const views = ["plot", "table", "raw"] as const;
@@ -28,58 +28,38 @@ export interface Settings {
   high: string;
 }
 
-export const defaults: Settings = { db: "", rp: "", lang: "influxql", text: "", from: "now-1h", to: "now", refresh: 0, view: "plot", style: "lines", by: "max", unit: "auto", scale: "linear", low: "", high: "" };
+export const defaults: Settings = { ...topDefaults, lang: "influxql", text: "", view: "plot", style: "lines", by: "max", unit: "auto", scale: "linear", low: "", high: "" };
 
-export const settings = signal<Settings>(settingsOf(place.value.params));
+export { zoomIn, zoomOut } from "../frame/top";
+
+/** What Explore has of its own; the top bar has the others. A text with a password is here alone. */
+const own = signal(settingsOf(place.value.params));
+
+export const settings = computed<Settings>(() => ({ ...own.value, ...top.value }));
 
 /** Counts the changes of the text that were not typed: the editor takes the new text. */
 export const revision = signal(0);
 
-/** Takes all settings, as of a link. */
+/** Takes all settings, as of a link, and goes there. */
 export function load(all: Settings): void {
-  settings.value = all;
+  own.value = { ...defaults, ...all }; // an old one of the history may lack some
   revision.value++;
+  go("explore", paramsOf(own.value), true);
 }
 
 /** Changes some settings, and the link. */
 export function change(some: Partial<Settings>): void {
-  settings.value = { ...settings.value, ...some };
-  go("explore", paramsOf(settings.value), true);
-}
-
-/** The ranges from which the user has zoomed in. */
-const wider: { from: string; to: string }[] = [];
-
-/** Shows a part of the range. The step back of the browser undoes it, and zoomOut. */
-export function zoomIn(from: string, to: string): void {
-  wider.push({ from: settings.value.from, to: settings.value.to });
-  settings.value = { ...settings.value, from, to };
-  go("explore", paramsOf(settings.value));
-}
-
-/** Shows the range again from which the user has zoomed in. */
-export function zoomOut(): void {
-  const range = wider.pop();
-  if (range !== undefined) change(range);
-}
-
-/** Moves the range by a part of its length, to earlier times if it is negative. */
-export function shift(part: number, { from, to }: Range): void {
-  const by = (to - from) * part;
-  change({ from: new Date(from + by).toISOString(), to: new Date(to + by).toISOString() });
+  own.value = { ...settings.value, ...some };
+  go("explore", paramsOf(own.value), true);
 }
 
 /** Reads settings from a link. What is missing or unknown has its default. */
 export function settingsOf(params: URLSearchParams): Settings {
   const one = <T extends string>(name: string, known: readonly T[], otherwise: T): T => known.find((k) => k === params.get(name)) ?? otherwise;
   return {
-    db: params.get("db") ?? defaults.db,
-    rp: params.get("rp") ?? defaults.rp,
+    ...topOf(params),
     lang: one("lang", languages, defaults.lang),
     text: params.get("q") ?? defaults.text,
-    from: params.get("from") ?? defaults.from,
-    to: params.get("to") ?? defaults.to,
-    refresh: Math.max(0, Math.min(3600, Number(params.get("refresh")) || 0)),
     view: one("view", views, defaults.view),
     style: one("style", styles, defaults.style),
     by: one("by", measures, defaults.by),
@@ -95,9 +75,11 @@ export function secret(text: string): boolean {
   return /\bpassword\b/i.test(text);
 }
 
-/** Returns the parameters of a link. Defaults and texts with a password are left out. */
+/** Returns the parameters of a link, empty where they are the defaults. A text with a password is left out. */
 export function paramsOf(s: Settings): Record<string, string> {
-  const params: Record<string, string> = {};
-  for (const [key, value] of Object.entries(s)) if (value !== defaults[key as keyof Settings] && !(key === "text" && secret(s.text))) params[key === "text" ? "q" : key] = String(value);
+  const { db, rp, from, to, refresh, text, ...others } = s;
+  const params = topParams({ db, rp, from, to, refresh });
+  params.q = secret(text) ? "" : text;
+  for (const [key, value] of Object.entries(others)) params[key] = value === defaults[key as keyof Settings] ? "" : String(value);
   return params;
 }

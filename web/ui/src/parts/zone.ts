@@ -1,22 +1,38 @@
 // The time zone in which the page shows and reads times: of the browser, or another one.
 
-import { effect, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 
 const key = "tsdbd-zone";
 const store = typeof document === "undefined" ? undefined : localStorage; // tests have none
 const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** The name of the zone. */
-export const zone = signal(store?.getItem(key) ?? own);
+export const zone = signal(stored());
 
-effect(() => {
-  if (zone.value === own) store?.removeItem(key);
-  else store?.setItem(key, zone.value);
-});
+function stored(): string {
+  const name = store?.getItem(key) ?? "";
+  return known(name) ? name : own;
+}
+
+function known(name: string): boolean {
+  try {
+    return name !== "" && Intl.DateTimeFormat("en", { timeZone: name }) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** Shows times in a zone: that of a link, or that of this browser if the name is none. With keep this browser keeps it. */
+export function takeZone(name: string, keep: boolean): void {
+  zone.value = known(name) ? name : stored();
+  if (!keep) return;
+  if (name === own) store?.removeItem(key);
+  else store?.setItem(key, name);
+}
 
 /** Returns the zones that the browser knows: its own and UTC first. */
 export function zones(): string[] {
-  return [...new Set([own, "UTC", ...Intl.supportedValuesOf("timeZone")])];
+  return [...new Set([own, "UTC", zone.value, ...Intl.supportedValuesOf("timeZone")])];
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();

@@ -3,9 +3,11 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { column, identifier, literal, select } from "../api/influxql";
-import { defaults, load as loadExplore, paramsOf, settings } from "../explore/state";
-import { go, linkTo, place } from "../location";
+import { databases } from "../frame/databases";
+import { top } from "../frame/top";
+import { linkTo } from "../location";
 import { Branch } from "../parts/branch";
+import { Empty } from "../parts/empty";
 import { ErrorBox } from "../parts/error";
 import { useLoad } from "../parts/load";
 import { count } from "../parts/units";
@@ -14,20 +16,14 @@ import { count } from "../parts/units";
 const limit = 200;
 
 export function Schema() {
-  const databases = useLoad(() => column("SHOW DATABASES", "name"), []);
-  const db = place.value.params.get("db") ?? databases.data?.find((name) => name !== "_internal") ?? "";
+  const { db } = top.value;
   return (
     <section>
-      <div class="bar">
-        <label>
-          Database{" "}
-          <select value={db} onChange={(e) => go("schema", { db: e.currentTarget.value })}>
-            {databases.data?.map((name) => <option key={name}>{name}</option>)}
-          </select>
-        </label>
-      </div>
-      {databases.error !== null && <ErrorBox error={databases.error} />}
-      {databases.data?.length === 0 && <p>There is no database yet. <a href={linkTo("admin")}>Create one</a>, or <a href={linkTo("write")}>write points</a>.</p>}
+      {databases.value?.length === 0 && (
+        <Empty title="There is no database yet">
+          <a class="button primary" href={linkTo("admin")}>Create one</a> <a class="button" href={linkTo("write")}>Write points</a>
+        </Empty>
+      )}
       {db !== "" && <Database key={db} db={db} />}
     </section>
   );
@@ -39,6 +35,7 @@ function Database({ db }: { db: string }) {
   const measurements = useLoad((signal) => column(`SHOW MEASUREMENTS ON ${identifier(db)}${matching(filter)} LIMIT ${limit + 1}`, "name", { signal }), [db, filter]);
   return (
     <>
+      <section class="card">
       <h2>Retention policies</h2>
       {policies.error !== null && <ErrorBox error={policies.error} />}
       <ul class="tree">
@@ -52,6 +49,8 @@ function Database({ db }: { db: string }) {
           </li>
         ))}
       </ul>
+      </section>
+      <section class="card">
       <h2>Measurements</h2>
       <label class="bar">
         Filter <input type="search" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} placeholder="part of a name" />
@@ -62,6 +61,7 @@ function Database({ db }: { db: string }) {
         {measurements.data?.slice(0, limit).map((name) => <li key={name}><Branch label={<strong>{name}</strong>}>{() => <Measurement db={db} name={name} />}</Branch></li>)}
       </ul>
       {(measurements.data?.length ?? 0) > limit && <p class="faint">The first {limit} are shown. The filter finds others.</p>}
+      </section>
     </>
   );
 }
@@ -145,13 +145,7 @@ function queryOf(measurement: string, field: string, type: string, where = ""): 
   return `SELECT mean(${identifier(field)}) ${from} GROUP BY time($interval)`;
 }
 
-/** A link to a query in Explore, with the time range that Explore has. */
+/** A link to a query in Explore. */
 function Ask({ db, query, children }: { db: string; query: string; children: ComponentChildren }) {
-  const { from, to } = settings.value;
-  const asked = { ...defaults, db, text: query, from, to };
-  return (
-    <a href={linkTo("explore", paramsOf(asked))} onClick={() => loadExplore(asked)} title={query}>
-      {children}
-    </a>
-  );
+  return <a href={linkTo("explore", { db, q: query })} title={query}>{children}</a>;
 }

@@ -2,9 +2,11 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { request } from "../api/client";
-import { column, identifier } from "../api/influxql";
+import { databases } from "../frame/databases";
+import { top } from "../frame/top";
+import { linkTo } from "../location";
+import { Empty } from "../parts/empty";
 import { ErrorBox } from "../parts/error";
-import { useLoad } from "../parts/load";
 import { linesOf } from "./lines";
 import { guess, parseCSV, toLines, type Role } from "./csv";
 import { refusalsOf, type Refusal } from "./refusal";
@@ -19,9 +21,7 @@ interface Outcome {
 }
 
 export function Write() {
-  const databases = useLoad(() => column("SHOW DATABASES", "name"), []);
-  const [db, setDB] = useState("");
-  const [rp, setRP] = useState("");
+  const { db, rp } = top.value;
   const [format, setFormat] = useState<"line" | "csv">("line");
   const [precision, setPrecision] = useState("ns");
   const [text, setText] = useState("");
@@ -30,9 +30,6 @@ export function Write() {
   const [outcome, setOutcome] = useState<Outcome | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const [busy, setBusy] = useState(false);
-  const names = databases.data?.filter((name) => name !== "_internal") ?? [];
-  const target = db || names[0] || "";
-  const policies = useLoad(async (signal) => (target === "" ? [] : column(`SHOW RETENTION POLICIES ON ${identifier(target)}`, "name", { signal })), [target]);
 
   const csv = useMemo(() => (format === "csv" ? parseCSV(text) : []), [text, format]);
   const [header = [], ...rows] = csv;
@@ -45,7 +42,7 @@ export function Write() {
     setOutcome(null);
     try {
       const lines = converted?.lines ?? linesOf(text);
-      setOutcome(await write(lines, { db: target, rp, precision: format === "csv" ? "ns" : precision }));
+      setOutcome(await write(lines, { db, rp, precision: format === "csv" ? "ns" : precision }));
     } catch (e) {
       setError(e as Error);
     }
@@ -58,21 +55,11 @@ export function Write() {
     if (/\.csv$/i.test(file.name)) setFormat("csv");
   };
 
+  if (databases.value?.length === 0) return <Empty title="There is no database yet"><a class="button primary" href={linkTo("admin")}>Create one</a></Empty>;
   return (
-    <section>
+    <section class="card">
       <h2>Write points</h2>
       <div class="bar">
-        <label>
-          Database{" "}
-          <select value={target} onChange={(e) => setDB(e.currentTarget.value)}>{names.map((name) => <option key={name}>{name}</option>)}</select>
-        </label>
-        <label>
-          Policy{" "}
-          <select value={rp} onChange={(e) => setRP(e.currentTarget.value)}>
-            <option value="">default</option>
-            {policies.data?.map((name) => <option key={name}>{name}</option>)}
-          </select>
-        </label>
         <span class="tabs" role="group" aria-label="Format">
           <button type="button" aria-pressed={format === "line"} onClick={() => setFormat("line")}>Line protocol</button>
           <button type="button" aria-pressed={format === "csv"} onClick={() => setFormat("csv")}>CSV</button>
@@ -89,7 +76,6 @@ export function Write() {
           File <input type="file" accept=".txt,.lp,.csv,.tsv,text/*" onChange={(e) => void take(e.currentTarget.files?.[0])} />
         </label>
       </div>
-      {databases.error !== null && <ErrorBox error={databases.error} />}
       <textarea class="code" aria-label="Points" rows={10} value={text} onInput={(e) => setText(e.currentTarget.value)} placeholder={format === "line" ? "cpu,host=a usage=12.5 1767571200000000000" : "time,host,usage\n2026-01-05T00:00:00Z,a,12.5"} />
       {format === "csv" && header.length > 0 && (
         <fieldset class="plain">
@@ -116,7 +102,7 @@ export function Write() {
         </fieldset>
       )}
       <div class="bar">
-        <button type="button" class="primary" disabled={busy || text.trim() === "" || target === ""} onClick={() => void send()}>
+        <button type="button" class="primary" disabled={busy || text.trim() === "" || db === ""} onClick={() => void send()}>
           {converted === null ? "Write" : `Write ${converted.lines.length.toLocaleString("en")} points`}
         </button>
         {outcome !== null && <span class={outcome.refused.length === 0 ? "good" : ""} role="status">{outcome.refused.length === 0 ? `All ${outcome.written.toLocaleString("en")} lines are written.` : "Some lines are not written:"}</span>}
