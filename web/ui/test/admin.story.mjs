@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { golden, open, picture, query, write } from "./browser.mjs";
+import { agree, golden, open, picture, query, write } from "./browser.mjs";
 
 const values = async (q, db) => (await query(q, db)).flatMap((s) => s.values ?? []);
 
@@ -18,12 +18,15 @@ test("a database is created, gets a policy, and goes", async () => {
   await policies.getByRole("button", { name: "Create policy" }).click();
   await policies.getByRole("cell", { name: "720h0m0s" }).waitFor();
   await picture(page, "admin");
+  await policies.getByRole("button", { name: "Drop policy month" }).click();
+  await agree(page, "month", "Drop policy");
+  await policies.getByRole("cell", { name: "month", exact: true }).waitFor({ state: "detached" });
   await page.getByRole("button", { name: 'Drop database odd "name"' }).click();
   await page.getByRole("dialog").getByText('DROP DATABASE "odd \\"name\\""').waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
   assert.ok((await values("SHOW DATABASES")).flat().includes('odd "name"'));
   await page.getByRole("button", { name: 'Drop database odd "name"' }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Drop database" }).click();
+  await agree(page, 'odd "name"', "Drop database");
   await page.getByRole("cell", { name: 'odd "name"', exact: true }).waitFor({ state: "detached" });
   assert.ok(!(await values("SHOW DATABASES")).flat().includes('odd "name"'));
   await page.done();
@@ -98,7 +101,7 @@ test("continuous queries and subscriptions", async () => {
   await page.getByRole("button", { name: "Create continuous query" }).click();
   await page.getByRole("cell", { name: "hourly", exact: true }).waitFor();
   await page.getByRole("button", { name: "Drop", exact: true }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Drop continuous query" }).click();
+  await agree(page, "hourly", "Drop continuous query");
   await page.getByText("None.").waitFor();
   await page.getByRole("button", { name: "Subscriptions" }).click();
   await page.getByLabel("Name", { exact: true }).fill("copy");
@@ -119,7 +122,7 @@ test("a downsample is created, shows how far it is, and goes", async () => {
   await page.getByRole("row", { name: /demo autogen hours CREATE DOWNSAMPLE ON demo FROM autogen INTO hours EVERY 1h AS mean, min, max, count WHERE host = 'ash' .* \d+[a-z]+ \d+ \d+ % .*B / }).waitFor();
   await page.getByRole("button", { name: "Drop", exact: true }).click();
   await page.getByRole("dialog").getByText("Its rows stay.").waitFor();
-  await page.getByRole("dialog").getByRole("button", { name: "Drop downsample" }).click();
+  await agree(page, "hours", "Drop downsample");
   await page.getByText("None.").waitFor();
   await query("DROP RETENTION POLICY hours ON demo");
   await page.done();
@@ -137,5 +140,9 @@ test("users and grants", async () => {
   await grants.getByRole("button", { name: "Grant", exact: true }).click();
   await grants.getByRole("cell", { name: "READ", exact: true }).waitFor();
   assert.deepEqual(await values("SHOW GRANTS FOR ann"), [["demo", "READ"]]);
+  await page.getByRole("button", { name: "Drop user ann" }).click();
+  await agree(page, "ann", "Drop user");
+  await page.getByRole("cell", { name: "ann", exact: true }).waitFor({ state: "detached" });
+  assert.deepEqual(await values("SHOW USERS"), []);
   await page.done();
 });

@@ -104,6 +104,16 @@ export async function write(lines, db) {
   assert.equal(answer.status, 204, await answer.text());
 }
 
+/** Types the name of what goes into the dialog, and agrees. */
+export async function agree(page, name, button) {
+  const dialog = page.getByRole("dialog");
+  assert.equal(await dialog.getByRole("button", { name: button, exact: true }).isDisabled(), true);
+  await dialog.getByLabel("Name of what goes").fill(name.slice(0, -1));
+  assert.equal(await dialog.getByRole("button", { name: button, exact: true }).isDisabled(), true);
+  await dialog.getByLabel("Name of what goes").fill(name);
+  await dialog.getByRole("button", { name: button, exact: true }).click();
+}
+
 /** Takes a picture of the page for the documents if TSDBD_PICTURES names a directory. */
 export async function picture(page, name) {
   const dir = process.env.TSDBD_PICTURES;

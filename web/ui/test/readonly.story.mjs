@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { open, query, write } from "./browser.mjs";
+import { agree, open, query, write } from "./browser.mjs";
 import { logIn, withUsers } from "./users.mjs";
 
 const link = (params) => `#/explore?${new URLSearchParams(params)}`;
@@ -91,7 +91,7 @@ test("a query of the history and a saved one run no change", async () => {
   const page = await open(link({ db: "production" }));
   await type(page, "DROP MEASUREMENT nothing");
   await page.getByRole("button", { name: "Run" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Run" }).click();
+  await agree(page, "nothing", "Run");
   await page.getByText("0 rows in").waitFor();
   await write("nothing v=1 1000000000", "production"); // now the statement would drop something
   await page.getByText("Saved queries and history").click();
@@ -164,14 +164,14 @@ test("Run changes, and asks first if it destroys", async () => {
   await type(page, "DROP MEASUREMENT orders");
   await page.getByRole("button", { name: "Run" }).click();
   await dialog.getByRole("heading", { name: "Run this on database production?" }).waitFor();
-  await dialog.getByRole("button", { name: "Run" }).click();
+  await agree(page, "orders", "Run");
   await page.getByText("0 rows in").waitFor();
   assert.deepEqual(await query("SHOW MEASUREMENTS", "production"), []);
   assert.equal((await query("SELECT v FROM orders", "stage")).length, 1);
   await type(page, "DROP DATABASE stage; DROP DATABASE production");
   await editor(page).press("Control+Enter");
   await dialog.getByRole("heading", { name: "Run this on the databases stage, production?" }).waitFor();
-  await dialog.getByRole("button", { name: "Run" }).click();
+  await agree(page, "stage, production", "Run");
   await dialog.waitFor({ state: "detached" });
   await page.getByText("0 rows in").waitFor();
   // What only adds something needs no question. A password stays in the editor, and out of the address.
@@ -184,5 +184,36 @@ test("Run changes, and asks first if it destroys", async () => {
   assert.deepEqual((await query("SHOW USERS"))[0].values, [["ann", false]]);
   assert.doesNotMatch(page.url(), /secret/);
   assert.deepEqual((await query("SHOW DATABASES"))[0].values.flat(), ["demo", "stage"]);
+  await page.done();
+});
+
+test("the top bar, other views, Back, and F5 run no change", async () => {
+  await query("DROP USER ann");
+  await query("DROP DATABASE stage");
+  await begin();
+  const page = await open(link({ db: "stage", q: "DELETE FROM orders", refresh: "5" }));
+  const sent = [];
+  page.on("request", (r) => /\/(query|write)\?/.test(r.url()) && sent.push(new URL(r.url()).searchParams.get("read_only")));
+  await notRun(page, "DELETE FROM orders").waitFor();
+  await page.getByRole("button", { name: "Later" }).click();
+  await page.getByLabel("Zone").selectOption("Asia/Tokyo");
+  await page.getByRole("button", { name: "Ask again" }).click();
+  await page.getByLabel("From", { exact: true }).fill("2026-01-05");
+  await page.getByLabel("From", { exact: true }).blur();
+  for (const view of ["Schema", "Cardinality", "Server", "Admin", "Write"]) {
+    await page.getByRole("link", { name: view, exact: true }).click();
+    await page.waitForURL(/from=2026-01-05&.*refresh=5&zone=Asia/);
+    await page.goBack();
+    await notRun(page, "DELETE FROM orders").waitFor();
+  }
+  await page.getByRole("link", { name: "Schema" }).click();
+  await page.getByLabel("Database").selectOption("production");
+  await page.getByRole("link", { name: "Explore" }).click();
+  await notRun(page, "DELETE FROM orders").waitFor();
+  await page.reload();
+  await notRun(page, "DELETE FROM orders").waitFor();
+  assert.match(page.url(), /db=production/);
+  assert.ok(sent.length > 10 && sent.every((flag) => flag === "true"), String(sent));
+  await untouched();
   await page.done();
 });

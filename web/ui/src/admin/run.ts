@@ -1,5 +1,6 @@
 // Runs statements that change something, after the user has agreed.
 
+import { droppedBy } from "../api/dropped";
 import { query } from "../api/influxql";
 import { confirm } from "../parts/confirm";
 
@@ -11,7 +12,7 @@ export async function change(statement: string, db = ""): Promise<void> {
 
 /** Asks, then runs a statement that takes something away. It returns whether it ran. */
 export async function takeAway(title: string, statement: string, db = "", details = ""): Promise<boolean> {
-  if (!(await confirm(title, details === "" ? statement : `${details}\n\n${statement}`, title.replace(/\?$/, "")))) return false;
+  if (!(await confirm(title, details === "" ? statement : `${details}\n\n${statement}`, title.replace(/\?$/, ""), droppedBy(statement)))) return false;
   await change(statement, db);
   return true;
 }

@@ -1,6 +1,7 @@
 // Runs what Explore asks.
 
 import { request } from "../api/client";
+import { droppedBy } from "../api/dropped";
 import { type Change, queryRows, refusedIn, type Message, type Result } from "../api/influxql";
 import { confirm } from "../parts/confirm";
 import { fill, intervalOf, rangeOf, type Range } from "./range";
@@ -73,8 +74,10 @@ async function agreed(changes: Change[], signal: AbortSignal): Promise<boolean> 
   if (destroying.length === 0) return true;
   const databases = [...new Set(destroying.map((c) => c.database).filter((db) => db !== ""))];
   const where = databases.length === 0 ? "" : ` on ${databases.length === 1 ? "database" : "the databases"} ${databases.join(", ")}`;
+  // The name of what is dropped is typed: of a DROP without a name that of the database.
+  const names = [...new Set(destroying.filter((c) => /^\s*drop\b/i.test(c.statement)).map((c) => droppedBy(c.statement) || c.database))];
   const lines = changes.map((c) => (databases.length > 1 && c.database !== "" ? `${c.database}: ${c.statement}` : c.statement));
-  return confirm(`Run this${where}?`, `It removes or alters what is there. Nothing brings that back but a backup.\n\n${lines.join("\n")}`, "Run", signal);
+  return confirm(`Run this${where}?`, `It removes or alters what is there. Nothing brings that back but a backup.\n\n${lines.join("\n")}`, "Run", names.join(", "), signal);
 }
 
 async function runPromQL(s: Settings, range: Range, interval: number, signal: AbortSignal): Promise<Part> {

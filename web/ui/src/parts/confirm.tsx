@@ -1,24 +1,26 @@
 // Asks before something is done that cannot be undone.
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 interface Question {
   title: string;
   text: string;
   action: string;
+  typed: string;
   answer: (yes: boolean) => void;
 }
 
 const asked = signal<Question | null>(null);
 
 /**
- * Asks, and returns whether the user agrees. action is the text of the button. The
- * signal takes the question back.
+ * Asks, and returns whether the user agrees. action is the text of the button. The user
+ * must type the text typed, the name of what goes, unless it is "". The signal takes the
+ * question back.
  */
-export function confirm(title: string, text: string, action: string, signal?: AbortSignal): Promise<boolean> {
+export function confirm(title: string, text: string, action: string, typed = "", signal?: AbortSignal): Promise<boolean> {
   return new Promise((answer) => {
-    const question = { title, text, action, answer };
+    const question = { title, text, action, typed, answer };
     asked.value = question;
     signal?.addEventListener("abort", () => {
       if (asked.value === question) asked.value = null;
@@ -31,7 +33,9 @@ export function confirm(title: string, text: string, action: string, signal?: Ab
 export function ConfirmDialog() {
   const dialog = useRef<HTMLDialogElement>(null);
   const q = asked.value;
+  const [text, setText] = useState("");
   useEffect(() => {
+    setText("");
     if (q !== null) dialog.current?.showModal();
   }, [q]);
   if (q === null) return null;
@@ -43,10 +47,23 @@ export function ConfirmDialog() {
     <dialog ref={dialog} aria-labelledby="confirm-title" onCancel={() => end(false)}>
       <h2 id="confirm-title">{q.title}</h2>
       <p class="long">{q.text}</p>
-      <div class="bar">
-        <button type="button" autofocus onClick={() => end(false)}>Cancel</button>
-        <button type="button" class="danger" onClick={() => end(true)}>{q.action}</button>
-      </div>
+      <form
+        onSubmit={(e) => {
+          e.preventDefault();
+          if (text === q.typed) end(true);
+        }}
+      >
+        {q.typed !== "" && (
+          <label>
+            Type <strong class="long">{q.typed}</strong> to go on:{" "}
+            <input class="code" aria-label="Name of what goes" value={text} autocomplete="off" spellcheck={false} onInput={(e) => setText(e.currentTarget.value)} />
+          </label>
+        )}
+        <div class="bar">
+          <button type="button" autofocus onClick={() => end(false)}>Cancel</button>
+          <button type="submit" class="danger" disabled={text !== q.typed}>{q.action}</button>
+        </div>
+      </form>
     </dialog>
   );
 }
