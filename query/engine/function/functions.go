@@ -88,6 +88,21 @@ func Names() []string {
 	return names
 }
 
+// Kind returns the kind of a function: "aggregate", "selector", "transformation", "indicator",
+// "forecast", or "math" for one of single numbers.
+func Kind(name string) string {
+	tables := []struct {
+		kind  string
+		table map[string]Function
+	}{{"aggregate", aggregates}, {"selector", selectors}, {"transformation", transformations}, {"indicator", indicators}, {"forecast", forecasts}}
+	for _, t := range tables {
+		if _, ok := t.table[name]; ok {
+			return t.kind
+		}
+	}
+	return "math"
+}
+
 // IsSelector reports whether a function returns stored rows.
 func IsSelector(name string) bool { return Functions[name].Selector }
 

@@ -162,3 +162,8 @@ export function identifier(name: string): string {
 export function literal(text: string): string {
   return `'${text.replace(/\\/g, "\\\\").replace(/'/g, "\\'").replace(/\n/g, "\\n")}'`;
 }
+
+/** Returns a regular expression that finds a text, in small and capital letters. */
+export function containing(text: string): string {
+  return `/(?i)${text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}/`;
+}

@@ -2,6 +2,7 @@
 
 import type { Completion, CompletionContext, CompletionResult } from "@codemirror/autocomplete";
 import { column, identifier, literal, select } from "../api/influxql";
+import { nameOf } from "../builder/influxql";
 import { contextAt } from "./context";
 import { cached, limit } from "./lookup";
 import { functions, keywords } from "./words";
@@ -9,12 +10,10 @@ import { functions, keywords } from "./words";
 const lookUp = (db: string, statement: string, name: string) => cached(`${db} ${statement} ${name}`, () => column(statement, name, { db }));
 
 const words = (list: string[], type: string): Completion[] => list.map((label) => ({ label, type }));
-const plain = /^[A-Za-z_]\w*$/;
-const reserved = new Set(keywords.map((k) => k.toLowerCase()));
 
 /** Names as a statement has them: quoted where they must be, or where a quote was typed. */
 function names(list: string[], type: string, typed: string, detail?: string): Completion[] {
-  return list.map((label) => ({ label, type, detail, apply: typed.startsWith('"') || !plain.test(label) || reserved.has(label.toLowerCase()) ? identifier(label) : label }));
+  return list.map((label) => ({ label, type, detail, apply: typed.startsWith('"') ? identifier(label) : nameOf(label) }));
 }
 
 /** Completes InfluxQL for a database. */

@@ -2,6 +2,8 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { Beside } from "../builder/beside";
+import { Builder } from "../builder/builder";
 import { databases } from "../frame/databases";
 import { tick } from "../frame/top";
 import { linkTo, place } from "../location";
@@ -63,8 +65,12 @@ export function Explore() {
     if (!busy.value) void ask();
   }, [tick.value]);
 
+  const writer = useRef<(text: string) => void>(() => undefined);
+
   return (
-    <section>
+    <section class="explore">
+      <Beside writeText={(text) => writer.current(text)} />
+      <div class="asked">
       <div class="card">
       <div class="bar">
         <span class="tabs" role="group" aria-label="Language">
@@ -72,6 +78,7 @@ export function Explore() {
           <button type="button" aria-pressed={s.lang === "promql"} onClick={() => change({ lang: "promql" })}>PromQL</button>
         </span>
       </div>
+      <Builder />
       <Editor
         value={s.text}
         revision={revision.value}
@@ -81,6 +88,7 @@ export function Explore() {
         complete={(context) => (settings.value.lang === "promql" ? completePromQL(settings.value.db, settings.value.rp, context) : complete(settings.value.db, context))}
         mistake={mistake.value}
         label="Query"
+        writer={writer}
         hint={s.lang === "promql" ? "sum by (host) (rate(requests_total[5m]))" : "SELECT mean(usage_user) FROM cpu WHERE $timeFilter GROUP BY time($interval), host"}
       />
       <div class="bar">
@@ -102,6 +110,7 @@ export function Explore() {
       {error.value !== null && !(error.value instanceof NotRun) && <ErrorBox error={error.value} />}
       {s.text === "" && <Begin />}
       <div ref={output} class={answer.value !== null && error.value === null ? "card" : ""}>{answer.value !== null && error.value === null && <Shown answer={answer.value} onMore={() => void ask(false, 4 * answer.value!.rows)} />}</div>
+      </div>
     </section>
   );
 }

@@ -50,8 +50,9 @@ export function wantedAt(before: string): { wanted: Wanted; from: number } {
   return { wanted: grouping ? { kind: "label", metric: "" } : { kind: "metric" }, from };
 }
 
-async function names(path: string, db: string, rp: string, metric: string): Promise<string[]> {
-  const params = { db, rp, limit: String(limit), "match[]": metric };
+/** Asks for names of metrics, labels or values, of the series that match. */
+export async function names(path: string, db: string, rp: string, match: string): Promise<string[]> {
+  const params = { db, rp, limit: String(limit), "match[]": match };
   return cached(`promql ${path} ${JSON.stringify(params)}`, async () => ((await (await request(path, { params })).json()) as { data: string[] }).data);
 }
 

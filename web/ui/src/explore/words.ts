@@ -1,4 +1,4 @@
-// The words of InfluxQL, from the tables of the server: go test ./web -update.
+// The words of InfluxQL and what the builder offers, from the tables of the server: go test ./web -update.
 
 export const keywords = [
   "ALL",
@@ -154,4 +154,75 @@ export const functions = [
   "top",
   "triple_exponential_derivative",
   "triple_exponential_moving_average",
+];
+
+/** A function that the builder offers. */
+export interface Offered {
+  name: string;
+  kind: "aggregate" | "selector" | "transformation" | "indicator";
+  takes: string[]; // types of fields
+  argument: "" | "number"; // what it needs after the field
+  filled: boolean; // fill() applies to it
+}
+
+export const offered: Offered[] = [
+  { name: "bottom", kind: "selector", takes: ["float", "integer", "unsigned"], argument: "number", filled: false },
+  { name: "chande_momentum_oscillator", kind: "indicator", takes: ["float", "integer", "unsigned"], argument: "number", filled: false },
+  { name: "count", kind: "aggregate", takes: ["float", "integer", "unsigned", "string", "boolean"], argument: "", filled: true },
+  { name: "count_hll", kind: "transformation", takes: ["string"], argument: "", filled: false },
+  { name: "cumulative_sum", kind: "transformation", takes: ["float", "integer", "unsigned"], argument: "", filled: false },
+  { name: "derivative", kind: "transformation", takes: ["float", "integer", "unsigned"], argument: "", filled: false },
+  { name: "difference", kind: "transformation", takes: ["float", "integer", "unsigned"], argument: "", filled: false },
+  { name: "distinct", kind: "aggregate", takes: ["float", "integer", "unsigned", "string", "boolean"], argument: "", filled: false },
+  { name: "double_exponential_moving_average", kind: "indicator", takes: ["float", "integer", "unsigned"], argument: "number", filled: false },
+  { name: "elapsed", kind: "transformation", takes: ["float", "integer", "unsigned", "string", "boolean"], argument: "", filled: false },
+  { name: "exponential_moving_average", kind: "indicator", takes: ["float", "integer", "unsigned"], argument: "number", filled: false },
+  { name: "first", kind: "selector", takes: ["float", "integer", "unsigned", "string", "boolean"], argument: "", filled: true },
+  { name: "increase", kind: "aggregate", takes: ["float", "integer", "unsigned"], argument: "", filled: true },
+  { name: "integral", kind: "aggregate", takes: ["float", "integer", "unsigned"], argument: "", filled: false },
+  { name: "kaufmans_adaptive_moving_average", kind: "indicator", takes: ["float", "integer", "unsigned"], argument: "number", filled: false },
+  { name: "kaufmans_efficiency_ratio", kind: "indicator", takes: ["float", "integer", "unsigned"], argument: "number", filled: false },
+  { name: "last", kind: "selector", takes: ["float", "integer", "unsigned", "string", "boolean"], argument: "", filled: true },
+  { name: "max", kind: "selector", takes: ["float", "integer", "unsigned", "boolean"], argument: "", filled: true },
+  { name: "mean", kind: "aggregate", takes: ["float", "integer", "unsigned"], argument: "", filled: true },
+  { name: "median", kind: "aggregate", takes: ["float", "integer", "unsigned"], argument: "", filled: true },
+  { name: "merge_hll", kind: "aggregate", takes: ["string"], argument: "", filled: false },
+  { name: "min", kind: "selector", takes: ["float", "integer", "unsigned", "boolean"], argument: "", filled: true },
+  { name: "mode", kind: "aggregate", takes: ["float", "integer", "unsigned", "string", "boolean"], argument: "", filled: true },
+  { name: "moving_average", kind: "transformation", takes: ["float", "integer", "unsigned"], argument: "number", filled: false },
+  { name: "non_negative_derivative", kind: "transformation", takes: ["float", "integer", "unsigned"], argument: "", filled: false },
+  { name: "non_negative_difference", kind: "transformation", takes: ["float", "integer", "unsigned"], argument: "", filled: false },
+  { name: "percentile", kind: "selector", takes: ["float", "integer", "unsigned"], argument: "number", filled: true },
+  { name: "relative_strength_index", kind: "indicator", takes: ["float", "integer", "unsigned"], argument: "number", filled: false },
+  { name: "sample", kind: "selector", takes: ["float", "integer", "unsigned", "string", "boolean"], argument: "number", filled: false },
+  { name: "spread", kind: "aggregate", takes: ["float", "integer", "unsigned"], argument: "", filled: true },
+  { name: "stddev", kind: "aggregate", takes: ["float", "integer", "unsigned"], argument: "", filled: true },
+  { name: "sum", kind: "aggregate", takes: ["float", "integer", "unsigned"], argument: "", filled: true },
+  { name: "sum_hll", kind: "aggregate", takes: ["float", "integer", "unsigned", "string", "boolean"], argument: "", filled: false },
+  { name: "top", kind: "selector", takes: ["float", "integer", "unsigned"], argument: "number", filled: false },
+  { name: "triple_exponential_derivative", kind: "indicator", takes: ["float", "integer", "unsigned"], argument: "number", filled: false },
+  { name: "triple_exponential_moving_average", kind: "indicator", takes: ["float", "integer", "unsigned"], argument: "number", filled: false },
+];
+
+/** The functions of PromQL that take a range of samples and nothing else. */
+export const overRanges = [
+  "absent_over_time",
+  "avg_over_time",
+  "changes",
+  "count_over_time",
+  "delta",
+  "deriv",
+  "first_over_time",
+  "idelta",
+  "increase",
+  "irate",
+  "last_over_time",
+  "max_over_time",
+  "min_over_time",
+  "present_over_time",
+  "rate",
+  "resets",
+  "stddev_over_time",
+  "stdvar_over_time",
+  "sum_over_time",
 ];

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { column, identifier, literal, select } from "../api/influxql";
+import { column, containing, identifier, literal, select } from "../api/influxql";
 import { databases } from "../frame/databases";
 import { top } from "../frame/top";
 import { linkTo } from "../location";
@@ -32,7 +32,7 @@ export function Schema() {
 function Database({ db }: { db: string }) {
   const [filter, setFilter] = useState("");
   const policies = useLoad((signal) => select(`SHOW RETENTION POLICIES ON ${identifier(db)}`, { signal }), [db]);
-  const measurements = useLoad((signal) => column(`SHOW MEASUREMENTS ON ${identifier(db)}${matching(filter)} LIMIT ${limit + 1}`, "name", { signal }), [db, filter]);
+  const measurements = useLoad((signal) => column(`SHOW MEASUREMENTS ON ${identifier(db)}${filter === "" ? "" : ` WITH MEASUREMENT =~ ${containing(filter)}`} LIMIT ${limit + 1}`, "name", { signal }), [db, filter]);
   return (
     <>
       <section class="card">
@@ -64,11 +64,6 @@ function Database({ db }: { db: string }) {
       </section>
     </>
   );
-}
-
-/** Returns the clause that selects the measurements with a text in their names. */
-function matching(text: string): string {
-  return text === "" ? "" : ` WITH MEASUREMENT =~ /(?i)${text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}/`;
 }
 
 function Measurement({ db, name }: { db: string; name: string }) {
