@@ -58,6 +58,7 @@ export function App() {
       {loginNeeded.value && <LoginForm />}
       <ConfirmDialog />
       <main id="main" tabIndex={-1}>
+        <h1 class="hidden">{page.title}</h1>
         <Loaded key={`${page.name} ${userName.value}`} page={page} />
       </main>
     </>

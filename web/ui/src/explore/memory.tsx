@@ -31,7 +31,7 @@ function List({ title, items, remove }: { title: string; items: Kept[]; remove?:
   if (items.length === 0) return null;
   return (
     <>
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       <ul class="queries">
         {items.map((k) => (
           <li key={`${k.name} ${k.at}`}>

@@ -32,7 +32,7 @@ export function Shown({ answer, onMore }: { answer: Answer; onMore: () => void }
         </p>
       )}
       {answer.rows === 0 && answer.results.every((r) => r.error === undefined) && <p class="message">The answer has no rows.</p>}
-      {view === "raw" && <pre class="raw">{answer.raw.length >= 1_000_000 ? answer.raw.slice(0, 1_000_000) + "\n… cut after 1 MB" : answer.raw}</pre>}
+      {view === "raw" && <pre class="raw" tabIndex={0}>{answer.raw.length >= 1_000_000 ? answer.raw.slice(0, 1_000_000) + "\n… cut after 1 MB" : answer.raw}</pre>}
       {view !== "raw" && plan !== undefined && <Tree steps={treeOf((plan.values ?? []).map((row) => String(row[0])))} />}
       {plotted && <Panel answer={answer} />}
       {view === "plot" && !plotted && answer.frames.length > 0 && answer.frames.length <= apart && <Numbers answer={answer} />}

@@ -44,6 +44,7 @@ const look = EditorView.theme({
   "&.cm-focused": { outline: "2px solid var(--accent)" },
   ".cm-scroller": { fontFamily: "inherit", maxHeight: "40vh", minHeight: "4.5em" },
   ".cm-content": { caretColor: "var(--text)" },
+  ".cm-placeholder": { color: "var(--faint)" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { background: "var(--selection)" },
   ".cm-tooltip": { background: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)" },
