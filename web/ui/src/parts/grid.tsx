@@ -29,7 +29,7 @@ export function Grid({ caption, columns, rows, show, pageSize = 100 }: GridProps
         <caption>{caption}</caption>
         <thead>
           <tr>
-            {columns.map((name, i) => (
+            {columns.map((name, i) => name === "" ? <td key={i} /> : (
               <th key={name} scope="col" aria-sort={sort?.column !== i ? "none" : sort.down ? "descending" : "ascending"}>
                 <button type="button" class="sort" onClick={() => by(i)}>
                   {name}
