@@ -1,10 +1,9 @@
 // How a plot is drawn: its style, the unit of its values, and the vertical axis.
 
 import { units } from "../parts/units";
-import { change, scales, settings, styles } from "./state";
+import { type PlotOptions, scales, styles } from "./options";
 
-export function Axis() {
-  const s = settings.value;
+export function Axis({ options: s, onChange: change }: { options: PlotOptions; onChange: (some: Partial<PlotOptions>) => void }) {
   return (
     <>
       <select aria-label="Style of the plot" value={s.style} onChange={(e) => change({ style: e.currentTarget.value as typeof s.style })}>

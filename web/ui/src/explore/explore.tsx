@@ -97,7 +97,7 @@ export function Explore() {
         <span class="tabs" role="group" aria-label="View">
           {views.map((v) => <button key={v} type="button" aria-pressed={s.view === v} onClick={() => change({ view: v })}>{v[0]!.toUpperCase() + v.slice(1)}</button>)}
         </span>
-        {s.view === "plot" && <Axis />}
+        {s.view === "plot" && <Axis options={s} onChange={change} />}
         <span class="faint" role="status">
           {busy.value ? "Running…" : answer.value !== null && error.value === null ? `${answer.value.rows.toLocaleString("en")} rows in ${Math.round(answer.value.took)} ms` : ""}
         </span>

@@ -1,20 +1,36 @@
 // A plot of an answer with its legend: the series that matter first, and which of them are drawn.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { Legend } from "../parts/legend";
 import { Plot } from "../parts/plot";
 import { unitOf, withUnit } from "../parts/units";
-import { plotted, ranked, summaryOf } from "./frame";
-import type { Answer } from "./run";
-import { change, settings, zoomIn, zoomOut } from "./state";
+import { type Frame, plotted, ranked, summaryOf } from "./frame";
+import type { PlotOptions } from "./options";
+import type { Range } from "./range";
 
-/** How many series are drawn at first. */
-const most = 30;
+export interface PanelProps {
+  frames: Frame[];
+  /** The range that was asked for. */
+  asked: Range;
+  /** What was sent. What the user has chosen stays as long as it is the same. */
+  sent: string;
+  options: PlotOptions;
+  onOptions: (some: Partial<PlotOptions>) => void;
+  /** Called when the user drags over a range. */
+  onRange: (from: string, to: string) => void;
+  /** Called on a double click. */
+  onOut: () => void;
+  height?: number;
+  /** How many series are drawn at first. */
+  most?: number;
+  /** How many series the legend lists at first; absent: all that are drawn. */
+  legendRows?: number;
+}
 
-export function Panel({ answer }: { answer: Answer }) {
-  const { style, by, unit: chosenUnit, scale, low, high } = settings.value;
-  const { frames, range: asked, sent } = answer;
+export function Panel({ frames, asked, sent, options, onOptions, onRange, onOut, height, most = 30, legendRows = Infinity }: PanelProps) {
+  const { style, by, unit: chosenUnit, scale, low, high } = options;
   const [all, setAll] = useState("");
+  const [opened, setOpened] = useState("");
   const [chosen, setChosen] = useState<{ of: string; places: Set<number> }>({ of: "", places: new Set() });
   const [focus, setFocus] = useState<number | null>(null);
   const summaries = useMemo(() => frames.map(summaryOf), [frames]);
@@ -35,13 +51,6 @@ export function Panel({ answer }: { answer: Answer }) {
     else next.add(i);
     setChosen({ of: sent, places: next });
   };
-  useEffect(() => {
-    const key = (e: KeyboardEvent) => {
-      if (e.key === "Escape" && !(e.target as Element).closest("input, select, textarea, dialog, .cm-editor")) zoomOut();
-    };
-    addEventListener("keydown", key);
-    return () => removeEventListener("keydown", key);
-  }, []);
   const number = (text: string) => (text.trim() === "" || Number.isNaN(Number(text)) ? undefined : Number(text));
   return (
     <>
@@ -51,8 +60,9 @@ export function Panel({ answer }: { answer: Answer }) {
         places={places}
         style={style}
         range={range}
-        onRange={(from, to) => zoomIn(new Date(from).toISOString(), new Date(to).toISOString())}
-        onOut={zoomOut}
+        height={height}
+        onRange={(from, to) => onRange(new Date(from).toISOString(), new Date(to).toISOString())}
+        onOut={onOut}
         label={`Plot of ${drawn.length} series`}
         unit={unit}
         log={scale === "log"}
@@ -66,7 +76,8 @@ export function Panel({ answer }: { answer: Answer }) {
           <button type="button" onClick={() => setAll(all === sent ? "" : sent)}>{all === sent ? `Show ${most}` : `Show all ${frames.length.toLocaleString("en")}`}</button>
         </p>
       )}
-      <Legend frames={frames} summaries={summaries} listed={listed} drawn={(i) => only.size === 0 || only.has(i)} by={by} onBy={(m) => change({ by: m })} onChoose={choose} onHover={setFocus} unit={unit} />
+      <Legend frames={frames} summaries={summaries} listed={opened === sent ? listed : listed.slice(0, legendRows)} drawn={(i) => only.size === 0 || only.has(i)} by={by} onBy={(m) => onOptions({ by: m })} onChoose={choose} onHover={setFocus} unit={unit} />
+      {opened !== sent && listed.length > legendRows && <button type="button" class="quiet" onClick={() => setOpened(sent)}>{listed.length - legendRows} more in the legend</button>}
     </>
   );
 }

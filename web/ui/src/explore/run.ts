@@ -6,7 +6,17 @@ import { type Change, queryRows, refusedIn, type Message, type Result } from "..
 import { confirm } from "../parts/confirm";
 import { fill, intervalOf, rangeOf, type Range } from "./range";
 import { framesOf, framesOfPromQL, type Frame, type PromData } from "./frame";
-import type { Settings } from "./state";
+import type { Language } from "./options";
+
+/** A query, its range, and where it is asked. */
+export interface Asked {
+  lang: Language;
+  text: string;
+  db: string;
+  rp: string;
+  from: string;
+  to: string;
+}
 
 /** The answer to what Explore asked. */
 export interface Answer {
@@ -17,7 +27,7 @@ export interface Answer {
   raw: string; // the answer as it came
   /** What was sent, in which language and to which place. */
   sent: string;
-  lang: Settings["lang"];
+  lang: Language;
   place: { db: string; rp: string };
   /** The statements changed something: to send them again would do it again. */
   changed: boolean;
@@ -44,7 +54,7 @@ export class NotRun extends Error {
  * something only if the user agrees once more. The server says which statements these
  * are. At most so many rows are read, and those that come along with the last of them.
  */
-export async function run(s: Settings, pixels: number, byHand: boolean, most: number, signal: AbortSignal): Promise<Answer> {
+export async function run(s: Asked, pixels: number, byHand: boolean, most: number, signal: AbortSignal): Promise<Answer> {
   const range = rangeOf(s.from, s.to);
   const interval = intervalOf(range, pixels);
   const begin = performance.now();
@@ -54,7 +64,7 @@ export async function run(s: Settings, pixels: number, byHand: boolean, most: nu
 
 type Part = Pick<Answer, "frames" | "results" | "messages" | "sent" | "raw" | "changed" | "rows" | "more">;
 
-async function runInfluxQL(s: Settings, range: Range, interval: number, byHand: boolean, most: number, signal: AbortSignal): Promise<Part> {
+async function runInfluxQL(s: Asked, range: Range, interval: number, byHand: boolean, most: number, signal: AbortSignal): Promise<Part> {
   const sent = fill(s.text, range, interval);
   const options = { db: s.db, rp: s.rp, epoch: "ms", hints: true, signal } as const;
   let changed = false;
@@ -80,7 +90,7 @@ async function agreed(changes: Change[], signal: AbortSignal): Promise<boolean> 
   return confirm(`Run this${where}?`, `It removes or alters what is there. Nothing brings that back but a backup.\n\n${lines.join("\n")}`, "Run", names.join(", "), signal);
 }
 
-async function runPromQL(s: Settings, range: Range, interval: number, signal: AbortSignal): Promise<Part> {
+async function runPromQL(s: Asked, range: Range, interval: number, signal: AbortSignal): Promise<Part> {
   const sent = fill(s.text, range, interval);
   const step = Math.max(interval, 1000) / 1000;
   const answer = await request("api/v1/query_range", {

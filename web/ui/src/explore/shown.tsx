@@ -1,6 +1,6 @@
 // An answer in the view that the user has chosen.
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { query, type Series } from "../api/influxql";
 import { Branch } from "../parts/branch";
 import { ErrorBox } from "../parts/error";
@@ -11,16 +11,24 @@ import { unitOf, withUnit } from "../parts/units";
 import { textOf } from "../parts/zone";
 import { firstStatement } from "./context";
 import { csvOf, download, linesOf } from "./download";
-import { overTime, title } from "./frame";
+import { type Frame, type Measure, overTime, summaryOf, title } from "./frame";
+import type { PlotOptions } from "./options";
 import { Panel } from "./panel";
 import { type Step, treeOf } from "./plan";
 import type { Answer } from "./run";
-import { settings } from "./state";
+import { change, settings, zoomIn, zoomOut } from "./state";
 
 /** Shows an answer. What has no numbers over time is a table in place of a plot. */
 export function Shown({ answer, onMore }: { answer: Answer; onMore: () => void }) {
   const { view } = settings.value;
   const plotted = view === "plot" && overTime(answer.frames);
+  useEffect(() => {
+    const key = (e: KeyboardEvent) => {
+      if (e.key === "Escape" && !(e.target as Element).closest("input, select, textarea, dialog, .cm-editor")) zoomOut();
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, []);
   const plan = answer.results.flatMap((r) => r.series ?? []).find((s) => s.columns[0]?.startsWith("EXPLAIN ANALYZE"));
   return (
     <>
@@ -34,8 +42,10 @@ export function Shown({ answer, onMore }: { answer: Answer; onMore: () => void }
       {answer.rows === 0 && answer.results.every((r) => r.error === undefined) && <p class="message">The answer has no rows.</p>}
       {view === "raw" && <pre class="raw" tabIndex={0}>{answer.raw.length >= 1_000_000 ? answer.raw.slice(0, 1_000_000) + "\n… cut after 1 MB" : answer.raw}</pre>}
       {view !== "raw" && plan !== undefined && <Tree steps={treeOf((plan.values ?? []).map((row) => String(row[0])))} />}
-      {plotted && <Panel answer={answer} />}
-      {view === "plot" && !plotted && answer.frames.length > 0 && answer.frames.length <= apart && <Numbers answer={answer} />}
+      {plotted && <Panel frames={answer.frames} asked={answer.range} sent={answer.sent} options={settings.value} onOptions={change} onRange={zoomIn} onOut={zoomOut} />}
+      {view === "plot" && !plotted && answer.frames.length > 0 && answer.frames.length <= apart && answer.frames.every((f) => f.values.length === 1) && (
+        <Numbers frames={answer.frames} sent={answer.sent} by="last" unit={settings.value.unit} />
+      )}
       {view !== "raw" && !plotted && plan === undefined && answer.results.map((r) => r.series !== undefined && <Tables key={r.statement_id} series={r.series} />)}
       {answer.rows > 0 && !answer.changed && <Downloads key={answer.sent} answer={answer} />}
       {answer.lang === "influxql" && answer.frames.length > 0 && /^\s*select\b/i.test(answer.sent) && (
@@ -47,18 +57,20 @@ export function Shown({ answer, onMore }: { answer: Answer; onMore: () => void }
   );
 }
 
-/** The numbers of an answer that has one row a series. */
-function Numbers({ answer: { frames, sent } }: { answer: Answer }) {
-  if (frames.some((f) => f.values.length !== 1)) return null;
-  const unit = withUnit(settings.value.unit === "auto" ? unitOf(frames.map((f) => f.name), sent) : settings.value.unit);
+/** A number for each series. */
+export function Numbers({ frames, sent, by, unit: chosen }: { frames: Frame[]; sent: string; by: Measure; unit: PlotOptions["unit"] }) {
+  const unit = withUnit(chosen === "auto" ? unitOf(frames.map((f) => f.name), sent) : chosen);
   return (
     <dl class="tiles">
-      {frames.map((f, i) => (
-        <div key={i}>
-          <dt>{title(f)}</dt>
-          <dd class="big">{Number.isNaN(f.values[0]) ? "–" : unit(f.values[0]!)}</dd>
-        </div>
-      ))}
+      {frames.map((f, i) => {
+        const value = summaryOf(f)[by];
+        return (
+          <div key={i}>
+            <dt>{title(f)}</dt>
+            <dd class="big">{Number.isNaN(value) ? "–" : unit(value)}</dd>
+          </div>
+        );
+      })}
     </dl>
   );
 }
@@ -84,7 +96,7 @@ function Downloads({ answer }: { answer: Answer }) {
 /** How many series have a table of their own; more are one table with a column for each tag. */
 const apart = 12;
 
-function Tables({ series }: { series: Series[] }) {
+export function Tables({ series }: { series: Series[] }) {
   if (series.length <= apart) return <>{series.map((s, i) => <Grid key={i} caption={caption(s)} columns={s.columns} rows={s.values ?? []} show={shown(s.columns)} />)}</>;
   return <Joined series={series} />;
 }

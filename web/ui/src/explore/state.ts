@@ -5,30 +5,22 @@ import { top, topDefaults, topOf, topParams } from "../frame/top";
 import { go, place } from "../location";
 import { units } from "../parts/units";
 import { measures } from "./frame";
+import { type Language, languages, type PlotOptions, plotOptions, scales, styles } from "./options";
 
-export const languages = ["influxql", "promql"] as const;
 export const views = ["plot", "table", "raw"] as const;
-export const styles = ["lines", "points", "bars", "stacked"] as const;
-export const scales = ["linear", "log"] as const;
 
-export interface Settings {
+export interface Settings extends PlotOptions {
   db: string;
   rp: string;
-  lang: (typeof languages)[number];
+  lang: Language;
   text: string;
   from: string;
   to: string;
   refresh: number; // s; 0: off
   view: (typeof views)[number];
-  style: (typeof styles)[number];
-  by: (typeof measures)[number]; // chooses the series that are drawn first
-  unit: "auto" | (typeof units)[number];
-  scale: (typeof scales)[number];
-  low: string; // bounds of the vertical axis; "": those of the data
-  high: string;
 }
 
-export const defaults: Settings = { ...topDefaults, lang: "influxql", text: "", view: "plot", style: "lines", by: "max", unit: "auto", scale: "linear", low: "", high: "" };
+export const defaults: Settings = { ...topDefaults, lang: "influxql", text: "", view: "plot", ...plotOptions };
 
 export { zoomIn, zoomOut } from "../frame/top";
 
