@@ -21,6 +21,7 @@ interface Page {
 
 const pages: Page[] = [
   { name: "explore", title: "Explore", uses: ["database", "policy", "range", "refresh", "zone"], load: async () => (await import("./explore/explore")).Explore },
+  { name: "boards", title: "Boards", uses: ["database", "range", "refresh", "zone"], load: async () => (await import("./boards/boards")).Boards },
   { name: "schema", title: "Schema", uses: ["database"], load: async () => (await import("./schema/schema")).Schema },
   { name: "cardinality", title: "Cardinality", uses: ["database"], load: async () => (await import("./cardinality/cardinality")).Cardinality },
   { name: "server", title: "Server", uses: ["zone"], load: async () => (await import("./server/server")).Server },

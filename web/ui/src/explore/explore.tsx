@@ -4,9 +4,11 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { Beside } from "../builder/beside";
 import { Builder } from "../builder/builder";
+import { adding } from "../boards/adding";
+import { panelOf } from "../boards/format";
 import { databases } from "../frame/databases";
 import { tick } from "../frame/top";
-import { linkTo, place } from "../location";
+import { go, linkTo, place } from "../location";
 import { Empty } from "../parts/empty";
 import { Editor } from "../parts/editor";
 import { ErrorBox } from "../parts/error";
@@ -19,7 +21,7 @@ import { type Mistake, mistakeOf } from "./mistake";
 import { completePromQL, promql } from "./promql";
 import { type Answer, NotRun, rowsMost, run } from "./run";
 import { Shown } from "./shown";
-import { change, load, paramsOf, revision, settings, settingsOf, views } from "./state";
+import { change, load, paramsOf, revision, secret, settings, settingsOf, views } from "./state";
 
 export function Explore() {
   const s = settings.value;
@@ -66,6 +68,11 @@ export function Explore() {
   }, [tick.value]);
 
   const writer = useRef<(text: string) => void>(() => undefined);
+  const toBoard = () => {
+    const { lang, db, rp, text, style, by, unit, scale, low, high } = settings.value;
+    adding.value = panelOf({ kind: s.view === "table" ? "table" : "plot", queries: [{ lang, db, rp, text }], options: { style, by, unit, scale, low, high } });
+    go("boards");
+  };
 
   return (
     <section class="explore">
@@ -97,6 +104,7 @@ export function Explore() {
         <span class="tabs" role="group" aria-label="View">
           {views.map((v) => <button key={v} type="button" aria-pressed={s.view === v} onClick={() => change({ view: v })}>{v[0]!.toUpperCase() + v.slice(1)}</button>)}
         </span>
+        {s.text.trim() !== "" && !secret(s.text) && <button type="button" onClick={toBoard}>Add to board</button>}
         {s.view === "plot" && <Axis options={s} onChange={change} />}
         <span class="faint" role="status">
           {busy.value ? "Running…" : answer.value !== null && error.value === null ? `${answer.value.rows.toLocaleString("en")} rows in ${Math.round(answer.value.took)} ms` : ""}

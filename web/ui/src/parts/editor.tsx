@@ -23,8 +23,8 @@ export interface EditorProps {
   mistake?: { from: number; to: number; message: string } | null;
   label: string;
   hint: string;
-  /** Takes the function that writes a text at the cursor. */
-  writer: { current: (text: string) => void };
+  /** Gets the function that writes a text at the cursor. */
+  writer?: { current: (text: string) => void };
 }
 
 const colours = syntaxHighlighting(
@@ -89,7 +89,7 @@ export function Editor(props: EditorProps) {
       }),
     });
     view.current = v;
-    props.writer.current = (text) => {
+    if (props.writer) props.writer.current = (text) => {
       v.dispatch(v.state.replaceSelection(text));
       v.focus();
     };
