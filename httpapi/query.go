@@ -298,6 +298,7 @@ func (h *Handler) readQuery(w *response, r *request, regexes *admission.Account)
 		Hints:           hints,
 		Partial:         partial,
 		WarnOfChanges:   r.Method == http.MethodGet,
+		Raw:             req.text,
 		// Execute rewrites the statements, so Text parses the query again.
 		Text: func() string {
 			q, err := syntax.Parse(req.text, params)

@@ -67,6 +67,8 @@ type Options struct {
 	Unused func()
 	// Downsamples returns how far the downsamples are, by their ids; nil is nothing.
 	Downsamples func() map[uint64]show.Progress
+	// Ended gets each query that has ended, as in admission.Queries; nil is nothing.
+	Ended func(*admission.Ended)
 }
 
 // ExecuteOptions says for whom and how one request runs.
@@ -85,6 +87,8 @@ type ExecuteOptions struct {
 	// goroutines may call it at once. With nil, Execute writes the statements out at
 	// the start, which takes time in the square of the length of a condition.
 	Text func() string
+	// Raw is the text of the statements as the client sent it; "" is that of Text.
+	Raw string
 	// MayRead and MaySee tell whether the user may read a database, and whether
 	// it may be named to the user; nil is all. With MayRead the user sees no
 	// running queries but its own.
@@ -132,6 +136,7 @@ func New(opt Options) *Executor {
 		opt.CheckPassword = meta.CheckPassword
 	}
 	e := &Executor{opt: opt, queries: admission.NewQueries(opt.Limits, opt.Memory, opt.Logger)}
+	e.queries.Ended = opt.Ended
 	e.show = show.Options{
 		Storage: opt.Storage, Catalog: opt.Admin.Catalog, Running: e.queries, Now: opt.Now, Started: opt.Now(),
 		Statistics: opt.Statistics, Diagnostics: opt.Diagnostics, Servers: opt.Servers, Downsamples: opt.Downsamples,
@@ -158,16 +163,15 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 		text = func() string { return written }
 	}
 	ctx, task, err := e.queries.Start(ctx, admission.Request{
-		Text: text, Database: opt.Database, User: opt.User, Account: opt.Account, Interrupt: opt.Interrupt,
+		Text: text, Raw: opt.Raw, Language: admission.InfluxQL, Database: opt.Database, User: opt.User, Account: opt.Account, Interrupt: opt.Interrupt,
 	})
 	if err != nil {
 		return emit(&result.Result{Err: err})
 	}
 	defer task.End()
 	opt.Account = task.Account
-	failed := false
 	for i, stmt := range q.Statements {
-		if failed {
+		if task.Failed {
 			if err := emit(&result.Result{StatementID: i, Err: ErrNotExecuted}); err != nil {
 				return err
 			}
@@ -177,11 +181,12 @@ func (e *Executor) Execute(ctx context.Context, q *influxql.Query, opt ExecuteOp
 		err := e.queries.Guard(func() string { return admission.RedactURLs(stmt.String()) }, func() error {
 			return e.statement(ctx, stmt, opt, out)
 		})
+		task.Rows += out.rows
+		task.Failed = err != nil
 		if out.err != nil && !errors.Is(out.err, ErrStopped) {
 			return out.err
 		}
 		if err != nil {
-			failed = true
 			if cause := context.Cause(ctx); cause != nil && (out.err != nil || errors.Is(err, ctx.Err())) {
 				err = cause
 			}

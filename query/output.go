@@ -9,6 +9,7 @@ type output struct {
 	emit      func(*result.Result) error
 	messages  []result.Message // go with the first result
 	sent      bool
+	rows      int64
 	err       error // the consumer's
 }
 
@@ -20,6 +21,9 @@ func (o *output) send(r *result.Result) error {
 	r.StatementID = o.statement
 	r.Messages = append(o.messages, r.Messages...)
 	o.messages, o.sent = nil, true
+	for _, series := range r.Series {
+		o.rows += int64(series.Rows)
+	}
 	o.err = o.emit(r)
 	return o.err
 }

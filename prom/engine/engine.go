@@ -174,7 +174,7 @@ func (e *Engine) Run(ctx context.Context, req *Request, sink Sink) (out *Outcome
 		if expr, err = resolve(expr, req); err != nil {
 			return err
 		}
-		out, err = r.evaluate(req, expr, sink)
+		out, err = r.evaluate(req, expr, &counting{Sink: sink, rows: &r.task.Rows})
 		return err
 	})
 	return out, err
@@ -205,3 +205,33 @@ func (e *Engine) Selectors(texts []string) (sets [][]*labels.Matcher, err error)
 
 // QueryLimits returns the limits of queries in any language.
 func (e *Engine) QueryLimits() admission.Limits { return *e.opt.Queries.Limits() }
+
+// counting counts the samples that a sink gets as rows.
+type counting struct {
+	Sink
+	rows *int64
+}
+
+// Sample implements Sink.
+func (c *counting) Sample(s *promql.Sample) error {
+	*c.rows++
+	return c.Sink.Sample(s)
+}
+
+// Series implements Sink.
+func (c *counting) Series(s *promql.Series) error {
+	*c.rows += int64(len(s.Floats) + len(s.Histograms))
+	return c.Sink.Series(s)
+}
+
+// Scalar implements Sink.
+func (c *counting) Scalar(v promql.Scalar) error {
+	*c.rows++
+	return c.Sink.Scalar(v)
+}
+
+// String implements Sink.
+func (c *counting) String(v promql.String) error {
+	*c.rows++
+	return c.Sink.String(v)
+}

@@ -38,7 +38,7 @@ type run struct {
 // admit runs f as a query.
 func (e *Engine) admit(ctx context.Context, access *Access, text func() string, f func(*run) error) error {
 	ctx, task, err := e.opt.Queries.Start(ctx, admission.Request{
-		Text: text, Database: access.DB, User: access.User, Account: access.Account, Interrupt: access.Interrupt,
+		Text: text, Language: admission.PromQL, Database: access.DB, User: access.User, Account: access.Account, Interrupt: access.Interrupt,
 	})
 	if err != nil {
 		return &Error{Unavailable, err}
@@ -62,6 +62,7 @@ func (e *Engine) admit(ctx context.Context, access *Access, text func() string, 
 		defer r.turn.End()
 		return f(r)
 	})
+	task.Failed = err != nil
 	switch {
 	case r.failed != nil && r.ctx.Err() != nil: // the sink was interrupted
 		return classify(r.ctx, r.ctx.Err())

@@ -40,6 +40,9 @@ type Request struct {
 	// may call it at once.
 	Text           func() string
 	Database, User string
+	// Raw is the query as the client sent it, for Queries.Ended. "": Text writes it.
+	Raw      string
+	Language string // InfluxQL or PromQL
 	// Account is charged for what the query holds, and stays the caller's. With
 	// nil the query has an account of its own.
 	Account *Account
@@ -48,9 +51,28 @@ type Request struct {
 	Interrupt func()
 }
 
+// The languages of queries.
+const (
+	InfluxQL = "influxql"
+	PromQL   = "promql"
+)
+
+// Ended describes a query that has ended.
+type Ended struct {
+	Text, Language, Database, User string // Text may have passwords
+	At                             time.Time
+	Took                           time.Duration
+	Rows                           int64 // of the answer
+	Failed                         bool
+}
+
 // Queries admits queries in any language, lists those that run, and ends them. It
 // is safe for concurrent use.
 type Queries struct {
+	// Ended gets each query at its end, in the goroutine of the query. It is set before the
+	// first query starts; nil is nothing. The Ended is valid until the call returns.
+	Ended func(*Ended)
+
 	memory *Memory
 	logger *slog.Logger
 	limits atomic.Pointer[Limits]
@@ -84,6 +106,9 @@ func (q *Queries) Limits() *Limits { return q.limits.Load() }
 type Task struct {
 	// Account is the one of the Request, or the query's own.
 	Account *Account
+	// Rows and Failed are what the query answered. They are set before End.
+	Rows   int64
+	Failed bool
 
 	queries   *Queries
 	id        uint64
@@ -141,6 +166,13 @@ func (t *Task) End() {
 	q.mu.Unlock()
 	q.finished.Add(1)
 	q.took.Add(int64(took))
+	if q.Ended != nil {
+		text := t.req.Raw
+		if text == "" {
+			text = t.req.Text()
+		}
+		q.Ended(&Ended{text, t.req.Language, t.req.Database, t.req.User, t.started.Add(took), took, t.Rows, t.Failed})
+	}
 	if after := q.Limits().LogQueriesAfter; after > 0 && took > after {
 		q.logger.Warn("slow query", "query", RedactURLs(t.req.Text()), "db", t.req.Database, "took", took)
 	}
