@@ -82,7 +82,7 @@ func (h *Handler) query(w *response, r *request) error {
 	defer out.Free()
 	enc := encode.New(out, req.format)
 	w.Header().Set("Content-Type", req.format.Media)
-	limit := rowLimit{left: h.limits.Load().MaxRowLimit}
+	limit := encode.RowLimit{Left: h.limits.Load().MaxRowLimit}
 	warn := warnings{header: w.Header()}
 	req.options.Unused = func(text string) {
 		if !out.AnySent() {
@@ -100,8 +100,8 @@ func (h *Handler) query(w *response, r *request) error {
 			warn.add(res, out.AnySent())
 		}
 		done, more := false, false
-		if limit.left > 0 && !req.format.Chunked {
-			res, done, more = limit.cut(res)
+		if limit.Left > 0 && !req.format.Chunked {
+			res, done, more = limit.Cut(res)
 		}
 		if err := enc.Result(res); err != nil {
 			return err
@@ -110,7 +110,7 @@ func (h *Handler) query(w *response, r *request) error {
 			enc.Truncate()
 		}
 		if done {
-			return errRowLimit
+			return encode.ErrRowLimit
 		}
 		if !req.format.Chunked {
 			return nil
@@ -120,7 +120,7 @@ func (h *Handler) query(w *response, r *request) error {
 		}
 		return out.Wait(http.NewResponseController(w).Flush)
 	})
-	if err == nil || err == errRowLimit {
+	if err == nil || err == encode.ErrRowLimit {
 		err = enc.Finish()
 	}
 	if err != nil {
