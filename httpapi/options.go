@@ -69,8 +69,19 @@ type Mount struct {
 	// Access says who may send requests.
 	Access  Access
 	Handler http.Handler
+	// Serve takes the place of Handler. It gets the user, nil if logins are not required.
+	Serve func(w http.ResponseWriter, r *http.Request, user *meta.User)
 	// Place is the node of a cluster that answers. 0: the one that the client asked.
 	Place query.Place
+}
+
+// serve passes a request on.
+func (m *Mount) serve(w *response, r *request) error {
+	if m.Serve == nil {
+		return other(m.Handler)(w, r)
+	}
+	m.Serve(w, r.Request, r.user)
+	return nil
 }
 
 // DefaultWriteWait is the longest time that a write waits for its turn.

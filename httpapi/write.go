@@ -190,7 +190,7 @@ func (h *Handler) store(w *response, r *request, t *target) (failed error) {
 			h.metrics.failed.Add(float64(points))
 			return policyError(err, t)
 		}
-		h.metrics.points.Add(float64(points - dropped))
+		h.metrics.points.Add(int64(points - dropped))
 		if dropped == 0 { // otherwise the number of stored values is unknown
 			h.metrics.values.Add(float64(len(s.batch.Values)))
 		}

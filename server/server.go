@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -23,6 +24,8 @@ import (
 	"tsdbd/httpapi"
 	"tsdbd/httpapi/boards"
 	"tsdbd/httpapi/listener"
+	"tsdbd/httpapi/operations"
+	"tsdbd/httpapi/redact"
 	"tsdbd/internal/body"
 	"tsdbd/meta"
 	promql "tsdbd/prom/engine"
@@ -30,11 +33,13 @@ import (
 	"tsdbd/query"
 	"tsdbd/query/admission"
 	choose "tsdbd/query/downsample"
+	"tsdbd/query/history"
 	"tsdbd/query/result"
 	"tsdbd/query/show"
 	"tsdbd/server/memory"
 	"tsdbd/services/continuous"
 	"tsdbd/services/downsample"
+	"tsdbd/services/recorder"
 	"tsdbd/services/scrub"
 	"tsdbd/services/subscriber"
 	"tsdbd/store"
@@ -79,6 +84,8 @@ type Server struct {
 	memory       *admission.Memory
 	executor     *query.Executor
 	promql       *promql.Engine
+	past         *history.History
+	recorder     *recorder.Service // opened with the services
 	continuous   *continuous.Service
 	downsample   *downsample.Service
 	handler      *httpapi.Handler
@@ -225,6 +232,7 @@ func (s *Server) openQueries() error {
 		Name: "tsdbd_query_downsample_unused_total", Help: "Ranges of queries whose rows are lost although a downsample has them.",
 	})
 	s.registry.MustRegister(unused)
+	s.past = history.New(redact.Query)
 	s.executor = query.New(query.Options{
 		Storage: s.engine, Admin: s.clients.admin(), Logger: s.log, WithoutPolicy: !c.Meta.RetentionAutocreate,
 		Statistics:     s.statistics,
@@ -233,6 +241,7 @@ func (s *Server) openQueries() error {
 		UseDownsamples: c.Query.UseDownsamples, CompleteUntil: s.store.Touched().Until, Unused: unused.Inc,
 		Downsamples: func() map[uint64]show.Progress { return s.downsample.Progress() },
 		Limits:      queryLimits(c), Memory: s.memory, Cores: s.engine.cores, Into: s.engine.writeInto,
+		Ended: s.past.Add,
 	})
 	s.promql = promql.New(promql.Options{
 		Storage: s.engine, Exemplars: s.store, Queries: s.executor.Queries(), Memory: s.memory, Cores: s.engine.cores, Logger: s.log, Limits: promqlLimits(c),
@@ -323,6 +332,9 @@ func (s *Server) mounts() []httpapi.Mount {
 		{Prefix: exchange.PathPrefix, Name: "admin", Access: httpapi.AdminOnly, Handler: s.backups},
 		{Prefix: scrub.Path, Name: "admin", Access: httpapi.AdminOnly, Handler: s.scrub},
 		{Prefix: exchange.PathPrefix + "define", Name: "admin", Access: httpapi.AdminOnly, Handler: s.backups, Place: query.Leader},
+		{Prefix: operations.QueriesPath, Name: "queries", Access: httpapi.LoggedIn, Serve: operations.Queries(s.past)},
+		{Prefix: operations.RightsPath, Name: "rights", Access: httpapi.LoggedIn, Serve: operations.Rights(s.config.HTTP.AuthEnabled)},
+		{Prefix: operations.FiguresPath, Name: "figures", Access: httpapi.AdminOnly, Handler: http.HandlerFunc(s.figures)},
 	}
 	if s.config.HTTP.UIEnabled {
 		page := web.New()
@@ -330,6 +342,9 @@ func (s *Server) mounts() []httpapi.Mount {
 			httpapi.Mount{Prefix: "/", Name: "ui", Access: httpapi.Open, Handler: page},
 			httpapi.Mount{Prefix: web.AssetPrefix, Name: "ui", Access: httpapi.Open, Handler: page},
 		)
+		for _, path := range web.LinkPaths {
+			all = append(all, httpapi.Mount{Prefix: path, Name: "ui", Access: httpapi.Open, Handler: http.HandlerFunc(web.Link)})
+		}
 	}
 	if s.node != nil {
 		all = append(all, httpapi.Mount{Prefix: admin.Prefix, Name: "cluster", Access: httpapi.AdminOnly, Handler: s.node.Handler()})
@@ -346,6 +361,7 @@ func (s *Server) openServices() (err error) {
 	s.onClose(func() error { return closeTogether(time.Duration(c.HTTP.StopTimeout), s.inputs) })
 	s.registry.MustRegister(s.inputs.metrics())
 	s.certificates = s.inputs.certificates()
+	s.openRecorder()
 	scrubbing, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

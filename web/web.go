@@ -92,6 +92,10 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
 		return
 	}
+	if r.URL.Path == AssetPrefix {
+		Link(w, r)
+		return
+	}
 	f, ok := p.files[r.URL.Path]
 	if !ok {
 		http.Error(w, "404 page not found", http.StatusNotFound)

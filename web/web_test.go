@@ -87,3 +87,26 @@ func TestPage(t *testing.T) {
 		t.Errorf("the page has %d bytes of gzip, want 300,000 at most", size)
 	}
 }
+
+// TestLink follows links of other pages: the way to the page is relative, and carries their
+// parameters, if the server gets them.
+func TestLink(t *testing.T) {
+	for _, c := range [][2]string{
+		{"/graph?g0.expr=sum(up)%20%3E%201&g0.range_input=1h", "./#/?g0.expr=sum(up)%20%3E%201&g0.range_input=1h"},
+		{"/graph", "./"},
+		{"/vmui/?g0.expr=up", "./../#/?g0.expr=up"},
+		{"/vmui/", "./../"},
+		{"/ui", "./"},
+	} {
+		w := httptest.NewRecorder()
+		Link(w, httptest.NewRequest("GET", c[0], nil))
+		if w.Code != 302 || w.Header().Get("Location") != c[1] {
+			t.Errorf("%s leads to %q, %d", c[0], w.Header().Get("Location"), w.Code)
+		}
+	}
+	w := httptest.NewRecorder()
+	New().ServeHTTP(w, httptest.NewRequest("GET", AssetPrefix, nil))
+	if w.Code != 302 || w.Header().Get("Location") != "./../" {
+		t.Errorf("%s leads to %q, %d", AssetPrefix, w.Header().Get("Location"), w.Code)
+	}
+}

@@ -25,6 +25,22 @@ var routeMatrix = []routeRights{
 	{"HEAD", "/", "", 200, 200, 200, 200, 200, 200},
 	{"GET", "/ui/nosuch", "", 404, 404, 404, 404, 404, 404},
 	{"HEAD", "/ui/nosuch", "", 404, 404, 404, 404, 404, 404},
+	{"GET", "/ui/", "", 200, 200, 200, 200, 200, 200},
+	{"GET", "/ui", "", 200, 200, 200, 200, 200, 200},
+	{"HEAD", "/ui", "", 200, 200, 200, 200, 200, 200},
+	{"GET", "/graph?g0.expr=up", "", 200, 200, 200, 200, 200, 200},
+	{"HEAD", "/graph", "", 200, 200, 200, 200, 200, 200},
+	{"GET", "/vmui", "", 200, 200, 200, 200, 200, 200},
+	{"GET", "/vmui/", "", 200, 200, 200, 200, 200, 200},
+	{"HEAD", "/vmui/", "", 200, 200, 200, 200, 200, 200},
+	{"POST", "/vmui/", "", 405, 405, 405, 405, 405, 405},
+	{"GET", "/api/queries?since=1h", "", 401, 200, 200, 200, 200, 200},
+	{"HEAD", "/api/queries", "", 401, 200, 200, 200, 200, 200},
+	{"GET", "/api/queries?since=1d", "", 401, 400, 400, 400, 400, 400},
+	{"GET", "/api/rights", "", 401, 200, 200, 200, 200, 200},
+	{"HEAD", "/api/rights", "", 401, 200, 200, 200, 200, 200},
+	{"GET", "/api/figures", "", 401, 403, 403, 403, 200, 200},
+	{"HEAD", "/api/figures", "", 401, 403, 403, 403, 200, 200},
 	{"GET", "/ping", "", 204, 204, 204, 204, 204, 204},
 	{"HEAD", "/ping", "", 204, 204, 204, 204, 204, 204},
 	{"GET", "/status", "", 204, 204, 204, 204, 204, 204},
@@ -302,7 +318,7 @@ func TestPasswordsStaySecret(t *testing.T) {
 		}
 	}
 	_, _ = s.as('A', "POST", "/write?db=mine", nil, "m v=2") // to the subscriber, who is not there
-	for _, path := range []string{"/debug/vars", "/metrics", "/query?q=SHOW+USERS", "/query?q=SHOW+QUERIES", "/query?q=SHOW+DIAGNOSTICS", "/query?q=SHOW+STATS"} {
+	for _, path := range []string{"/debug/vars", "/metrics", "/query?q=SHOW+USERS", "/query?q=SHOW+QUERIES", "/query?q=SHOW+DIAGNOSTICS", "/query?q=SHOW+STATS", "/api/queries"} {
 		_, body := s.as('A', "GET", path, nil)
 		told += body
 	}
