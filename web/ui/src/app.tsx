@@ -2,10 +2,12 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { login, loginNeeded, setLogin, userName } from "./api/client";
+import { firstNeeded, login, loginNeeded, setLogin, userName } from "./api/client";
+import { loadRights, mayWrite, rights } from "./api/rights";
+import { databases } from "./frame/databases";
 import { type Part, TopBar } from "./frame/topbar";
 import { linkBack, place } from "./location";
-import { LoginForm } from "./login";
+import { FirstForm, LoginForm } from "./login";
 import icon from "./icon.svg";
 import { nextTheme, theme } from "./theme";
 import { ConfirmDialog } from "./parts/confirm";
@@ -17,20 +19,27 @@ interface Page {
   title: string;
   uses: readonly Part[];
   load: () => Promise<ComponentType>;
+  /** Whether the user may use it; absent: every user may. */
+  may?: () => boolean;
+  /** It has nothing to show before there are points: then it shows how they come. */
+  needsData?: boolean;
 }
 
 const pages: Page[] = [
-  { name: "explore", title: "Explore", uses: ["database", "policy", "range", "refresh", "zone"], load: async () => (await import("./explore/explore")).Explore },
+  { name: "explore", title: "Explore", uses: ["database", "policy", "range", "refresh", "zone"], load: async () => (await import("./explore/explore")).Explore, needsData: true },
   { name: "boards", title: "Boards", uses: ["database", "range", "refresh", "zone"], load: async () => (await import("./boards/boards")).Boards },
-  { name: "schema", title: "Schema", uses: ["database"], load: async () => (await import("./schema/schema")).Schema },
-  { name: "cardinality", title: "Cardinality", uses: ["database"], load: async () => (await import("./cardinality/cardinality")).Cardinality },
+  { name: "schema", title: "Schema", uses: ["database"], load: async () => (await import("./schema/schema")).Schema, needsData: true },
+  { name: "cardinality", title: "Cardinality", uses: ["database"], load: async () => (await import("./cardinality/cardinality")).Cardinality, needsData: true },
   { name: "server", title: "Server", uses: ["zone"], load: async () => (await import("./server/server")).Server },
-  { name: "admin", title: "Admin", uses: ["database"], load: async () => (await import("./admin/admin")).Admin },
-  { name: "write", title: "Write", uses: ["database", "policy"], load: async () => (await import("./write/write")).Write },
+  { name: "admin", title: "Admin", uses: ["database"], load: async () => (await import("./admin/admin")).Admin, may: mayWrite },
+  { name: "write", title: "Write", uses: ["database", "policy"], load: async () => (await import("./write/write")).Write, may: mayWrite },
+  { name: "connect", title: "Connect", uses: [], load: async () => (await import("./start/connect")).Connect },
 ];
 
 export function App() {
-  const page = pages.find((p) => p.name === place.value.page) ?? pages[0]!;
+  const chosen = pages.find((p) => p.name === place.value.page) ?? pages[0]!;
+  const page = chosen.needsData === true && databases.value?.every((name) => name === "_internal") === true && !place.value.params.has("q") ? pages.at(-1)! : chosen;
+  useEffect(() => void loadRights(), [userName.value, chosen.name]);
   return (
     <>
       <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")?.focus(); }}>
@@ -39,7 +48,7 @@ export function App() {
       <header>
         <strong class="brand"><img src={icon} alt="" width="22" height="22" /> tsdbd</strong>
         <nav aria-label="Pages">
-          {pages.map((p) => (
+          {pages.filter(allowed).map((p) => (
             <a key={p.name} href={linkBack(p.name)} aria-current={p === page ? "page" : undefined}>
               {p.title}
             </a>
@@ -56,14 +65,20 @@ export function App() {
         )}
         <TopBar parts={page.uses} />
       </header>
-      {loginNeeded.value && <LoginForm />}
+      {firstNeeded.value ? <FirstForm /> : loginNeeded.value && <LoginForm />}
       <ConfirmDialog />
       <main id="main" tabIndex={-1}>
         <h1 class="hidden">{page.title}</h1>
-        <Loaded key={`${page.name} ${userName.value}`} page={page} />
+        {allowed(page) && <Loaded key={`${page.name} ${userName.value}`} page={page} />}
+        {!allowed(page) && rights.value !== null && <p>The user {userName.value} may not use this view.</p>}
       </main>
     </>
   );
+}
+
+/** Whether the user may use a page, as far as that is known. */
+function allowed(page: Page): boolean {
+  return page.may === undefined || page.may();
 }
 
 /** Shows a page when its code has arrived. */

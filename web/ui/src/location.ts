@@ -2,6 +2,7 @@
 // such as #/explore?q=SHOW+DATABASES, so that the page works below any prefix.
 
 import { effect, signal } from "@preact/signals";
+import { fromOthers } from "./start/links";
 
 export interface Place {
   page: string;
@@ -22,7 +23,7 @@ effect(() => void last.set(place.value.page, place.value.params));
 /** Reads the part of a URL behind #. */
 export function parsePlace(hash: string): Place {
   const [page = "", params = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  return { page, params: new URLSearchParams(params) };
+  return fromOthers({ page, params: new URLSearchParams(params) });
 }
 
 /** Returns the link to a view. Empty parameters are left out, shared ones too. */

@@ -1,5 +1,6 @@
 // Databases, policies, users, downsamples, continuous queries, subscriptions, and deletes.
 
+import { isAdmin, mayWrite } from "../api/rights";
 import { databases, loadDatabases } from "../frame/databases";
 import { top } from "../frame/top";
 import { go, place } from "../location";
@@ -11,14 +12,15 @@ import { Users } from "./users";
 const parts = ["databases", "users", "downsamples", "continuous queries", "subscriptions", "deletes"] as const;
 
 export function Admin() {
-  const shown = parts.find((p) => p === place.value.params.get("part")) ?? "databases";
+  const allowed = isAdmin() ? parts : (["deletes"] as const); // who may write may delete rows, and no more
+  const shown = allowed.find((p) => p === place.value.params.get("part")) ?? allowed[0];
   const names = databases.value ?? [];
   const { db } = top.value;
   return (
     <section>
       <div class="bar">
         <span class="tabs" role="group" aria-label="Part">
-          {parts.map((p) => (
+          {allowed.map((p) => (
             <button key={p} type="button" aria-pressed={p === shown} onClick={() => go("admin", { part: p, db })}>
               {p[0]!.toUpperCase() + p.slice(1)}
             </button>
@@ -35,7 +37,7 @@ export function Admin() {
       {shown === "downsamples" && <Downsamples databases={names} />}
       {shown === "continuous queries" && <Continuous databases={names} />}
       {shown === "subscriptions" && <Subscriptions databases={names} />}
-      {shown === "deletes" && <Deletes db={db} />}
+      {shown === "deletes" && (mayWrite(db) ? <Deletes db={db} /> : <p>You may not delete points of {db}.</p>)}
     </section>
   );
 }

@@ -16,6 +16,9 @@ export const login = signal<Login | null>(stored());
 /** True while the server refuses requests for want of a login. */
 export const loginNeeded = signal(false);
 
+/** True while the server requires logins and has no administrator yet. */
+export const firstNeeded = signal(false);
+
 /** The name of the user, or "". */
 export const userName = computed(() => login.value?.user ?? "");
 
@@ -29,7 +32,7 @@ export function setLogin(to: Login | null): void {
   if (to === null) sessionStorage.removeItem(key);
   else sessionStorage.setItem(key, JSON.stringify(to));
   login.value = to;
-  loginNeeded.value = false;
+  loginNeeded.value = firstNeeded.value = false;
 }
 
 /** An answer that is not a success. */
@@ -82,7 +85,9 @@ export async function request(path: string, options: RequestOptions = {}): Promi
   });
   if (answer.ok) return answer;
   if (answer.status === 401) loginNeeded.value = true;
-  throw await errorOf(answer);
+  const error = await errorOf(answer);
+  if (error.status === 403 && error.message.includes("create admin user first")) firstNeeded.value = true;
+  throw error;
 }
 
 async function errorOf(answer: Response): Promise<ApiError> {
