@@ -1,50 +1,46 @@
 // How the server does: health, load, disk, queries, damage, settings, and nodes.
 
-import { useRef } from "preact/hooks";
-import { ApiError, urlOf } from "../api/client";
-import { query, select, type Series } from "../api/influxql";
-import { confirm } from "../parts/confirm";
+import { urlOf } from "../api/client";
+import { select, type Series } from "../api/influxql";
+import { isAdmin, rights } from "../api/rights";
 import { ErrorBox } from "../parts/error";
 import { Grid } from "../parts/grid";
 import { useLoad } from "../parts/load";
 import { Plot } from "../parts/plot";
 import { bytes, count, goDuration } from "../parts/units";
-import { databases, history, shards, total, type Sample } from "./stats";
+import { frameOf, loadFigures } from "./figures";
+import { loadCluster, Nodes } from "./nodes";
+import { Queries } from "./queries";
+import { databases, shards, total, type Sample } from "./stats";
 
 const every = 5000;
-const kept = 360; // half an hour
 
 export function Server() {
-  const samples = useRef<Sample[]>([]);
-  const stats = useLoad(
-    async (signal) => {
-      const series = await select("SHOW STATS", { signal });
-      samples.current = [...samples.current, { at: Date.now(), series }].slice(-kept);
-      return samples.current;
-    },
-    [],
-    every,
-  );
-  const nodes = useLoad((signal) => select("SHOW SERVERS", { signal }), [], every);
-  const [members] = nodes.data ?? [];
-  if (stats.error instanceof ApiError && stats.error.status === 403) return <p>Only an administrator sees this page.</p>;
+  if (rights.value === null) return <section><Health problems={[]} /></section>; // they are not known yet
   return (
     <section>
-      <Health problems={members === undefined ? [] : problemsOf(members)} />
-      {stats.error !== null && <ErrorBox error={stats.error} />}
-      {stats.data !== null && <Load samples={stats.data} />}
-      <Queries />
-      {stats.data !== null && <Disk sample={stats.data.at(-1)!} />}
-      {members !== undefined && <Nodes members={members} />}
-      <Diagnostics />
+      {isAdmin() ? <Whole /> : <Queries />}
     </section>
   );
 }
 
-/** What is wrong with the nodes of a cluster, as the table of SHOW SERVERS has it. */
-function problemsOf(members: Series): string[] {
-  const [name, problem] = [members.columns.indexOf("name"), members.columns.indexOf("problem")];
-  return (members.values ?? []).filter((row) => row[problem] !== "").map((row) => `${row[name]}: ${row[problem]}`);
+function Whole() {
+  const stats = useLoad((signal) => select("SHOW STATS", { signal }), [], every);
+  const cluster = useLoad(loadCluster, [], every);
+  const { members = null, problems = [] } = cluster.data ?? {};
+  const lost = stats.error ?? cluster.error;
+  return (
+    <>
+      <Health problems={problems} />
+      {lost !== null && <ErrorBox error={lost} />}
+      {members !== null && <Nodes members={members} />}
+      {stats.data !== null && <Load sample={stats.data} />}
+      <Plots />
+      <Queries />
+      {stats.data !== null && <Disk sample={stats.data} />}
+      <Diagnostics />
+    </>
+  );
 }
 
 function Health({ problems }: { problems: string[] }) {
@@ -69,69 +65,53 @@ function Health({ problems }: { problems: string[] }) {
   );
 }
 
-function Load({ samples }: { samples: Sample[] }) {
-  const now = samples.at(-1)!;
+function Load({ sample }: { sample: Sample }) {
   const tiles: [string, string][] = [
-    ["heap", bytes(total(now, "runtime", "HeapInUse"))],
-    ["on disk", bytes(total(now, "shard", "diskBytes"))],
-    ["log", bytes(total(now, "tsm1_wal", "currentSegmentDiskBytes") + total(now, "tsm1_wal", "oldSegmentsDiskBytes"))],
-    ["series", count(total(now, "database", "numSeries"))],
-    ["merges running", count(total(now, "tsm1_engine", "tsmFullCompactionsActive"))],
-    ["queries running", count(total(now, "queryExecutor", "queriesActive"))],
-    ["goroutines", count(total(now, "runtime", "NumGoroutine"))],
-  ];
-  const plots: [string, string, string, boolean, (n: number) => string][] = [
-    ["points written per second", "httpd", "pointsWrittenOK", true, count],
-    ["requests per second", "httpd", "req", true, count],
-    ["queries per second", "queryExecutor", "queriesExecuted", true, count],
-    ["heap in use", "runtime", "HeapInUse", false, bytes],
+    ["heap", bytes(total(sample, "runtime", "HeapInUse"))],
+    ["on disk", bytes(total(sample, "shard", "diskBytes"))],
+    ["log", bytes(total(sample, "tsm1_wal", "currentSegmentDiskBytes") + total(sample, "tsm1_wal", "oldSegmentsDiskBytes"))],
+    ["series", count(total(sample, "database", "numSeries"))],
+    ["merges running", count(total(sample, "tsm1_engine", "tsmFullCompactionsActive"))],
+    ["queries running", count(total(sample, "queryExecutor", "queriesActive"))],
+    ["goroutines", count(total(sample, "runtime", "NumGoroutine"))],
   ];
   return (
-    <>
-      <dl class="tiles">
-        {tiles.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
-      <div class="columns">
-        {samples.length < 3 && <p class="faint">The plots begin with the next figures, in a few seconds.</p>}
-        {samples.length >= 3 && plots.map(([name, module, figure, rate, unit]) => (
-          <figure key={name}>
-            <figcaption>{name}</figcaption>
-            <Plot frames={[history(samples, name, module, figure, rate)]} height={140} label={name} unit={unit} />
-          </figure>
-        ))}
-      </div>
-      <p class="faint">The plots begin when this page is opened. With monitor.store-enabled the database _internal keeps these figures.</p>
-    </>
+    <dl class="tiles">
+      {tiles.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 
-function Queries() {
-  const running = useLoad((signal) => select("SHOW QUERIES", { signal }), [], every);
-  const series = running.data?.[0];
-  const rows = (series?.values ?? []).filter((row) => !/^SHOW (QUERIES|STATS|SERVERS|DIAGNOSTICS)/.test(String(row[1]))); // not those of this page
-  const kill = async (id: string, text: string) => {
-    if (!(await confirm("Kill this query?", text, "Kill"))) return;
-    await query(`KILL QUERY ${id}`, { changes: true });
-    running.reload();
-  };
+const plots: [string, string, (n: number) => string][] = [
+  ["points written per second", "points_written_total", count],
+  ["requests per second", "requests_total", count],
+  ["queries per second", "queries_total", count],
+  ["queries running", "queries_running", count],
+  ["heap in use", "heap_bytes", bytes],
+];
+
+function Plots() {
+  const figures = useLoad(loadFigures, [], every);
+  if (figures.error !== null) return <ErrorBox error={figures.error} />;
+  if (figures.data === null) return null;
+  const data = figures.data;
+  if (data.times.length < 3) return <p class="faint">The plots begin with the next figures, in a few seconds.</p>;
   return (
     <>
-      <h2>Running queries</h2>
-      {running.error !== null && <ErrorBox error={running.error} />}
-      {rows.length === 0 && <p class="faint">None.</p>}
-      {rows.length > 0 && series !== undefined && (
-        <Grid
-          caption=""
-          columns={[...series.columns, ""]}
-          rows={rows.map((row) => [...row, ""])}
-          show={(value, i, row) => (i < series.columns.length ? String(value ?? "") : <button type="button" class="danger" onClick={() => void kill(String(row[0]), String(row[1]))}>Kill</button>)}
-        />
-      )}
+      <div class="columns">
+        {plots.map(([name, figure, unit]) => (
+          <figure key={name}>
+            <figcaption>{name}</figcaption>
+            <Plot frames={[frameOf(data, name, figure)]} height={140} label={name} unit={unit} />
+          </figure>
+        ))}
+      </div>
+      <p class="faint">The server keeps the figures of an hour in memory. With monitor.store-enabled the database _internal keeps them for longer.</p>
     </>
   );
 }
@@ -156,15 +136,6 @@ function Disk({ sample }: { sample: Sample }) {
           pageSize={20}
         />
       </div>
-    </>
-  );
-}
-
-function Nodes({ members }: { members: Series }) {
-  return (
-    <>
-      <h2>Nodes of the cluster</h2>
-      <Grid caption="As the node that answers sees them" columns={members.columns} rows={members.values ?? []} />
     </>
   );
 }

@@ -1,32 +1,17 @@
-// The figures of the server, from SHOW STATS, and what they were since the page is open.
+// The figures of the server at one moment, from SHOW STATS.
 
 import type { Series } from "../api/influxql";
-import type { Frame } from "../explore/frame";
 
-/** The figures at one moment. */
-export interface Sample {
-  at: number; // ms
-  series: Series[];
-}
+export type Sample = Series[];
 
 /** Returns the sum of a figure over all series of a module. */
 export function total(sample: Sample, module: string, figure: string): number {
   let sum = 0;
-  for (const s of sample.series) {
+  for (const s of sample) {
     const i = s.name === module ? s.columns.indexOf(figure) : -1;
     if (i >= 0) sum += Number(s.values?.[0]?.[i] ?? 0);
   }
   return sum;
-}
-
-/** Returns a figure over time. With perSecond it is the rate between two samples. */
-export function history(samples: Sample[], name: string, module: string, figure: string, perSecond: boolean): Frame {
-  const values = samples.map((s) => total(s, module, figure));
-  const times = samples.map((s) => s.at);
-  if (!perSecond) return { name, labels: {}, times: Float64Array.from(times), values: Float64Array.from(values) };
-  // A restart of the server begins the count again.
-  const rates = values.slice(1).map((v, i) => Math.max(0, v - values[i]!) / ((times[i + 1]! - times[i]!) / 1000));
-  return { name, labels: {}, times: Float64Array.from(times.slice(1)), values: Float64Array.from(rates) };
 }
 
 /** A shard: what it holds and where. */
@@ -42,7 +27,7 @@ export interface Shard {
 /** Returns the shards of a sample, the largest first. */
 export function shards(sample: Sample): Shard[] {
   const found = new Map<string, Shard>();
-  for (const s of sample.series) {
+  for (const s of sample) {
     if (s.tags?.id === undefined) continue;
     const { id, database: db = "", retentionPolicy: rp = "" } = s.tags;
     const shard = found.get(id) ?? { id, db, rp, disk: 0, memory: 0, files: 0 };
