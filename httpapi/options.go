@@ -75,15 +75,6 @@ type Mount struct {
 	Place query.Place
 }
 
-// serve passes a request on.
-func (m *Mount) serve(w *response, r *request) error {
-	if m.Serve == nil {
-		return other(m.Handler)(w, r)
-	}
-	m.Serve(w, r.Request, r.user)
-	return nil
-}
-
 // DefaultWriteWait is the longest time that a write waits for its turn.
 const DefaultWriteWait = 30 * time.Second
 

@@ -89,9 +89,20 @@ func (h *Handler) table() []route {
 	}
 	routes = append(routes, h.promRoutes()...)
 	for _, m := range h.opt.Mounts {
-		routes = append(routes, route{path: m.Prefix, name: m.Name, access: m.Access, place: cmp.Or(m.Place, query.ThisNode), any: m.serve})
+		routes = append(routes, route{path: m.Prefix, name: m.Name, access: m.Access, place: cmp.Or(m.Place, query.ThisNode), any: mounted(m)})
 	}
 	return slices.DeleteFunc(routes, func(rt route) bool { return rt.absent })
+}
+
+// mounted returns the handle of a Mount.
+func mounted(m Mount) handle {
+	if m.Serve == nil {
+		return other(m.Handler)
+	}
+	return func(w *response, r *request) error {
+		m.Serve(w, r.Request, r.user)
+		return nil
+	}
 }
 
 // other returns the handle of a handler of another package.

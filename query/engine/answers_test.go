@@ -178,8 +178,8 @@ func TestSelectAnswers(t *testing.T) {
 		{"SELECT sum_hll(sum_hll(v)) FROM t", "expected field argument in sum_hll()"},
 		{"SELECT sum_hll(v), v FROM t", "mixing aggregate and non-aggregate queries is not supported"},
 		{"SELECT count_hll(merge_hll(x)) FROM (SELECT sum_hll(v) AS x FROM n GROUP BY h)", "n: 0 4;"},
-		{"SELECT merge_hll(s) FROM s", "field s at 1970-01-01T00:00:01Z: not the text of a sketch"},
-		{"SELECT merge_hll(x) FROM (SELECT s AS x FROM s)", "field x at 1970-01-01T00:00:01Z: not the text of a sketch"},
+		{"SELECT merge_hll(s) FROM s", "series s,h=a: field s at 1970-01-01T00:00:01Z: not the text of a sketch"},
+		{"SELECT merge_hll(x) FROM (SELECT s AS x FROM s)", "series s,h=a: field x at 1970-01-01T00:00:01Z: not the text of a sketch"},
 		{"SELECT merge_hll(x) FROM (SELECT s AS x FROM s LIMIT 2)", "field x at 1970-01-01T00:00:01Z: not the text of a sketch"},
 		// Steps of series, from the window before on.
 		{"SELECT increase(v) FROM t", "t: 0 10;"},
