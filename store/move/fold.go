@@ -304,12 +304,11 @@ func (f *folder) refused(c *foldedColumn) error {
 	if foldOf(c.function, model.Float) != nil || uniteOf(c.function, model.String) != nil {
 		return fmt.Errorf("%w, because they are of type %s", why, c.Type)
 	}
+	first := ""
 	if f.target.Gone {
-		why = fmt.Errorf("%w: delete them, or create the downsample again that made them, and then", why)
-	} else {
-		why = fmt.Errorf("%w:", why)
+		first = " delete them, or create the downsample again that made them, and then"
 	}
-	return fmt.Errorf("%w leave them out with ALTER DOWNSAMPLE ON %s FROM %s INTO %s DROP %s", why, f.Database, t.From, t.Into, strings.Join(drop, ", "))
+	return fmt.Errorf("%w:%s leave them out with ALTER DOWNSAMPLE ON %s FROM %s INTO %s DROP %s", why, first, f.Database, t.From, t.Into, strings.Join(drop, ", "))
 }
 
 // scan folds rows of some series into those that were scanned before.

@@ -10,7 +10,7 @@ test("an empty server says how to connect, with its address, and notices the fir
   const origin = await ownServer(t, {});
   const address = origin.replace(/\/$/, "");
   const page = await open("", { origin, permissions: ["clipboard-read", "clipboard-write"] });
-  await page.getByRole("heading", { name: "Connect" }).waitFor();
+  await page.getByRole("heading", { name: "Connect", level: 2 }).waitFor();
   await page.getByText("No database yet").waitFor();
   await picture(page, "connect");
   for (const [name, line] of [["Telegraf", `urls = ["${address}"]`], ["Prometheus", `- url: ${address}/api/v1/write`], ["curl", `curl '${address}/write?db=demo' --data-binary 'weather,city=oslo temperature=-3.5'`]]) {
