@@ -17,6 +17,7 @@ const menu = async (page, title, item) => {
 const editor = (page, i) => page.getByRole("textbox", { name: `Query ${i}` });
 async function type(page, i, text) {
   await editor(page, i).press("Control+a");
+  await editor(page, i).press("Delete");
   await page.keyboard.insertText(text);
   await editor(page, i).press("Escape");
 }

@@ -47,6 +47,7 @@ test("the controls follow the text, and leave alone what they cannot show", asyn
   const page = await open(link({ q: "SELECT mean(usage_user) FROM cpu WHERE $timeFilter GROUP BY time($interval)" }));
   await page.getByLabel("Function").waitFor();
   await editor(page).press("Control+a");
+  await editor(page).press("Delete");
   await page.keyboard.insertText("select min(usage_system) from cpu where $timeFilter and dc = 'north' group by time(30m), dc");
   await page.getByRole("button", { name: "Do not group by dc" }).waitFor();
   assert.equal(await page.getByLabel("Function").inputValue(), "min");
@@ -55,6 +56,7 @@ test("the controls follow the text, and leave alone what they cannot show", asyn
   assert.equal(await page.getByLabel("Window").inputValue(), "30m");
   const own = "SELECT mean(usage_user) + 1 FROM cpu WHERE $timeFilter GROUP BY time($interval), ";
   await editor(page).press("Control+a");
+  await editor(page).press("Delete");
   await page.keyboard.insertText(own);
   await page.getByText("The builder cannot show this query").waitFor();
   await asks(page, own);
