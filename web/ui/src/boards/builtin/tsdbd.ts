@@ -2,15 +2,15 @@ import { emptyBoard, type Panel, panelOf } from "../format";
 import type { Builtin } from "./index";
 import { rows, sees } from "./rows";
 
-const from = (measurement: string) => `FROM "${measurement}" WHERE $timeFilter AND hostname =~ $hostname GROUP BY time($interval), host fill(none)name`;
+const from = (measurement: string) => `FROM "${measurement}" WHERE $timeFilter AND hostname =~ $hostname GROUP BY time($interval), hostname fill(none)`;
 const plot = (title: string, options: Partial<Panel["options"]>, ...texts: string[]) => panelOf({ title, options: { low: "0", ...options }, queries: texts.map((text) => ({ text })) });
 const number = (title: string, options: Partial<Panel["options"]>, text: string) => panelOf({ title, kind: "number", grid: { x: 0, y: 0, w: 4, h: 2 }, options: { by: "last", ...options }, queries: [{ text }] });
 /** A sum over the series of a measurement of their rates per second. */
 const rate = (measurement: string, ...fields: [string, string][]) =>
-  `SELECT ${fields.map(([field, name]) => `sum(${field}) AS "${name}"`).join(", ")} FROM (SELECT ${fields.map(([field]) => `non_negative_derivative(max(${field}), 1s) AS "${field}"`).join(", ")} FROM "${measurement}" WHERE $timeFilter AND hostname =~ $hostname GROUP BY time($interval), * fill(none)) WHERE $timeFilter GROUP BY time($interval), host fill(none)name`;
+  `SELECT ${fields.map(([field, name]) => `sum(${field}) AS "${name}"`).join(", ")} FROM (SELECT ${fields.map(([field]) => `non_negative_derivative(max(${field}), 1s) AS "${field}"`).join(", ")} FROM "${measurement}" WHERE $timeFilter AND hostname =~ $hostname GROUP BY time($interval), * fill(none)) WHERE $timeFilter GROUP BY time($interval), hostname fill(none)`;
 /** A sum over the series of a measurement. */
 const sum = (measurement: string, ...fields: [string, string][]) =>
-  `SELECT ${fields.map(([field, name]) => `sum(${field}) AS "${name}"`).join(", ")} FROM (SELECT ${fields.map(([field]) => `mean(${field}) AS "${field}"`).join(", ")} FROM "${measurement}" WHERE $timeFilter AND hostname =~ $hostname GROUP BY time($interval), * fill(none)) WHERE $timeFilter GROUP BY time($interval), host fill(none)name`;
+  `SELECT ${fields.map(([field, name]) => `sum(${field}) AS "${name}"`).join(", ")} FROM (SELECT ${fields.map(([field]) => `mean(${field}) AS "${field}"`).join(", ")} FROM "${measurement}" WHERE $timeFilter AND hostname =~ $hostname GROUP BY time($interval), * fill(none)) WHERE $timeFilter GROUP BY time($interval), hostname fill(none)`;
 
 /** The server by the figures that it writes to a database itself. */
 export const tsdbd: Builtin = {
