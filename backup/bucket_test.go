@@ -330,13 +330,11 @@ func TestLostLease(t *testing.T) {
 	bucket := objecttest.NewServer(t)
 	r := inBucket(t, bucket, t.TempDir())
 	defer closed(t, r)
-	for name, at := range map[string]func(*http.Request) bool{
-		"before the manifest": func(q *http.Request) bool { return strings.Contains(q.URL.Path, "/objects/") },
-		"with the manifest":   func(q *http.Request) bool { return strings.HasSuffix(q.URL.Path, manifestSuffix) },
-	} {
+	// The first one leaves the objects, so that the second one puts the manifest alone.
+	for _, c := range []struct{ name, at string }{{"before the manifest", "/objects/"}, {"with the manifest", manifestSuffix}} {
 		done := false
 		bucket.Fault(func(_ http.ResponseWriter, q *http.Request) bool {
-			if q.Method != http.MethodPut || done || !at(q) {
+			if q.Method != http.MethodPut || done || !strings.Contains(q.URL.Path, c.at) {
 				return false
 			}
 			done = true
@@ -350,11 +348,11 @@ func TestLostLease(t *testing.T) {
 			return false
 		})
 		if _, err := Take(t.Context(), s.client, r, TakeOptions{Workers: 1}); !errors.Is(err, object.ErrLost) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", c.name, err)
 		}
 		bucket.Fault(nil)
 		if names, err := r.List(t.Context()); err != nil || len(names) > 0 {
-			t.Errorf("%s: there is %v, %v", name, names, err)
+			t.Errorf("%s: there is %v, %v", c.name, names, err)
 		}
 		for _, k := range bucket.Keys(t, "p/lease/") {
 			if err := r.store.Delete(t.Context(), strings.TrimPrefix(k, "p/")); err != nil {

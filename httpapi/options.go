@@ -71,6 +71,8 @@ type Mount struct {
 	Handler http.Handler
 	// Serve takes the place of Handler. It gets the user, nil if logins are not required.
 	Serve func(w http.ResponseWriter, r *http.Request, user *meta.User)
+	// Reads says that no request changes anything, whatever its method: web pages of others may send it.
+	Reads bool
 	// Place is the node of a cluster that answers. 0: the one that the client asked.
 	Place query.Place
 }

@@ -89,7 +89,7 @@ func (h *Handler) table() []route {
 	}
 	routes = append(routes, h.promRoutes()...)
 	for _, m := range h.opt.Mounts {
-		routes = append(routes, route{path: m.Prefix, name: m.Name, access: m.Access, place: cmp.Or(m.Place, query.ThisNode), any: mounted(m)})
+		routes = append(routes, route{path: m.Prefix, name: m.Name, access: m.Access, place: cmp.Or(m.Place, query.ThisNode), reads: m.Reads, any: mounted(m)})
 	}
 	return slices.DeleteFunc(routes, func(rt route) bool { return rt.absent })
 }

@@ -343,7 +343,7 @@ func (s *Server) mounts() []httpapi.Mount {
 			httpapi.Mount{Prefix: web.AssetPrefix, Name: "ui", Access: httpapi.Open, Handler: page},
 		)
 		for _, path := range web.LinkPaths {
-			all = append(all, httpapi.Mount{Prefix: path, Name: "ui", Access: httpapi.Open, Handler: http.HandlerFunc(web.Link)})
+			all = append(all, httpapi.Mount{Prefix: path, Name: "ui", Access: httpapi.Open, Reads: true, Handler: http.HandlerFunc(web.Link)})
 		}
 	}
 	if s.node != nil {
