@@ -224,8 +224,8 @@ func (b *batch) aggregate() error {
 func (b *batch) calls() (out []string, err error) {
 	for _, f := range b.functions {
 		switch {
-		case meta.TakesText(f), b.d.Folds && meta.Call(f) != f: // wildcards leave text out, and sketches are text
-			fields, err := b.fields()
+		case meta.Call(f) != f: // wildcards leave text out, and would name the column by the call
+			fields, err := b.fields(b.d.Folds || meta.TakesText(f))
 			if err != nil {
 				return nil, err
 			}
@@ -241,20 +241,22 @@ func (b *batch) calls() (out []string, err error) {
 		case b.d.Folds:
 			out = append(out, fmt.Sprintf("%s(/^%s_/)", meta.Fold(f), f))
 		case slices.Contains(b.definition.ColumnsOf(""), f):
-			out = append(out, meta.Call(f)+"(*)")
+			out = append(out, f+"(*)")
 		default:
-			out = append(out, meta.Call(f)+"(/^"+oneOfFields(b.definition.Fields())+"$/)")
+			out = append(out, f+"(/^"+oneOfFields(b.definition.Fields())+"$/)")
 		}
 	}
 	return out, nil
 }
 
-// fields returns the fields that the source has.
-func (b *batch) fields() ([]string, error) {
+// fields returns the fields that the source has: all, or those of numbers.
+func (b *batch) fields(all bool) ([]string, error) {
 	keys := map[string]bool{}
 	err := b.view(b.d.From, model.TimeRange{Min: b.from, Max: b.to - 1}, func(sh scan.Shard) error {
 		for _, field := range sh.Fields(b.measurement) {
-			keys[field.Key] = true
+			if all || field.Type.Numeric() {
+				keys[field.Key] = true
+			}
 		}
 		return nil
 	})
