@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,8 +28,6 @@ type Options struct {
 // API answers requests about boards.
 type API struct {
 	opt Options
-	// creating is held while a board is created, so that its id is known afterwards.
-	creating sync.Mutex
 }
 
 // New returns an API.
@@ -142,8 +139,6 @@ func read(body []byte) (meta.PutBoard, error) {
 
 // create creates a board and returns its id.
 func (a *API) create(ctx context.Context, put meta.PutBoard) (string, error) {
-	a.creating.Lock()
-	defer a.creating.Unlock()
 	before := a.opt.Catalog().Index
 	if err := a.opt.Apply(ctx, put); err != nil {
 		return "", err

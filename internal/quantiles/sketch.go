@@ -119,7 +119,7 @@ func (s *Sketch) add(more []bin) {
 			s.bins[at] = s.bins[i]
 			i--
 		case i >= 0 && s.bins[i].place == more[k].place:
-			s.bins[at] = bin{more[k].place, s.bins[i].count + more[k].count}
+			s.bins[at] = bin{more[k].place, min(s.bins[i].count+more[k].count, most)}
 			i--
 			k--
 		default:
@@ -170,7 +170,7 @@ func (s *Sketch) At(rank uint64) float64 {
 const (
 	prefix  = "DDS_"
 	version = 1
-	most    = 1 << 48 // values of a text
+	most    = 1 << 44 // values of a text, and of a bin: those of all bins fit into 64 bits
 )
 
 var (

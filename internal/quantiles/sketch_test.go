@@ -253,3 +253,20 @@ func BenchmarkSketch(b *testing.B) {
 		})
 	}
 }
+
+// TestCountsOverflow doubles a sketch until 64 bits would not hold its counts.
+func TestCountsOverflow(t *testing.T) {
+	var s Sketch
+	s.Add(1)
+	s.Add(100)
+	for range 70 {
+		o := Sketch{bins: slices.Clone(s.bins)}
+		s.Merge(&o)
+	}
+	if n := s.Count(); n != 2*most {
+		t.Errorf("%d values, want %d", n, uint64(2*most))
+	}
+	if v := s.At(0); math.Abs(v-1) > Error {
+		t.Errorf("the least value is %v", v)
+	}
+}
