@@ -270,12 +270,14 @@ func (s *Server) openQueries() error {
 		Delete:   s.store.Delete,
 		Complete: func(ctx context.Context, cmd meta.CompleteWindows) error { return s.store.Apply(ctx, cmd) },
 		Memory:   s.memory,
-		Bytes: func() map[[2]string]int64 {
-			bytes := map[[2]string]int64{}
+		Sizes: func() map[[2]string]downsample.Size {
+			sizes := map[[2]string]downsample.Size{}
 			for _, sh := range s.store.Figures().Shards {
-				bytes[[2]string{sh.Database, sh.RetentionPolicy}] += sh.DiskBytes
+				policy := [2]string{sh.Database, sh.RetentionPolicy}
+				have := sizes[policy]
+				sizes[policy] = downsample.Size{Rows: have.Rows + sh.Rows, Bytes: have.Bytes + sh.DiskBytes}
 			}
-			return bytes
+			return sizes
 		},
 	})
 	s.registry.MustRegister(s.continuous, s.downsample)

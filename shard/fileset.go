@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"tsdbd/internal/binio"
-	"tsdbd/model"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/moves"
 	"tsdbd/tsm"
@@ -97,13 +96,4 @@ func replace(all, in, out []*file) []*file {
 		files = append(files, f)
 	}
 	return files
-}
-
-// bounds returns the range of all files' times.
-func (s *fileSet) bounds() model.TimeRange {
-	r := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
-	for _, f := range s.files {
-		r = r.Union(f.reader.Info().Range)
-	}
-	return r
 }

@@ -243,14 +243,11 @@ func (s *Shard) withoutRows(set *roaring.Bitmap) (_ *roaring.Bitmap, err error) 
 	}
 	defer v.Release()
 	p := v.pieces(model.AllTime)
-	it := set.Iterator()
-	for it.HasNext() {
+	for it := set.Iterator(); it.HasNext(); {
 		id := it.Next()
-		has, err := p.hasRows(model.SeriesID(id))
-		if err != nil {
+		if has, err := p.hasRows(model.SeriesID(id)); err != nil {
 			return nil, err
-		}
-		if !has {
+		} else if !has {
 			gone.Add(id)
 		}
 	}
@@ -338,13 +335,24 @@ func (s *Shard) LastWrite() time.Time {
 func (s *Shard) DiskBytes() (bytes int64, files int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, f := range s.mu.manifest.TSM {
+	all := slices.Concat(s.mu.manifest.TSM, s.mu.manifest.TSI)
+	for _, f := range all {
 		bytes += f.Size
 	}
-	for _, f := range s.mu.manifest.TSI {
-		bytes += f.Size
+	return bytes, len(all)
+}
+
+// Rows returns about how many rows there are: merges find those that came again or are deleted.
+func (s *Shard) Rows() (n int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, f := range s.mu.set.files {
+		n += f.reader.Info().Rows - f.hidden.Load()
 	}
-	return bytes, len(s.mu.manifest.TSM) + len(s.mu.manifest.TSI)
+	for _, c := range s.mu.cuts {
+		n += c.cache.Rows()
+	}
+	return n + s.mu.active.Rows()
 }
 
 // Applied returns how many entries of the log, and rows in them, went into the

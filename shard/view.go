@@ -112,8 +112,7 @@ func (v *View) TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool) {
 	}
 	r := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
 	p := v.pieces(model.AllTime)
-	it := set.Iterator()
-	for it.HasNext() {
+	for it := set.Iterator(); it.HasNext(); {
 		t, ok, err := p.bounds(model.SeriesID(it.Next()))
 		if err != nil {
 			// The damage is reported by the scan that follows.
@@ -131,7 +130,10 @@ func (v *View) TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool) {
 
 // bounds returns a range that holds all rows of the shard.
 func (v *View) bounds() (model.TimeRange, bool) {
-	r := v.set.bounds()
+	r := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
+	for _, f := range v.set.files {
+		r = r.Union(f.reader.Info().Range)
+	}
 	for _, c := range v.caches {
 		if t := c.cache.TimeRange(); !t.Empty() {
 			r = r.Union(t)

@@ -31,6 +31,7 @@ func (s *Store) Figures() figures.Figures {
 		}
 		one.DiskBytes, one.Files = e.DiskBytes()
 		one.Writes, one.Points = e.Applied()
+		one.Rows = e.Rows()
 		f.QueueFiles += int64(e.CompactionQueue(s.cold(e)))
 		f.Shards = append(f.Shards, one)
 	}

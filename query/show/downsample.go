@@ -19,6 +19,7 @@ type Progress struct {
 	Waiting       int64         // windows that have ended and are to be computed
 	Backfilled    float64       // share of what was there at the creation
 	Failing       int64         // of the windows that wait, those that could not be computed
+	Rows          int64         // of the target, about
 	Bytes         int64         // of the target on disk
 	Held          int64         // shard groups of the source that have expired and are kept for it
 	Err           string        // why, and which; "" if all is well
@@ -32,7 +33,7 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 	}
 	var tables []*result.Series
 	for _, db := range s.readable() {
-		t := result.NewTable(db.Name, "from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error", "held", "behind", "bytes", "statement", "earlier", "name")
+		t := result.NewTable(db.Name, "from", "into", "every", "functions", "where", "complete_until", "waiting", "backfilled", "computed", "failing", "error", "held", "behind", "rows", "bytes", "statement", "earlier", "name")
 		for i := range db.Downsamples {
 			d, def := &db.Downsamples[i], db.Downsamples[i].Current()
 			p := progress[d.ID]
@@ -42,7 +43,7 @@ func (s *Statement) ShowDownsamples(*syntax.ShowDownsamples) ([]*result.Series, 
 			}
 			t.AddRow(d.From, d.Into, def.Period.String(), strings.Join(def.Functions, ", "), def.Where,
 				until, p.Waiting, p.Backfilled, int64(d.Computed), p.Failing, p.Err, p.Held,
-				influxql.FormatDuration(p.Behind), p.Bytes, syntax.DownsampleText(db.Name, d), earlier(d), d.Name)
+				influxql.FormatDuration(p.Behind), p.Rows, p.Bytes, syntax.DownsampleText(db.Name, d), earlier(d), d.Name)
 		}
 		if t.Rows > 0 {
 			tables = append(tables, t)

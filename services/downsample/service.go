@@ -39,14 +39,20 @@ type Options struct {
 	Delete func(ctx context.Context, req scan.DeleteRequest) error
 	// Complete commits windows that have been computed.
 	Complete func(ctx context.Context, cmd meta.CompleteWindows) error
-	// Bytes returns what the policies take on disk, by database and name; nil: nobody knows.
-	Bytes  func() map[[2]string]int64
+	// Sizes returns what the policies have, by database and name; nil: nobody knows.
+	Sizes  func() map[[2]string]Size
 	Memory *admission.Memory // of all queries, for rows that are compared; nil: no bound
 	Logger *slog.Logger      // nil discards
 	Now    func() time.Time  // nil is time.Now
 
 	Interval time.Duration // between looks at the catalog; 0: a second
 	Rows     int           // that are computed at once, about; 0: the default
+}
+
+// Size is what a policy has.
+type Size struct {
+	Rows  int64 // about
+	Bytes int64 // on disk
 }
 
 // defaultRows bounds the rows that are computed at once: some 20 MB in the query.
@@ -186,9 +192,9 @@ func (s *Service) due(d *meta.Downsample) int64 {
 // Progress returns how far each downsample is, by id.
 func (s *Service) Progress() map[uint64]show.Progress {
 	all := map[uint64]show.Progress{}
-	var bytes map[[2]string]int64
-	if s.opt.Bytes != nil {
-		bytes = s.opt.Bytes()
+	var sizes map[[2]string]Size
+	if s.opt.Sizes != nil {
+		sizes = s.opt.Sizes()
 	}
 	for db, d := range s.opt.Catalog().Downsamples() {
 		due := s.due(d)
@@ -203,10 +209,11 @@ func (s *Service) Progress() map[uint64]show.Progress {
 		} else {
 			err += text
 		}
+		size := sizes[[2]string{db.Name, d.Into}]
 		all[d.ID] = show.Progress{
 			CompleteUntil: state.Earliest, Behind: behind(due, state.Earliest), Waiting: state.Windows,
 			Backfilled: share, Failing: failing.windows(d), Held: s.held(db, d), Err: err,
-			Bytes: bytes[[2]string{db.Name, d.Into}],
+			Rows: size.Rows, Bytes: size.Bytes,
 		}
 	}
 	return all

@@ -52,6 +52,7 @@ type Shard struct {
 	Database, RetentionPolicy string
 	DiskBytes                 int64
 	Files                     int
+	Rows                      int64 // about
 	CacheBytes                int64 // of rows that are not flushed
 	Writes, Points            int64 // since the shard was opened, those read back from the log among them
 }

@@ -82,10 +82,13 @@ func TestDownsampleLimits(t *testing.T) {
 	if got := s.Query("db", "SELECT count_v FROM tier.m WHERE w = '0' LIMIT 1"); !strings.Contains(got, `,5]`) {
 		t.Errorf("the target has %s", got)
 	}
+	if got := s.Query("", "SHOW DOWNSAMPLES"); !strings.Contains(got, `"0s",8,`) {
+		t.Errorf("the target has other rows than 8: %s", got)
+	}
 	s.Stop() // writes files
 	s.Restart()
-	if got := s.Query("", "SHOW DOWNSAMPLES"); !strings.Contains(got, `"0s",`) || strings.Contains(got, `"0s",0,`) {
-		t.Errorf("the target takes nothing on disk: %s", got)
+	if got := s.Query("", "SHOW DOWNSAMPLES"); !strings.Contains(got, `"0s",8,`) || strings.Contains(got, `"0s",8,0,`) {
+		t.Errorf("the target has other rows than 8, or takes nothing on disk: %s", got)
 	}
 }
 
