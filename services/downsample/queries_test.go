@@ -24,7 +24,7 @@ func TestQueriesModel(t *testing.T) {
 		h.begin()
 		h.now = time.Unix(0, 0).Add(72*time.Hour + 10*time.Minute)
 		h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY t1 ON d DURATION INF REPLICATION 1 SHARD DURATION 1d; CREATE RETENTION POLICY t2 ON d DURATION INF REPLICATION 1 SHARD DURATION 7d")
-		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO t1 EVERY 1h AS " + pick("mean, max, count", "sum, min, max, count", "first, last, mean, count, median, increase", "mean, spread, first, last, distinct", "increase, distinct"))
+		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO t1 EVERY 1h AS " + pick("mean, max, count", "sum, min, max, count, percentile", "first, last, mean, count, median, increase", "mean, spread, first, last, distinct, percentile(95)", "increase, distinct"))
 		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO t2 EVERY 6h AS max, count, sum")
 		write := func(from, to int) {
 			var lines strings.Builder
@@ -66,7 +66,7 @@ func TestQueriesModel(t *testing.T) {
 					continue
 				}
 				fields[i] = pick("max(f)", "mean(f)", "count(i)", "sum(i)", "min(i)", "median(f)", "count(s)", "mean(f) * 2", "derivative(max(i), 1h)", "cumulative_sum(sum(i))", "abs(min(i))", "max(f) - min(f)",
-					"mean(i)", "mean(u)", "sum(s)", "sum(f) / count(f)", "spread(f)", "percentile(f, 50)", "count(distinct(i))", "count_hll(sum_hll(i))", "count_hll(sum_hll(s))", "moving_average(max(f), 2)", "mean(f) + max(i)", "difference(count(i))", "non_negative_derivative(mean(f))",
+					"mean(i)", "mean(u)", "sum(s)", "sum(f) / count(f)", "spread(f)", "percentile(f, 50)", "percentile(i, 90)", "median(u)", "count(distinct(i))", "count_hll(sum_hll(i))", "count_hll(sum_hll(s))", "moving_average(max(f), 2)", "mean(f) + max(i)", "difference(count(i))", "non_negative_derivative(mean(f))",
 					"mean(*)", "count(*)", "max(/f|i/)", "last(f)", "first(i)", "stddev(f)", "max(f::integer)", "holt_winters(sum(i), 2, 2)", "count(nope)")
 				if fields[i] == "last(f)" || fields[i] == "first(i)" {
 					group = ", *" // rows of one window of several series have an order in the source only

@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -14,7 +15,7 @@ type function struct {
 	name    string
 	call    string                               // of the field %s; "": the name is that of the call
 	texts   bool                                 // takes fields of texts
-	rows    bool                                 // needs all rows
+	within  func(a *aggregate) float64           // how far an estimate is off at most; nil: there are none
 	selects func(a *aggregate) int64             // the time of its value, if it stands alone
 	value   func(a *aggregate) (float64, string) // of which the text counts, if the field has texts
 }
@@ -30,11 +31,59 @@ var functions = []function{
 	{name: "last", texts: true, selects: func(a *aggregate) int64 { return a.lastAt }, value: func(a *aggregate) (float64, string) { return a.last.number, a.last.text }},
 	{name: "increase", value: func(a *aggregate) (float64, string) { return a.increase, "" }},
 	{name: "distinct", call: "count_hll(sum_hll(%s))", texts: true, value: func(a *aggregate) (float64, string) { return float64(len(a.distinct)), "" }},
-	{name: "median", rows: true, value: func(a *aggregate) (float64, string) {
-		slices.Sort(a.all)
+	{name: "percentile", call: "percentile(%s, 95)", within: func(a *aggregate) float64 { return share(a.percentile(95)) }, selects: func(a *aggregate) int64 { return a.percentile(95).at }, value: func(a *aggregate) (float64, string) { return a.percentile(95).number, "" }},
+	{name: "middle", call: "percentile(%s, 50)", within: func(a *aggregate) float64 { return share(a.percentile(50)) }, selects: func(a *aggregate) int64 { return a.percentile(50).at }, value: func(a *aggregate) (float64, string) { return a.percentile(50).number, "" }},
+	{name: "median", within: func(a *aggregate) float64 {
 		n := len(a.all)
-		return (a.all[(n-1)/2] + a.all[n/2]) / 2, ""
+		return share(a.rank((n-1)/2), a.rank(n/2))
+	}, value: func(a *aggregate) (float64, string) {
+		n := len(a.all)
+		return (a.rank((n-1)/2).number + a.rank(n/2).number) / 2, ""
 	}},
+}
+
+// percentile returns the sample that percentile() chooses. percent is 50 at least: of smaller ones
+// few values have none.
+func (a *aggregate) percentile(percent int) sample {
+	return a.rank((2*len(a.all)*percent+100)/200 - 1)
+}
+
+// precision is how far an estimate of docs/downsamples.md is off at most, as a part of the value.
+const precision = 0.01
+
+// share returns how far the mean of estimates of some samples is off at most.
+func share(of ...sample) (out float64) {
+	for _, s := range of {
+		out += precision * math.Abs(s.number) / float64(len(of))
+	}
+	return out
+}
+
+// estimate is a cell that follows from sketches.
+type estimate struct{ exact, within float64 }
+
+// accept gives estimates the values that another answer has for them, as far as these are near
+// enough. It returns how many there are.
+func (a answer) accept(got answer) (n int) {
+	for g, rows := range a {
+		for i := range rows {
+			for k, cell := range rows[i].values {
+				e, ok := cell.(estimate)
+				if !ok {
+					continue
+				}
+				n++
+				rows[i].values[k] = e.exact
+				if i >= len(got[g]) || k >= len(got[g][i].values) {
+					continue
+				}
+				if v, ok := got[g][i].values[k].(float64); ok && math.Abs(v-e.exact) <= e.within {
+					rows[i].values[k] = v
+				}
+			}
+		}
+	}
+	return n
 }
 
 // text returns the call of a field.
@@ -58,7 +107,11 @@ func (f *function) has(field string, a *aggregate) bool {
 // columnValue returns the value of a column of a row.
 func columnValue(column, field string, a *aggregate) (string, bool) {
 	for _, f := range functions {
-		if f.name == column && f.has(field, a) {
+		switch {
+		case f.name != column || !f.has(field, a):
+		case column == "percentile":
+			return ranks(a), true
+		default:
 			if number, text := f.value(a); f.number(field) {
 				return fmt.Sprintf("%.9g", number), true
 			} else {
@@ -426,7 +479,7 @@ func (q *wanted) tooLong(p period) bool { return q.step > 0 && p.length() > q.st
 // want returns what a call asks of tiers.
 func (q *ask) want(c call, measurement string, complete bool) *wanted {
 	return &wanted{
-		measurement: measurement, columns: columnsOf(c.name), fields: []string{c.field}, tags: slices.Concat(q.by, q.where.tags), lo: q.lo, hi: q.hi, rows: c.rows, complete: complete,
+		measurement: measurement, columns: columnsOf(c.name), fields: []string{c.field}, tags: slices.Concat(q.by, q.where.tags), lo: q.lo, hi: q.hi, complete: complete && c.within == nil,
 		fits: func(d *definition) bool {
 			return !q.windows() || d.fills(q.period) && (q.shift == 0 || q.shift%d.every == 0)
 		},
@@ -555,10 +608,17 @@ func (q *ask) rows(calls []map[int64]*aggregate) (out []cells) {
 			switch {
 			case a != nil:
 				number, text := c.value(a)
+				estimated := c.within != nil && a.sketched
 				if cell = number; !c.number(c.field) {
 					cell = text
+				} else if estimated {
+					e := estimate{number, c.within(a) * (1 + 1e-9)}
+					if c.field == "i" { // estimates are rounded
+						e.within += 0.5
+					}
+					cell = e
 				}
-				if !q.windows() && len(q.calls) == 1 && c.selects != nil {
+				if !q.windows() && len(q.calls) == 1 && c.selects != nil && !estimated {
 					r.at = c.selects(a)
 				}
 			case q.fill == "7":

@@ -235,8 +235,9 @@ func (j *Judge) sketches(t *tier) map[string]any {
 // compareTier compares the rows of a target.
 func (j *Judge) compareTier(t *tier) {
 	j.t.Helper()
-	want, got := map[string]string{}, map[string]string{}
+	want, got, rows := map[string]string{}, map[string]string{}, map[string]*row{}
 	for _, r := range j.shadow.rows(t) {
+		rows[key(r.series, r.start)] = r
 		d, _ := t.at(r.start)
 		var list []string
 		for field, a := range r.fields {
@@ -264,8 +265,11 @@ func (j *Judge) compareTier(t *tier) {
 				if i == 0 || row[i] == nil || !slices.Contains(d.columns(field), column) {
 					continue
 				}
-				if column == "distinct" {
+				switch r := rows[key(of, at)]; {
+				case column == "distinct":
 					row[i] = sketches[key(of, at)+field]
+				case column == "percentile" && r != nil && r.fields[field] != nil:
+					row[i] = ranked(row[i], r.fields[field])
 				}
 				list = append(list, name+"="+cellText(row[i]))
 			}
@@ -338,6 +342,7 @@ func (j *Judge) ask(q *ask) {
 		}
 	}
 	want, used, may, must, silent := j.shadow.answers(q, j.opt.Complete)
+	j.counts["estimates"] += want.accept(got)
 	if got, want := got.text(), want.text(); got != want {
 		j.fatalf("%s\nhas\n%s\nwant\n%s\nof %v, what expired %v, messages %v", q, got, want, may, j.shadow.expired, r.Messages)
 	}

@@ -52,16 +52,29 @@ type aggregate struct {
 	count, sum                    float64
 	min, max, first, last         value
 	minAt, maxAt, firstAt, lastAt int64
-	distinct                      []value   // in order
-	all                           []float64 // numbers of points
+	distinct                      []value  // in order
+	all                           []sample // of the points
+	sketched                      bool     // a row of a target has some of all, as a sketch
 	increase                      float64
 	steps                         int // that increase is the sum of
+}
+
+// sample is the number of a point.
+type sample struct {
+	number float64
+	at     int64
+}
+
+// rank returns the n-th of all samples by their numbers, from 0 on.
+func (a *aggregate) rank(n int) sample {
+	slices.SortFunc(a.all, func(x, y sample) int { return cmp.Or(cmp.Compare(x.number, y.number), cmp.Compare(x.at, y.at)) })
+	return a.all[n]
 }
 
 func of(v value, at int64) *aggregate {
 	return &aggregate{
 		count: 1, sum: v.number, min: v, max: v, first: v, last: v, minAt: at, maxAt: at, firstAt: at, lastAt: at,
-		distinct: []value{v}, all: []float64{v.number},
+		distinct: []value{v}, all: []sample{{v.number, at}},
 	}
 }
 
@@ -100,13 +113,13 @@ func (s *shadow) steps() (out []step) {
 // stored returns what a row of a target says of its values: the time of all is that of the row.
 func (a *aggregate) stored(at int64) *aggregate {
 	out := *a
-	out.minAt, out.maxAt, out.firstAt, out.lastAt, out.all = at, at, at, at, nil
+	out.minAt, out.maxAt, out.firstAt, out.lastAt, out.sketched, out.all = at, at, at, at, true, slices.Clone(a.all)
 	return &out
 }
 
 // add puts two aggregates together. Of values of the same time the larger is first, and last.
 func (a *aggregate) add(o *aggregate) {
-	a.count, a.sum, a.all = a.count+o.count, a.sum+o.sum, append(a.all, o.all...)
+	a.count, a.sum, a.all, a.sketched = a.count+o.count, a.sum+o.sum, slices.Concat(a.all, o.all), a.sketched || o.sketched
 	a.increase, a.steps = a.increase+o.increase, a.steps+o.steps
 	a.distinct = slices.Concat(a.distinct, o.distinct)
 	slices.SortFunc(a.distinct, value.compare)
@@ -261,6 +274,8 @@ var allFields = []string{"f", "i", "s", ""}
 // columnsOf returns the columns that a function is computed from.
 func columnsOf(function string) []string {
 	switch function {
+	case "median", "middle":
+		return []string{"percentile"}
 	case "mean":
 		return []string{"sum", "count"}
 	case "spread":
@@ -548,7 +563,7 @@ func (s *shadow) move(to func(of series, keeps [3]bool) series) (unfoldable stri
 			for field, a := range r.fields {
 				if rows[k].fields[field] != nil {
 					for _, c := range d.columns(field) {
-						if _, ok := columnValue(c, field, a); ok && (c == "first" || c == "last" || c == "distinct") {
+						if _, ok := columnValue(c, field, a); ok && (c == "first" || c == "last") {
 							unfoldable = c
 						}
 					}

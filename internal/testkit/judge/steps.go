@@ -116,8 +116,8 @@ func (j *Judge) choose(list ...string) (out []string) {
 
 // Functions of downsamples. Those of the second list can be put together when series become one.
 var (
-	allFunctions  = []string{"count", "sum", "mean", "min", "max", "spread", "increase", "first", "last", "distinct"}
-	foldsOfSeries = []string{"count", "sum", "mean", "min", "max", "spread", "increase"}
+	allFunctions  = []string{"count", "sum", "mean", "min", "max", "spread", "increase", "first", "last", "distinct", "percentile"}
+	foldsOfSeries = []string{"count", "sum", "mean", "min", "max", "spread", "increase", "distinct", "percentile"}
 )
 
 func seconds(n int64) period { return period{every: n * second} }
