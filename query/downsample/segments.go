@@ -91,7 +91,9 @@ func (c *Chooser) Targets(database, policy string) (out []plan.Target) {
 	for _, ch := range c.chains(db, policy) {
 		for i := range ch[0].Definitions {
 			d := &ch[0].Definitions[i]
-			out = append(out, ch.target(d))
+			t := ch.target(d)
+			t.Present = c.use(ch[0]) == Complete
+			out = append(out, t)
 		}
 	}
 	return out

@@ -300,8 +300,8 @@ func (r *levelRun) stored(c *call) (columns []plan.Column, refused string) {
 	return columns, ""
 }
 
-// targetsWith says which targets have columns, so that calls of which it is the same can be
-// folded together.
+// targetsWith says which targets have columns, and for which times, so that calls of which it is
+// the same can be folded together.
 func (r *levelRun) targetsWith(columns []plan.Column, refused string) string {
 	if !r.l.Downsampled() || refused != "" {
 		return refused
@@ -310,6 +310,9 @@ func (r *levelRun) targetsWith(columns []plan.Column, refused string) string {
 	for _, src := range r.l.Sources {
 		for _, t := range src.Targets() {
 			has := byte('+')
+			if t.Present && slices.ContainsFunc(columns, plan.Column.Estimates) {
+				has = '~'
+			}
 			for _, c := range columns {
 				if !t.Has(c) {
 					has = '-'

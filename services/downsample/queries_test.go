@@ -158,6 +158,34 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExactBesideEstimates: functions that a downsample answers for rows that are there are from it,
+// whatever stands beside them, and percentiles are not.
+func TestExactBesideEstimates(t *testing.T) {
+	h := &harness{t: t, use: downsample.Complete}
+	h.begin()
+	h.now = time.Unix(0, 0).Add(10 * time.Hour)
+	h.must("CREATE DATABASE d WITH NAME raw; CREATE RETENTION POLICY minutes ON d DURATION INF REPLICATION 1; CREATE DOWNSAMPLE ON d FROM raw INTO minutes EVERY 1m AS max, last, percentile")
+	var lines strings.Builder
+	for at := range 500 {
+		fmt.Fprintf(&lines, "m f=%d %d\n", at%97, at*10)
+	}
+	if err := h.load("raw", lines.String()); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	for fields, used := range map[string]bool{"max(f), last(f)": true, "max(f), median(f)": true, "percentile(f, 95), last(f)": true, "median(f), percentile(f, 95)": false} {
+		q := fmt.Sprintf("SELECT %s FROM m WHERE time >= 0 AND time < 5000s GROUP BY time(10m)", fields)
+		h.rewrite, h.notes = false, nil
+		want := h.ask(q)
+		h.rewrite = true
+		if got := h.ask(q); got != want || (len(h.notes) > 0) != used || strings.Contains(fmt.Sprint(h.notes), "estimates") {
+			t.Errorf("%s: %s, want %s; notes %v", fields, got, want, h.notes)
+		}
+	}
+}
+
 // TestFewerValues: where both have the rows, what has fewer values answers, and EXPLAIN says so.
 func TestFewerValues(t *testing.T) {
 	h := &harness{t: t, use: downsample.Complete}

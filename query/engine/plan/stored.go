@@ -34,6 +34,7 @@ type Target struct {
 	Columns []string // functions
 	Windows window.Windows
 	Series  bool // rows are of one series each, with all its tags
+	Present bool // rows may stand for those that the policy still has, but for estimates
 	// ColumnsOf returns those of one field, or with "" those that all fields have.
 	ColumnsOf func(field string) []string
 }
@@ -121,6 +122,9 @@ func (t *Target) storedField(column string) (field string, keeps, ok bool) {
 	}
 	return "", false, false
 }
+
+// Estimates reports whether values that follow from a column are estimates.
+func (c Column) Estimates() bool { return c.Function == partial.Kinds[partial.Ranks].Stored }
 
 // isSketch reports whether a column has sketches, as text.
 func isSketch(column string) bool {
