@@ -234,6 +234,9 @@ func (s *selection) readTable(b *batch, w *walks, t *table, slots []slot) error 
 			return err
 		}
 	}
+	if s.q.columns != nil {
+		return nil
+	}
 	return s.readBefore(b, t, slots)
 }
 

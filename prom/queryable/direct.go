@@ -12,7 +12,7 @@ import (
 	"tsdbd/model"
 )
 
-// Found is the series that matchers choose, for a caller that takes the samples of
+// Found is the series that matchers choose, for a caller that takes the samples, or sketches, of
 // one series after another as slices, without start timestamps. It belongs to one
 // goroutine.
 type Found struct {
@@ -97,11 +97,22 @@ func (f *Found) Samples(i int) (times []int64, values []float64, err error) {
 	return of.times, of.values, nil
 }
 
+// Sketches returns the sketches of a series as texts, of a Source whose column has such.
+// They are valid as long as samples are.
+func (f *Found) Sketches(i int) (times []int64, texts []string, err error) {
+	b, err := f.selection.load(i)
+	if err != nil {
+		return nil, nil, err
+	}
+	of := b.series(i)
+	return of.times, of.histograms, nil
+}
+
 // Histograms reports whether some of the samples may be histograms, which Samples
 // does not return.
 func (f *Found) Histograms() bool { return f.histograms }
 
-// floats has batches read nothing but values. It reports whether there may be
+// floats has batches read nothing but values and sketches. It reports whether there may be
 // histograms.
 func (s *selection) floats() (histograms bool) {
 	seen := map[*table]bool{}
@@ -114,6 +125,9 @@ func (s *selection) floats() (histograms bool) {
 			for p := range from.table.parts {
 				of := &from.table.parts[p].fields
 				*of = slices.DeleteFunc(*of, func(f field) bool {
+					if f.stored() {
+						return false
+					}
 					histograms = histograms || f.role == histogramRole
 					return f.role != valueRole
 				})

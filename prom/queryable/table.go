@@ -62,10 +62,16 @@ type field struct {
 type role uint8
 
 const (
-	valueRole role = iota
-	histogramRole
+	valueRole     role = iota
+	histogramRole      // or a sketch of a column of a target
 	startRole
 )
+
+// sketchColumn is the column of targets whose values are sketches, as text.
+const sketchColumn = "percentile"
+
+// stored reports whether the field is a column of a target.
+func (f field) stored() bool { return f.key != f.of }
 
 // tables returns what a selector finds in shards, by measurement, with the series.
 func (q *querier) tables(ctx context.Context, shards []scan.Shard, s selector) ([]*table, error) {
@@ -247,12 +253,12 @@ func (s *selector) fields(out []field, measurement string, fields []column.Field
 }
 
 // stored is fields of the target of a downsample. Texts and native histograms have no samples,
-// of which there may be counts.
+// of which there may be counts. Sketches are the only texts.
 func (s *selector) stored(out []field, measurement string, fields []column.Field) (_ []field, partial bool) {
 	for _, f := range fields {
 		for _, name := range s.columns {
 			of, ok := strings.CutPrefix(f.Key, name+"_")
-			if !ok || f.Type == model.String || of == prom.HistogramField || of == prom.StartField {
+			if !ok || (f.Type == model.String) != (name == sketchColumn) || of == prom.HistogramField || of == prom.StartField {
 				continue
 			}
 			if !s.name(prom.MetricName(measurement, of)) || slices.ContainsFunc(fields, func(other column.Field) bool {
@@ -261,7 +267,11 @@ func (s *selector) stored(out []field, measurement string, fields []column.Field
 			}) {
 				continue
 			}
-			out = append(out, field{key: f.Key, of: of})
+			c := field{key: f.Key, of: of}
+			if name == sketchColumn {
+				c.role = histogramRole
+			}
+			out = append(out, c)
 		}
 	}
 	return out, len(out) < len(fields)
@@ -269,7 +279,7 @@ func (s *selector) stored(out []field, measurement string, fields []column.Field
 
 // metricOf returns the metric of a field of a measurement.
 func (f field) metricOf(measurement string) metric {
-	if f.role != valueRole {
+	if f.role != valueRole && !f.stored() {
 		return metric{field: prom.ValueField, name: prom.MetricName(measurement, prom.ValueField)}
 	}
 	return metric{field: f.key, name: prom.MetricName(measurement, f.of)}

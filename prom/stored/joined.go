@@ -2,6 +2,7 @@ package stored
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/util/annotations"
 
+	"tsdbd/internal/quantiles"
 	"tsdbd/prom/queryable"
 	"tsdbd/prom/window"
 	"tsdbd/query/engine/plan"
@@ -54,6 +56,7 @@ type joined struct {
 	list     []joinedSeries
 	windows  window.Windows // of the present series
 	room     int            // of windows
+	sketched int64          // charged for their sketches
 }
 
 // joinedSeries is a series with its place in each of founds, or -1.
@@ -175,6 +178,12 @@ func (j *joined) Windows(i int) (*window.Windows, error) {
 	for k := range w.Columns {
 		w.Columns[k] = w.Columns[k][:0]
 	}
+	clear(w.Sketches)
+	w.Sketches = w.Sketches[:0]
+	if err := j.charge(-j.sketched); err != nil {
+		return nil, err
+	}
+	j.sketched = 0
 	times, values, err := j.Samples(i)
 	if err != nil {
 		return nil, err
@@ -207,7 +216,7 @@ func (j *joined) grow(n int) error {
 		return nil
 	}
 	need = max(need, 2*j.room)
-	if err := j.charge(int64(need-j.room) * 8 * int64(2+len(j.way.Columns()))); err != nil {
+	if err := j.charge(int64(need-j.room) * 8 * int64(3+len(j.way.Columns()))); err != nil {
 		return err
 	}
 	j.room = need
@@ -236,6 +245,9 @@ func (j *joined) addSamples(c *choice, times []int64, values []float64, from, to
 			continue
 		}
 		w.Times, w.Lengths = append(w.Times, t), append(w.Lengths, 0)
+		if j.way.Sketches() {
+			w.Sketches = append(w.Sketches, nil)
+		}
 		for k, column := range j.way.Columns() {
 			v := values[i]
 			switch column {
@@ -271,6 +283,37 @@ func step(times []int64, values []float64, every int64) (float64, bool) {
 	return 0, false
 }
 
+// addSketches adds the sketches of windows of a series that one of founds has in a span.
+func (j *joined) addSketches(found, i int, span window.Span, length int64) error {
+	place := j.list[i].places[found]
+	if place < 0 {
+		return nil
+	}
+	times, texts, err := j.founds[found].Sketches(int(place))
+	if err != nil {
+		return err
+	}
+	from, _ := slices.BinarySearch(times, span.From)
+	past, _ := slices.BinarySearch(times, span.To)
+	if err := j.grow(past - from); err != nil {
+		return err
+	}
+	w := &j.windows
+	for k := from; k < past; k++ {
+		s, err := quantiles.Parse(texts[k])
+		if err != nil {
+			return fmt.Errorf("%v at %s: %w", j.list[i].labels, time.UnixMilli(times[k]).UTC().Format(time.RFC3339), err)
+		}
+		j.sketched += s.Bytes()
+		if err := j.charge(s.Bytes()); err != nil {
+			return err
+		}
+		w.Times, w.Lengths = append(w.Times, times[k]+length-1), append(w.Lengths, length)
+		w.Columns[0], w.Sketches = append(w.Columns[0], 0), append(w.Sketches, s)
+	}
+	return nil
+}
+
 // addWindows adds the windows of a series that a target has in a span. A column without a value
 // in a window has 0 there: a series with one sample has no increase.
 func (j *joined) addWindows(i, policy int, span window.Span, length int64) error {
@@ -278,6 +321,9 @@ func (j *joined) addWindows(i, policy int, span window.Span, length int64) error
 	first := policy * len(j.way.Columns())
 	if j.samples {
 		first++
+	}
+	if j.way.Sketches() {
+		return j.addSketches(first, i, span, length)
 	}
 	at := len(w.Times)
 	for k := range j.way.Columns() {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
+	"tsdbd/internal/quantiles"
 	"tsdbd/model"
 	"tsdbd/model/scan"
 	"tsdbd/prom/queryable"
@@ -356,7 +357,7 @@ func (p *Policy) choose(ctx context.Context, of *window.Plan, read *reads, found
 			if last.schedule, err = of.Schedule(best.way, every, spans, p.Charge); err != nil {
 				return nil, nil, all, err
 			}
-			p.noteUsed(read, last)
+			p.noteUsed(read, last, best.way)
 		}
 		samples = samples.Union(last.schedule.Samples)
 		if !last.schedule.Windows.Empty() {
@@ -373,12 +374,16 @@ func same(a, b plan.Segment) bool {
 	return a.Policy == b.Policy && a.Windows == b.Windows && a.TimeRange == b.TimeRange
 }
 
-// noteUsed notes which windows are read.
-func (p *Policy) noteUsed(of *reads, c *choice) {
+// noteUsed notes which windows are read in which way.
+func (p *Policy) noteUsed(of *reads, c *choice, way *window.Way) {
+	estimates := ""
+	if way.Sketches() {
+		estimates = fmt.Sprintf("; quantiles are estimates within %g %%", 100*quantiles.Error)
+	}
 	for _, s := range c.segments {
 		s.TimeRange = s.Intersect(model.TimeRange{Min: nanoseconds(c.schedule.Windows.From), Max: nanoseconds(c.schedule.Windows.To) - 1})
 		if !s.Empty() {
-			p.Notes.Add(fmt.Errorf("%w: %s", annotations.PromQLInfo, s.Note("samples", of.policy)))
+			p.Notes.Add(fmt.Errorf("%w: %s%s", annotations.PromQLInfo, s.Note("samples", of.policy), estimates))
 		}
 	}
 }

@@ -3,6 +3,8 @@ package window
 import (
 	"math"
 	"time"
+
+	"tsdbd/internal/quantiles"
 )
 
 // spec says what a kernel computes of one series at each time of a grid: the
@@ -109,19 +111,23 @@ type windowed struct {
 // windowedBy are the functions that follow from aggregates, by their names in PromQL. Windows
 // of a series are put together as samples are: a maximum is that of the maxima.
 var windowedBy = map[string]windowed{
-	"":                  {[]string{"last"}, "last_over_time"},
-	"last_over_time":    {[]string{"last"}, "last_over_time"},
-	"first_over_time":   {[]string{"first"}, "first_over_time"},
-	"min_over_time":     {[]string{"min"}, "min_over_time"},
-	"max_over_time":     {[]string{"max"}, "max_over_time"},
-	"sum_over_time":     {[]string{"sum"}, "sum_over_time"},
-	"avg_over_time":     {[]string{"sum", "count"}, "sum_over_time"},
-	"count_over_time":   {[]string{"count"}, "sum_over_time"},
-	"present_over_time": {[]string{"count"}, "present_over_time"},
-	"delta":             {[]string{"first", "last", "count"}, "delta"},
-	"increase":          {[]string{"first", "last", "count", "increase"}, "increase"},
-	"rate":              {[]string{"first", "last", "count", "increase"}, "rate"},
+	"":                   {[]string{"last"}, "last_over_time"},
+	"last_over_time":     {[]string{"last"}, "last_over_time"},
+	"first_over_time":    {[]string{"first"}, "first_over_time"},
+	"min_over_time":      {[]string{"min"}, "min_over_time"},
+	"max_over_time":      {[]string{"max"}, "max_over_time"},
+	"sum_over_time":      {[]string{"sum"}, "sum_over_time"},
+	"avg_over_time":      {[]string{"sum", "count"}, "sum_over_time"},
+	"count_over_time":    {[]string{"count"}, "sum_over_time"},
+	"present_over_time":  {[]string{"count"}, "present_over_time"},
+	"delta":              {[]string{"first", "last", "count"}, "delta"},
+	"increase":           {[]string{"first", "last", "count", "increase"}, "increase"},
+	"rate":               {[]string{"first", "last", "count", "increase"}, "rate"},
+	"quantile_over_time": {[]string{sketchColumn}, "quantile_over_time"},
 }
+
+// sketchColumn is the column that has sketches, not numbers.
+const sketchColumn = "percentile"
 
 // groupedBy are the functions under an aggregation that follow from aggregates of windows of
 // several series, by the names of both in PromQL. Windows of different series are put together
@@ -150,6 +156,9 @@ func (w *Way) Columns() []string { return w.columns }
 // Steps reports whether the samples beside windows count by the step from the sample before.
 func (w *Way) Steps() bool { return len(w.columns) == 1 && w.columns[0] == "increase" }
 
+// Sketches reports whether windows have sketches, so that values are estimates.
+func (w *Way) Sketches() bool { return w.columns[0] == sketchColumn }
+
 // Schedule says which steps of a plan read windows. A step whose range has a time for which
 // windows stand reads whole windows: those of the range that ends with the latest whole
 // window that has ended. For times in this range for which no windows stand, it reads samples.
@@ -170,6 +179,9 @@ type Windows struct {
 	Times   []int64     // the last millisecond of a window, or the time of a sample
 	Lengths []int64     // of windows in milliseconds; 0: a sample
 	Columns [][]float64 // Way.Columns of each. Of a sample the count is 1, and the increase 0, or with Way.Steps its step
+	// Sketches are, with Way.Sketches, those of windows; nil: it is a sample, and its value is in
+	// the column.
+	Sketches []*quantiles.Sketch
 }
 
 // checkedSamples is how many samples of windows are read between two calls of check: a

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"tsdbd/internal/quantiles"
 )
 
 // floats sorts as PromQL does: NaN comes first. Use sort.Sort, which Prometheus uses: the
@@ -92,6 +94,32 @@ func (s *sortedWindow) move(v []float64, lo, hi int) bool {
 		}
 	}
 	return false
+}
+
+// quantileOfWindows is quantile_over_time of sketches, and of samples beside them. Samples alone
+// have the value that they have without windows.
+func (k *kernel) quantileOfWindows(lo, hi int, _ int64) float64 {
+	if k.stop() {
+		return 0
+	}
+	sketches := k.windows.Sketches[lo:hi]
+	if !slices.ContainsFunc(sketches, func(s *quantiles.Sketch) bool { return s != nil }) {
+		k.values = append(k.values[:0], k.v[lo:hi]...)
+		return quantileOf(k.spec.Param, k.values)
+	}
+	var all quantiles.Sketch
+	for i, s := range sketches {
+		if s == nil {
+			all.Add(k.v[lo+i])
+		} else {
+			all.Merge(s)
+		}
+	}
+	last := float64(all.Count() - 1)
+	rank := k.spec.Param * last
+	lower := math.Floor(rank)
+	weight := rank - lower
+	return all.At(uint64(lower))*(1-weight) + all.At(uint64(min(last, lower+1)))*weight
 }
 
 // sort sorts values of which none is odd. It calls check now and then if they are very

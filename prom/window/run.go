@@ -283,6 +283,9 @@ func (e *evaluation) stored(in Stored, i, found int) (int, error) {
 		if len(w.way.columns) > countColumn {
 			r.kernel.function = function{window: (*kernel).slopeOfWindows}
 		}
+		if w.way.Sketches() {
+			r.kernel.function = function{window: (*kernel).quantileOfWindows}
+		}
 	}
 	if err := e.roomFor(len(w.Times)); err != nil {
 		return 0, err

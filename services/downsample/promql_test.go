@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"tsdbd/internal/quantiles"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/model"
 	"tsdbd/model/point"
@@ -122,8 +123,8 @@ func TestPromQLModel(t *testing.T) {
 			}
 		}
 		write(lines.String())
-		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS mean, max, min, first, last; " +
-			"CREATE DOWNSAMPLE ON d FROM " + pick("raw", "hours") + " INTO days EVERY 1d AS mean, max, min, first, last")
+		h.must("CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS mean, max, min, first, last, percentile; " +
+			"CREATE DOWNSAMPLE ON d FROM " + pick("raw", "hours") + " INTO days EVERY 1d AS mean, max, min, first, last, percentile")
 		if err := h.settle(); err != nil {
 			t.Fatal(err)
 		}
@@ -145,9 +146,9 @@ func TestPromQLModel(t *testing.T) {
 			if rnd.IntN(3) == 0 {
 				use, stored = downsample.Complete, days*24*hourMs
 			}
-			function := pick("", "last_over_time", "first_over_time", "min_over_time", "max_over_time", "sum_over_time", "avg_over_time", "count_over_time", "present_over_time")
+			function := pick("", "last_over_time", "first_over_time", "min_over_time", "max_over_time", "sum_over_time", "avg_over_time", "count_over_time", "present_over_time", "quantile_over_time")
 			metric := pick("m", "m", "m_other", "m_flag", "{__name__=~'m.*'}", "m{s=~'[0-2]'}", "m_text")
-			if metric == "m_flag" && slices.Contains([]string{"min_over_time", "max_over_time", "sum_over_time", "avg_over_time"}, function) {
+			if metric == "m_flag" && slices.Contains([]string{"min_over_time", "max_over_time", "sum_over_time", "avg_over_time", "quantile_over_time"}, function) {
 				metric = "m" // aggregates of booleans are not kept
 			}
 			if strings.Contains(metric, "=~'m") && !slices.Contains([]string{"", "last_over_time", "first_over_time"}, function) {
@@ -178,13 +179,17 @@ func TestPromQLModel(t *testing.T) {
 			if step >= 24*hourMs && start < end && at < 0 && (function == "" || span%(24*hourMs) == 0) {
 				every *= 24
 			}
-			if start == end || at >= 0 || step < hourMs { // windows are too long for more than what is lost
+			if start == end || at >= 0 || step < hourMs || function == "quantile_over_time" { // windows are too long for more than what is lost
 				stored = 3 * 24 * hourMs
 			}
 			expr, judge := metric+suffix, fmt.Sprintf("last_over_time(%s[%dms])", metric, every)
 			lookback := 5 * hourMs / 60
 			if function != "" {
-				expr, judge = fmt.Sprintf("%s(%s[%dms]%s)", function, metric, span, suffix), fmt.Sprintf("%s(%s[%dms])", function, metric, span)
+				call := function + "("
+				if function == "quantile_over_time" {
+					call += pick("0", "0.05", "0.5", "0.95", "0.999", "1") + ", "
+				}
+				expr, judge = fmt.Sprintf("%s%s[%dms]%s)", call, metric, span, suffix), fmt.Sprintf("%s%s[%dms])", call, metric, span)
 				lookback = span
 			}
 			around := pick("", "", "", "sum by (s) (%s)", "sum(topk(2, %s))", "label_replace(%s, 'a', '$1', 's', '(.*)')", "1 + %s", "absent(%s)")
@@ -195,7 +200,7 @@ func TestPromQLModel(t *testing.T) {
 			}
 			got, told := h.evaluate(e, use, "raw", fmt.Sprintf(around, expr), start, end, step)
 			want := answer{}
-			some := false
+			some, estimates := false, map[int64]bool{}
 			for k := start; k <= end; k += step {
 				read := k - offset
 				if at >= 0 {
@@ -205,7 +210,7 @@ func TestPromQLModel(t *testing.T) {
 				switch {
 				case read-lookback+1 < stored:
 					as = (read+1)/every*every - 1
-					some = true
+					some, estimates[k] = true, function == "quantile_over_time"
 				case function == "":
 					of = metric
 				}
@@ -217,7 +222,7 @@ func TestPromQLModel(t *testing.T) {
 			if some {
 				used++
 			}
-			if diff := differs(got, want); diff != "" {
+			if diff := differs(got, want, estimates); diff != "" {
 				t.Fatalf("%s of %s from %d to %d by %d, %s: %s\ntold %v %v", expr, around, start, end, step, use, diff, told.Warnings, told.Infos)
 			}
 			if len(told.Warnings) > 0 {
@@ -231,12 +236,17 @@ func TestPromQLModel(t *testing.T) {
 	}
 }
 
-// differs returns the first value that differs by more than the last digits.
-func differs(got, want answer) string {
+// differs returns the first value that differs by more than the last digits, or of estimates by more
+// than what docs allow.
+func differs(got, want answer, estimates map[int64]bool) string {
 	for _, labels := range slices.Sorted(maps.Keys(want)) {
 		for at, v := range want[labels] {
 			has, ok := got[labels][at]
-			if !ok || !(math.Abs(has-v) <= 1e-12*math.Abs(v)) {
+			share := 1e-12
+			if estimates[at] {
+				share += quantiles.Error
+			}
+			if !ok || !(math.Abs(has-v) <= share*math.Abs(v)) {
 				return fmt.Sprintf("%s at %d: %g (%t), want %g", labels, at, has, ok, v)
 			}
 		}
@@ -265,7 +275,7 @@ func TestPromQLNotes(t *testing.T) {
 	if err := h.load("raw", lines.String()); err != nil {
 		t.Fatal(err)
 	}
-	h.must("CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS mean, max, last; CREATE DOWNSAMPLE ON d FROM raw./m/ INTO few EVERY 2h GROUP BY () AS min")
+	h.must("CREATE DOWNSAMPLE ON d FROM raw INTO hours EVERY 1h AS mean, max, last, percentile; CREATE DOWNSAMPLE ON d FROM raw./m/ INTO few EVERY 2h GROUP BY () AS min")
 	if err := h.settle(); err != nil {
 		t.Fatal(err)
 	}
@@ -295,6 +305,10 @@ func TestPromQLNotes(t *testing.T) {
 		{downsample.Expired, "last_over_time(m_on[1h])", 2 * hourMs, day, "in windows of 1h", "", 3},
 		{downsample.Expired, "min_over_time(m[1h])", 2 * hourMs, day, "", none + "it does not keep min", 1},
 		{downsample.Expired, "stddev_over_time(m[1h])", 2 * hourMs, day, "", none + "stddev_over_time() needs all samples", 1},
+		{downsample.Expired, "quantile_over_time(0.5, m[1h])", 2 * hourMs, day, "in windows of 1h; quantiles are estimates within 1 %", "", 3},
+		{downsample.Complete, "quantile_over_time(0.5, m[1h])", 2*day + 12*hourMs, 6 * hourMs, "", "", 3},
+		{downsample.Expired, "quantile_over_time(0.5, m_on[1h])", 2 * hourMs, day, "", none + "it has no percentile of these samples, which may be booleans", 1},
+		{downsample.Expired, "quantile_over_time(2, m[1h])", 2 * hourMs, day, "", "the expression needs all samples", 1},
 		{downsample.Expired, "max_over_time(m[90m])", 2*hourMs + hourMs/2, day, "", none + "the range 1h30m is not made of whole windows of 1h", 1},
 		{downsample.Expired, "m", 2 * hourMs, hourMs / 2, "", "the step of a selector is shorter than 1h", 49},
 		{downsample.Expired, "timestamp(m)", 2 * hourMs, day, "", "the expression needs all samples", 1},
@@ -313,6 +327,13 @@ func TestPromQLNotes(t *testing.T) {
 			!strings.Contains(warnings, c.lost) || (c.lost == "") != (warnings == "") || n != c.values {
 			t.Errorf("%s, %s: %d values, infos %q, warnings %q", c.expr, c.use, n, infos, warnings)
 		}
+	}
+	if err := h.load("hours", "m,s=1 percentile_value=\"text\" 7200"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := e.Run(t.Context(), &engine.Request{Access: engine.Access{DB: "d", RP: "raw"}, Expr: "quantile_over_time(0.5, m[1h])", Start: time.UnixMilli(3 * hourMs), End: time.UnixMilli(3 * hourMs)}, answer{})
+	if err == nil || !strings.Contains(err.Error(), `{__name__="m", s="1"} at 1970-01-01T02:00:00Z: not the text of a sketch of quantiles`) {
+		t.Errorf("a text that is no sketch: %v", err)
 	}
 	names := func(use downsample.Use, end int64) string {
 		all, _, err := e.LabelValues(t.Context(), &engine.Lookup{Access: engine.Access{DB: "d", RP: "raw", Downsamples: use}, Start: time.UnixMilli(0), End: time.UnixMilli(end)}, "__name__")
@@ -396,7 +417,7 @@ func TestPromQLDefinitions(t *testing.T) {
 	} {
 		got, told := h.evaluate(e, downsample.Expired, "raw", c.expr, c.start-1, c.end-1, c.step)
 		want, _ := h.evaluate(e, downsample.Off, "shadow", c.expr, c.start-1, c.end-1, c.step)
-		if diff := differs(got, want); diff != "" || len(told.Infos) == 0 || len(told.Warnings) > 0 || len(want) == 0 {
+		if diff := differs(got, want, nil); diff != "" || len(told.Infos) == 0 || len(told.Warnings) > 0 || len(want) == 0 {
 			t.Errorf("%s: %s, infos %v, warnings %v", c.expr, diff, told.Infos, told.Warnings)
 		}
 	}
@@ -536,7 +557,7 @@ func TestPromQLGroups(t *testing.T) {
 					want.add(labels, k, samples[as])
 				}
 			}
-			if diff := differs(got, want); diff != "" || len(told.Warnings) > 0 {
+			if diff := differs(got, want, nil); diff != "" || len(told.Warnings) > 0 {
 				t.Fatalf("round %d: %s %s of %s(%s[%d] offset %d) from %d to %d by %d, %s: %s\ntold %v %v", round, op, by, function, metric, span, offset, start, end, step, use, diff, told.Warnings, told.Infos)
 			}
 		}

@@ -3,6 +3,7 @@ package judge
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/url"
 	"slices"
@@ -17,18 +18,42 @@ import (
 type rangeFunction struct {
 	name     string
 	columns  []string // of a downsample
-	function string   // of functions, that it is; "": it is always 1
+	function string   // of functions, that it is; "": it is always 1, or a quantile
+	phi      float64  // of a quantile; 0: it is none
 }
 
 var rangeFunctions = []rangeFunction{
-	{"", []string{"last"}, "last"},
-	{"last_over_time", []string{"last"}, "last"},
-	{"min_over_time", []string{"min"}, "min"},
-	{"max_over_time", []string{"max"}, "max"},
-	{"sum_over_time", []string{"sum"}, "sum"},
-	{"avg_over_time", []string{"sum", "count"}, "mean"},
-	{"count_over_time", []string{"count"}, "count"},
-	{"present_over_time", []string{"count"}, ""},
+	{"", []string{"last"}, "last", 0},
+	{"last_over_time", []string{"last"}, "last", 0},
+	{"min_over_time", []string{"min"}, "min", 0},
+	{"max_over_time", []string{"max"}, "max", 0},
+	{"sum_over_time", []string{"sum"}, "sum", 0},
+	{"avg_over_time", []string{"sum", "count"}, "mean", 0},
+	{"count_over_time", []string{"count"}, "count", 0},
+	{"present_over_time", []string{"count"}, "", 0},
+	{"quantile_over_time", []string{"percentile"}, "", 0.25},
+	{"quantile_over_time", []string{"percentile"}, "", 0.95},
+}
+
+// value returns the value of an aggregate, and how far it is off at most.
+func (f *rangeFunction) value(a *aggregate) (v, within float64) {
+	if f.phi > 0 {
+		rank := f.phi * float64(len(a.all)-1)
+		lower := int(rank)
+		weight := rank - float64(lower)
+		lo, hi := a.rank(lower), a.rank(min(lower+1, len(a.all)-1))
+		if v = lo.number*(1-weight) + hi.number*weight; a.sketched {
+			within = share(lo)*(1-weight) + share(hi)*weight
+		}
+		return v, within
+	}
+	for _, of := range functions {
+		if of.name == f.function {
+			v, _ = of.value(a)
+			return v, 0
+		}
+	}
+	return 1, 0
 }
 
 // Times of PromQL are milliseconds.
@@ -79,6 +104,9 @@ func (q *expression) String() string {
 	}
 	if q.offset > 0 {
 		text += fmt.Sprintf(" offset %ds", q.offset/1000)
+	}
+	if q.phi > 0 {
+		text = fmt.Sprintf("%g, %s", q.phi, text)
 	}
 	if q.name != "" {
 		text = q.name + "(" + text + ")"
@@ -158,7 +186,7 @@ func (q *expression) want(s *shadow, by way) (w *wanted, longest int64) {
 		}
 	}
 	w = &wanted{
-		measurement: q.measurement, columns: q.columns, fields: allFields, tags: []int{0, 1, 2}, step: max(q.apart()*millisecond, 1), complete: q.use == "complete",
+		measurement: q.measurement, columns: q.columns, fields: allFields, tags: []int{0, 1, 2}, step: max(q.apart()*millisecond, 1), complete: q.use == "complete" && q.phi == 0,
 		lo: (q.start-q.offset-q.span+1)*millisecond - 2*longest, hi: (q.end-q.offset+1)*millisecond + longest, rows: by.samples,
 	}
 	if by.groups {
@@ -209,10 +237,10 @@ func (q *expression) counts(column string, r *row) bool {
 	return ok && (q.field != "s" || column == "count")
 }
 
-// evaluate returns the values of a query by the values of the tags, and by time; and the times
-// of samples that are lost.
-func (s *shadow) evaluate(q *expression, by way) (out map[string]map[int64]float64, lost []segment) {
-	out = map[string]map[int64]float64{}
+// evaluate returns the values of a query by the values of the tags, and by time, in milliseconds; how
+// far they are off at most; and the times of samples that are lost.
+func (s *shadow) evaluate(q *expression, by way) (out, within map[string]map[int64]float64, lost []segment) {
+	out, within = map[string]map[int64]float64{}, map[string]map[int64]float64{}
 	var segments []segment
 	want, _ := q.want(s, by)
 	if q.use != "off" {
@@ -264,21 +292,19 @@ func (s *shadow) evaluate(q *expression, by way) (out map[string]map[int64]float
 			}
 		}
 		for tags, a := range values {
-			v := 1.0
-			if i := slices.IndexFunc(functions, func(f function) bool { return f.name == q.function }); i >= 0 {
-				v, _ = functions[i].value(a)
-			}
+			v, off := q.value(a)
 			key := fmt.Sprintf("%q", tags)
 			if q.sum {
 				key = fmt.Sprintf("%q", tags[:1])
 			}
 			if out[key] == nil {
-				out[key] = map[int64]float64{}
+				out[key], within[key] = map[int64]float64{}, map[int64]float64{}
 			}
 			out[key][at] += v
+			within[key][at] += off
 		}
 	}
-	return out, lost
+	return out, within, lost
 }
 
 // expression compares the values of a query.
@@ -310,7 +336,7 @@ func (j *Judge) expression(q *expression) {
 	if err != nil || status != 200 {
 		j.fatalf("%s %v: %d %.500s %v", path, params, status, body, err)
 	}
-	var lines []string
+	has := map[string]map[int64]float64{}
 	for _, r := range doc.Data.Result {
 		key := fmt.Sprintf("%q", []string{r.Metric["a"], r.Metric["b"], r.Metric["c"]})
 		if q.sum {
@@ -319,20 +345,25 @@ func (j *Judge) expression(q *expression) {
 		if r.Value != nil {
 			r.Values = append(r.Values, r.Value)
 		}
+		if has[key] != nil {
+			j.fatalf("%s %v: two series %s", path, params, key)
+		}
+		has[key] = map[int64]float64{}
 		for _, v := range r.Values {
 			at, _ := v[0].(float64)
 			text, _ := v[1].(string)
-			number, _ := strconv.ParseFloat(text, 64)
-			lines = append(lines, fmt.Sprintf("%s %.3f %.9g", key, at, number))
+			has[key][int64(math.Round(at*1000))], _ = strconv.ParseFloat(text, 64)
 		}
 	}
-	sort.Strings(lines)
-	got := strings.Join(lines, "\n")
+	got := textOf(has)
 	var want map[string]map[int64]float64
 	var lost []segment
 	ways := j.shadow.ways(q)
 	for _, by := range ways {
-		if want, lost = j.shadow.evaluate(q, by); got == textOf(want) {
+		var within map[string]map[int64]float64
+		want, within, lost = j.shadow.evaluate(q, by)
+		j.counts["estimates in PromQL"] += accept(want, within, has)
+		if got == textOf(want) {
 			break
 		}
 	}
@@ -340,7 +371,7 @@ func (j *Judge) expression(q *expression) {
 		j.fatalf("%s %v\nhas\n%s\nwant\n%s\nby %+v of %+v, what expired %v, lost %v, warnings %v, infos %v", path, params, got, want, ways[len(ways)-1], ways, j.shadow.expired, lost, doc.Warnings, doc.Infos)
 	}
 	if q.grouped() {
-		_, lost = j.shadow.evaluate(q, way{groups: true}) // what groups do not answer is told
+		_, _, lost = j.shadow.evaluate(q, way{groups: true}) // what groups do not answer is told
 	}
 	if len(doc.Warnings) > 0 && len(lost) == 0 && !j.shadow.doubtful(q) {
 		j.fatalf("%s %v: warnings %v, but nothing is lost", path, params, doc.Warnings)
@@ -348,6 +379,24 @@ func (j *Judge) expression(q *expression) {
 	if len(doc.Infos) > 0 {
 		j.counts["queries in PromQL of downsamples"]++
 	}
+}
+
+// accept gives estimates the values that are there, as far as these are near enough. It returns how
+// many there are.
+func accept(want, within, has map[string]map[int64]float64) (n int) {
+	for key, values := range want {
+		for at, v := range values {
+			off := within[key][at]
+			if off == 0 {
+				continue
+			}
+			n++
+			if near, ok := has[key][at]; ok && math.Abs(near-v) <= off*(1+1e-9) {
+				values[at] = near
+			}
+		}
+	}
+	return n
 }
 
 // milliseconds returns a time as PromQL has it.
