@@ -32,7 +32,8 @@ type windows struct {
 }
 
 func (w windows) target() plan.Target {
-	return plan.Target{Policy: "windows", Columns: []string{"first", "last", "count", "increase"}, Windows: window.Windows{Every: int64(w.every)}, Series: true}
+	columns := []string{"first", "last", "count", "increase"}
+	return plan.Target{Policy: "windows", Columns: columns, ColumnsOf: func(string) []string { return columns }, Windows: window.Windows{Every: int64(w.every)}, Series: true}
 }
 
 func (w windows) Default(string) string               { return "raw" }

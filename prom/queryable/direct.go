@@ -36,20 +36,27 @@ func (s *Source) Find(ctx context.Context, mint, maxt int64, matchers []*labels.
 	return &Found{found, found.floats()}, nil
 }
 
-// Measurements returns the measurements with metrics that matchers choose, from mint to maxt in
-// milliseconds.
-func (s *Source) Measurements(ctx context.Context, mint, maxt int64, matchers []*labels.Matcher) (names []string, err error) {
+// Measurements calls f with the measurements with metrics that matchers choose, from mint to maxt in
+// milliseconds, and with the fields of these metrics in the source.
+func (s *Source) Measurements(ctx context.Context, mint, maxt int64, matchers []*labels.Matcher, f func(measurement string, fields []string)) error {
 	q, err := s.Querier(mint, maxt)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer q.Close()
 	of := q.(*querier)
-	err = of.lookUp(ctx, of.times, matchers, anySeries, func(_ *looker, t *table) error {
-		names = append(names, t.measurement)
+	return of.lookUp(ctx, of.times, matchers, anySeries, func(_ *looker, t *table) error {
+		var fields []string
+		for _, p := range t.parts {
+			for _, f := range p.fields {
+				if !slices.Contains(fields, f.of) {
+					fields = append(fields, f.of)
+				}
+			}
+		}
+		f(t.measurement, fields)
 		return nil
 	})
-	return names, err
 }
 
 // firstSeries returns how many series the first batch has: as many as it has room for
@@ -68,6 +75,12 @@ func (f *Found) Labels(i int) labels.Labels { return f.selection.series[i].label
 
 // Measurement returns the measurement of a series, or one of those that have its metric.
 func (f *Found) Measurement(i int) string { return f.selection.series[i].table.measurement }
+
+// Field returns the field of a series in Measurement.
+func (f *Found) Field(i int) string {
+	s := &f.selection.series[i]
+	return s.table.metrics[s.metric].field
+}
 
 // Order makes order[i] the series i. It must be called before Samples.
 func (f *Found) Order(order []int32) error {

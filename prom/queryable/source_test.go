@@ -257,8 +257,9 @@ text,host=a count_value=2i,last_value="x",count___histogram__=3i,count___start__
 	if got := strings.Join(names, " "); err != nil || got != "cpu cpu_idle up" {
 		t.Errorf("names %s, %v", got, err)
 	}
-	measurements, err := s.Measurements(t.Context(), 0, 100, parse(t, "cpu_idle"))
-	if got := strings.Join(measurements, " "); err != nil || got != "cpu" {
+	got := ""
+	err = s.Measurements(t.Context(), 0, 100, parse(t, "cpu_idle"), func(measurement string, fields []string) { got += fmt.Sprint(measurement, fields) })
+	if err != nil || got != "cpu[idle]" {
 		t.Errorf("measurements %s, %v", got, err)
 	}
 }

@@ -3,6 +3,7 @@ package stored
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -113,22 +114,30 @@ func (p *Policy) target(policy string, columns ...string) queryable.Source {
 	return queryable.Source{Storage: p.Storage, DB: p.DB, RP: policy, Columns: columns, Charge: p.Charge}
 }
 
+// fields are those of the metrics that a selector chooses, by measurement.
+type fields map[string][]string
+
+func (f fields) add(measurement string, names ...string) {
+	for _, name := range names {
+		if !slices.Contains(f[measurement], name) {
+			f[measurement] = append(f[measurement], name)
+		}
+	}
+}
+
 // measurements returns the measurements of which targets have one of some columns, or any of
 // their columns if there are none.
-func (p *Policy) measurements(ctx context.Context, of *reads, columns ...string) (names []string, err error) {
-	mint := of.mint - of.longest.Milliseconds()
+func (p *Policy) measurements(ctx context.Context, of *reads, columns ...string) (fields, error) {
+	mint, all := of.mint-of.longest.Milliseconds(), fields{}
 	for _, src := range p.targets(of, false) {
 		if len(columns) > 0 {
 			src.Columns = columns
 		}
-		more, err := src.Measurements(ctx, mint, of.maxt, of.matchers)
-		if err != nil {
+		if err := src.Measurements(ctx, mint, of.maxt, of.matchers, func(name string, fields []string) { all.add(name, fields...) }); err != nil {
 			return nil, err
 		}
-		names = append(names, more...)
 	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	return all, nil
 }
 
 // times returns the times that are read.
@@ -164,8 +173,8 @@ func (p *Policy) Unread(ctx context.Context, mint, maxt int64, matchers []*label
 	if !ok {
 		return nil
 	}
-	names, err := p.measurements(ctx, &of)
-	for _, name := range names {
+	all, err := p.measurements(ctx, &of)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		_, unused := p.ask(&of, &plan.Ask{Measurement: name, Refused: "the expression needs all samples"})
 		p.noteUnused(&of, unused)
 	}
@@ -265,8 +274,14 @@ type offer struct {
 	covered  float64 // of the times that are read, of all measurements
 }
 
-// offer asks targets for what a way needs.
-func (p *Policy) offer(ctx context.Context, of *window.Plan, read *reads, way *window.Way, names []string) (*offer, error) {
+// byField reports whether some target has functions of single fields.
+func (of *reads) byField() bool {
+	return slices.ContainsFunc(of.targets, func(t plan.Target) bool { return len(t.ColumnsOf("")) < len(t.Columns) })
+}
+
+// offer asks targets for what a way needs of all fields of a measurement.
+func (p *Policy) offer(ctx context.Context, of *window.Plan, read *reads, way *window.Way, all fields) (*offer, error) {
+	names := slices.Sorted(maps.Keys(all))
 	out := &offer{way: way}
 	ask := plan.Ask{Fits: of.Refuses, Step: max(of.Step(), 1)}
 	refused, has, list := of.Func()+"() needs all samples", names, ""
@@ -276,16 +291,29 @@ func (p *Policy) offer(ctx context.Context, of *window.Plan, read *reads, way *w
 			ask.Tags = append(ask.Tags, queryable.TagKey(label))
 		}
 		for _, column := range way.Columns() {
-			ask.Columns = append(ask.Columns, plan.Column{Function: column})
 			some, err := p.measurements(ctx, read, column)
 			if err != nil {
 				return nil, err
 			}
-			has = model.InBoth(has, some)
+			has = model.InBoth(has, slices.Sorted(maps.Keys(some)))
 		}
 	}
+	byField := read.byField()
 	for _, name := range names {
-		if ask.Measurement, ask.Refused = name, refused; refused == "" && !slices.Contains(has, name) {
+		if way != nil {
+			of := []string{""}
+			if byField {
+				of = all[name]
+			}
+			ask.Columns = ask.Columns[:0:0]
+			for _, field := range of {
+				for _, column := range way.Columns() {
+					ask.Columns = append(ask.Columns, plan.Column{Function: column, Field: field})
+				}
+			}
+		}
+		ask.Measurement, ask.Refused = name, refused
+		if refused == "" && !slices.Contains(has, name) && slices.ContainsFunc(read.targets, func(t plan.Target) bool { return keeps(&t, ask.Columns) }) {
 			ask.Refused = "it has no " + list + " of these samples, which may be booleans"
 		}
 		segments, unused := p.ask(read, &ask)
@@ -299,15 +327,20 @@ func (p *Policy) offer(ctx context.Context, of *window.Plan, read *reads, way *w
 	return out, nil
 }
 
+// keeps reports whether a target has all of some columns.
+func keeps(t *plan.Target, columns []plan.Column) bool {
+	return !slices.ContainsFunc(columns, func(c plan.Column) bool { return !t.Has(c) })
+}
+
 // best returns the first offer of those that cover most. What is not covered has the reasons of
 // the last, which asks for least.
-func (p *Policy) best(ctx context.Context, of *window.Plan, read *reads, names []string) (best *offer, err error) {
+func (p *Policy) best(ctx context.Context, of *window.Plan, read *reads, all fields) (best *offer, err error) {
 	ways := of.Ways()
 	if len(ways) == 0 {
-		return p.offer(ctx, of, read, nil, names)
+		return p.offer(ctx, of, read, nil, all)
 	}
 	for i := range ways {
-		o, err := p.offer(ctx, of, read, &ways[i], names)
+		o, err := p.offer(ctx, of, read, &ways[i], all)
 		if err != nil {
 			return nil, err
 		}
@@ -322,40 +355,41 @@ func (p *Policy) best(ctx context.Context, of *window.Plan, read *reads, names [
 // choose returns what is read of measurements of a policy in place of samples, in which way, and
 // the times of the samples that are read. found has the series with samples.
 func (p *Policy) choose(ctx context.Context, of *window.Plan, read *reads, found *queryable.Found) (way *window.Way, choices map[string]*choice, samples window.Span, err error) {
-	all := window.Span{From: read.mint, To: read.maxt + 1}
-	names, err := p.measurements(ctx, read)
+	every := window.Span{From: read.mint, To: read.maxt + 1}
+	all, err := p.measurements(ctx, read)
 	if err != nil {
-		return nil, nil, all, err
-	}
-	best, err := p.best(ctx, of, read, names)
-	if err != nil {
-		return nil, nil, all, err
+		return nil, nil, every, err
 	}
 	known := ""
 	for i := range found.Len() {
-		name := found.Measurement(i)
-		if name != known && !slices.Contains(names, name) {
-			samples = all // it is new, or not taken
+		switch name := found.Measurement(i); {
+		case all[name] != nil:
+			all.add(name, found.Field(i))
+		case name != known:
+			samples, known = every, name // it is new, or not taken
 		}
-		known = name
+	}
+	best, err := p.best(ctx, of, read, all)
+	if err != nil {
+		return nil, nil, every, err
 	}
 	var last *choice
-	for k, name := range names {
+	for k, name := range slices.Sorted(maps.Keys(all)) {
 		p.noteUnused(read, best.unused[k])
 		segments := best.segments[k]
 		if len(segments) == 0 {
-			samples = all
+			samples = every
 			continue
 		}
 		if last == nil || !slices.EqualFunc(last.segments, segments, same) {
-			every, spans := time.Duration(1), make([]window.Span, 0, len(segments))
+			whole, spans := time.Duration(1), make([]window.Span, 0, len(segments))
 			for i := range segments {
-				every = window.Whole(every, segments[i].Every())
+				whole = window.Whole(whole, segments[i].Every())
 				spans = append(spans, spanOf(&segments[i]))
 			}
-			last = &choice{segments: segments, every: every}
-			if last.schedule, err = of.Schedule(best.way, every, spans, p.Charge); err != nil {
-				return nil, nil, all, err
+			last = &choice{segments: segments, every: whole}
+			if last.schedule, err = of.Schedule(best.way, whole, spans, p.Charge); err != nil {
+				return nil, nil, every, err
 			}
 			p.noteUsed(read, last, best.way)
 		}

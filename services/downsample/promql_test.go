@@ -261,6 +261,56 @@ func differs(got, want answer, estimates map[int64]bool) string {
 	return ""
 }
 
+// TestPromQLWith: functions of single fields answer for these fields.
+func TestPromQLWith(t *testing.T) {
+	h := newHarness(t)
+	h.now = time.Unix(0, 0).Add(4 * 24 * time.Hour)
+	h.must("CREATE DATABASE d WITH SHARD DURATION 1d NAME raw; CREATE RETENTION POLICY hours ON d DURATION INF REPLICATION 1; CREATE RETENTION POLICY days ON d DURATION INF REPLICATION 1")
+	var lines strings.Builder
+	for at := 0; at < 4*24*60; at += 5 {
+		fmt.Fprintf(&lines, "net,s=1 bytes=%d,speed=%d,errors=%d %d\n", at, at%7, at/3, at*60)
+	}
+	if err := h.load("raw", lines.String()); err != nil {
+		t.Fatal(err)
+	}
+	h.must("CREATE DOWNSAMPLE ON d FROM raw WITH bytes max, speed max, speed min INTO hours EVERY 1h AS count; CREATE DOWNSAMPLE ON d FROM raw WITH speed sum INTO days EVERY 1d")
+	if err := h.settle(); err != nil {
+		t.Fatal(err)
+	}
+	h.must("ALTER RETENTION POLICY raw ON d DURATION 2d")
+	for range 2 {
+		if err := h.expire("raw"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := h.promql()
+	const at = 24*hourMs - 1
+	for _, c := range []struct {
+		expr, lost string
+		want       float64
+	}{
+		{"max_over_time(net_bytes[2h])", "", 24*60 - 5},
+		{"max_over_time(net_speed[2h])", "", 6},
+		{"min_over_time(net_speed[2h])", "", 0},
+		{"count_over_time(net_errors[2h])", "", 24},
+		{"sum_over_time(net_speed[1d])", "", 861},
+		{"max_over_time(net_errors[2h])", "does not keep max", 0},
+		{"min_over_time(net_bytes[2h])", "does not keep min of bytes", 0},
+		{"count_over_time(net_bytes[2h])", "does not keep count of bytes", 0},
+		{"sum_over_time(net_bytes[1d])", "does not keep sum", 0},
+		{"max_over_time({__name__=~'net_.*'}[2h])", "does not keep max of errors", 0},
+	} {
+		got, told := h.evaluate(e, downsample.Expired, "raw", c.expr, at, at, 0)
+		v, n := 0.0, 0
+		for _, samples := range got {
+			v, n = samples[at], n+1
+		}
+		if warnings := strings.Join(told.Warnings, "; "); v != c.want || n > 1 || (n == 1) != (c.lost == "") || !strings.Contains(warnings, c.lost) || (warnings == "") != (c.lost == "") {
+			t.Errorf("%s: %v, warnings %q", c.expr, got, warnings)
+		}
+	}
+}
+
 // TestPromQLNotes: an answer says which samples are from which downsample, and why others are
 // lost.
 func TestPromQLNotes(t *testing.T) {
@@ -620,7 +670,7 @@ func TestPromQLGroupsNotes(t *testing.T) {
 		{"sum without (host) (increase(m[2h]))", several, 0},
 		{"sum without (pod) (increase(m{pod!='1'}[2h]))", several, 0},
 		{"sum by (host) (increase(m{pod!='1'}[2h]))", "its rows do not keep the tag pod", 0},
-		{"min by (host) (min_over_time(m[2h]))", "it has no min", 0},
+		{"min by (host) (min_over_time(m[2h]))", "does not keep min", 0},
 		{"sum by (host) (increase(m[90m]))", "not made of whole windows", 0},
 		{"sum by (host) (increase(deriv(m[5m])[2h:1h]))", "needs all samples", 0},
 	} {

@@ -186,7 +186,7 @@ func (q *expression) want(s *shadow, by way) (w *wanted, longest int64) {
 		}
 	}
 	w = &wanted{
-		measurement: q.measurement, columns: q.columns, fields: allFields, tags: []int{0, 1, 2}, step: max(q.apart()*millisecond, 1), complete: q.use == "complete" && q.phi == 0,
+		measurement: q.measurement, columns: q.columns, fields: []string{q.field}, tags: []int{0, 1, 2}, step: max(q.apart()*millisecond, 1), complete: q.use == "complete" && q.phi == 0,
 		lo: (q.start-q.offset-q.span+1)*millisecond - 2*longest, hi: (q.end-q.offset+1)*millisecond + longest, rows: by.samples,
 	}
 	if by.groups {
