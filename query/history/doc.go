@@ -7,7 +7,7 @@
 // up the slots of five minutes that a time is in and those behind it.
 //
 // At most maxShapes and maxBytes are kept. What exceeds them goes, the shapes without a
-// query in the last hour first, then those that took the least time. Nothing is on the
+// query in the last hour first, then those that took the least time, the oldest first. Nothing is on the
 // disk: a restart begins with nothing.
 //
 // A History is safe for concurrent use.

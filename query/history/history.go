@@ -175,7 +175,7 @@ func (h *History) trimLocked(now time.Time) {
 		all = append(all, candidate{key, s.since(oldest)})
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(min(a.cost.Count, 1), min(b.cost.Count, 1)), cmp.Compare(a.cost.Took, b.cost.Took))
+		return cmp.Or(cmp.Compare(min(a.cost.Count, 1), min(b.cost.Count, 1)), cmp.Compare(a.cost.Took, b.cost.Took), a.cost.Last.Compare(b.cost.Last))
 	})
 	for _, c := range all {
 		if len(h.mu.shapes) <= maxShapes*3/4 && h.mu.bytes <= maxBytes*3/4 {

@@ -119,7 +119,7 @@ func TestBounds(t *testing.T) {
 	for _, size := range []int{10, 5000} {
 		h := New(plain)
 		at := time.Unix(1e9, 0)
-		h.Add(&admission.Ended{Text: "dear", At: at, Took: time.Hour})
+		h.Add(&admission.Ended{Text: "dear", At: at.Add(-time.Second), Took: time.Hour})
 		for i := range 3 * maxShapes {
 			h.Add(&admission.Ended{Text: fmt.Sprintf("%d %s", i, strings.Repeat("x ", size/2)), At: at, Took: time.Millisecond})
 			if len(h.mu.shapes) > maxShapes || h.mu.bytes > maxBytes {
