@@ -62,23 +62,31 @@ func share(of ...sample) (out float64) {
 // estimate is a cell that follows from sketches.
 type estimate struct{ exact, within float64 }
 
+// unknown is a cell that is filled if some row of a shard has had the field, and else null: without
+// values in the range nobody knows.
+type unknown struct{ filled float64 }
+
 // accept gives estimates the values that another answer has for them, as far as these are near
-// enough. It returns how many there are.
+// enough, and cells of unknown fields null if it has that. It returns how many estimates there are.
 func (a answer) accept(got answer) (n int) {
 	for g, rows := range a {
-		for i := range rows {
-			for k, cell := range rows[i].values {
-				e, ok := cell.(estimate)
-				if !ok {
-					continue
+		for i, r := range rows {
+			for k, cell := range r.values {
+				has := any("nothing")
+				if i < len(got[g]) && k < len(got[g][i].values) {
+					has = got[g][i].values[k]
 				}
-				n++
-				rows[i].values[k] = e.exact
-				if i >= len(got[g]) || k >= len(got[g][i].values) {
-					continue
-				}
-				if v, ok := got[g][i].values[k].(float64); ok && math.Abs(v-e.exact) <= e.within {
-					rows[i].values[k] = v
+				switch c := cell.(type) {
+				case estimate:
+					n++
+					r.values[k] = c.exact
+					if v, ok := has.(float64); ok && math.Abs(v-c.exact) <= c.within {
+						r.values[k] = v
+					}
+				case unknown:
+					if r.values[k] = c.filled; has == nil {
+						r.values[k] = nil
+					}
 				}
 			}
 		}
@@ -621,6 +629,8 @@ func (q *ask) rows(calls []map[int64]*aggregate) (out []cells) {
 				if !q.windows() && len(q.calls) == 1 && c.selects != nil && !estimated {
 					r.at = c.selects(a)
 				}
+			case q.fill == "7" && len(calls[n]) == 0:
+				cell = unknown{7.0}
 			case q.fill == "7":
 				cell = 7.0
 			case q.fill == "null" && c.name == "count" && len(calls[n]) > 0 && q.windows():
