@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { link, make, open, panel } from "./boards.mjs";
-import { day, picture } from "./browser.mjs";
+import { link, make, panel } from "./boards.mjs";
+import { day, open, picture } from "./browser.mjs";
 
 const range = { from: day.from, to: day.to };
 const cpu = "SELECT mean(usage_user) FROM cpu WHERE $timeFilter AND host =~ $host GROUP BY time($interval), host";
@@ -67,7 +67,7 @@ test("a board is made, saved, and read again", async () => {
 
 test("panels are moved, sized, duplicated and deleted", async () => {
   const page = await open(link({ db: "demo", ...range }));
-  const id = await make(page, "demo", "Grid", { version: 1, range, refresh: 0, variables: [], panels: [panel(1, "A", ""), panel(2, "B", "", { grid: { x: 6, y: 0, w: 6, h: 4 } }), panel(3, "C", "", { grid: { x: 0, y: 4, w: 12, h: 3 } })] });
+  const id = await make("demo", "Grid", { version: 1, range, refresh: 0, variables: [], panels: [panel(1, "A", ""), panel(2, "B", "", { grid: { x: 6, y: 0, w: 6, h: 4 } }), panel(3, "C", "", { grid: { x: 0, y: 4, w: 12, h: 3 } })] });
   await page.goto(page.url().replace(/#.*/, link({ db: "demo", board: id })));
   const titles = () => page.locator(".panel .title").allTextContents();
   const box = (title) => page.getByRole("article", { name: title }).boundingBox();
@@ -115,7 +115,7 @@ test("panels are moved, sized, duplicated and deleted", async () => {
 
 test("a second editor is asked", async () => {
   const page = await open(link({ db: "demo", ...range }));
-  const id = await make(page, "demo", "Shared", { version: 1, panels: [panel(1, "A", "")] });
+  const id = await make("demo", "Shared", { version: 1, panels: [panel(1, "A", "")] });
   await page.goto(page.url().replace(/#.*/, link({ db: "demo", board: id })));
   await page.getByText("edition 1").waitFor();
   const other = await open(link({ db: "demo", board: id }));
@@ -146,7 +146,7 @@ test("a second editor is asked", async () => {
 
 test("what is not saved is not lost without a word", async () => {
   const page = await open(link({ db: "demo", ...range }));
-  const id = await make(page, "demo", "Work", { version: 1, panels: [panel(1, "A", "")] });
+  const id = await make("demo", "Work", { version: 1, panels: [panel(1, "A", "")] });
   await page.goto(page.url().replace(/#.*/, link({ db: "demo", board: id })));
   await menu(page, "A", "Duplicate");
   await page.getByRole("link", { name: "Server" }).click(); // another view keeps it
@@ -169,7 +169,7 @@ test("what is not saved is not lost without a word", async () => {
 test("JSON out and in, and bad files are refused", async () => {
   const page = await open(link({ db: "demo", ...range }));
   const board = { version: 1, range, refresh: 0, variables, panels: [panel(1, "<img src=x onerror=alert(1)>", cpu), panel(2, "Notes", "", { kind: "text", text: "<script>alert(1)</script>\n\nhttp://evil.example", queries: [] })] };
-  const id = await make(page, "demo", "Out", board);
+  const id = await make("demo", "Out", board);
   await page.goto(page.url().replace(/#.*/, link({ db: "demo", board: id })));
   const saved = page.waitForEvent("download");
   await page.getByRole("button", { name: "Download JSON" }).click();
@@ -192,7 +192,7 @@ test("JSON out and in, and bad files are refused", async () => {
 
 test("a link shows one panel alone, and the menu makes a picture", async () => {
   const page = await open(link({ db: "demo", ...range }));
-  const id = await make(page, "demo", "Alone", { version: 1, range, variables, panels: [panel(1, "A", cpu), panel(2, "Now", "SELECT last(usage_user) FROM cpu GROUP BY host", { kind: "number", grid: { x: 6, y: 0, w: 6, h: 4 } })] });
+  const id = await make("demo", "Alone", { version: 1, range, variables, panels: [panel(1, "A", cpu), panel(2, "Now", "SELECT last(usage_user) FROM cpu GROUP BY host", { kind: "number", grid: { x: 6, y: 0, w: 6, h: 4 } })] });
   await page.goto(page.url().replace(/#.*/, link({ db: "demo", board: id, vars: '{"host":["ash"]}', ...range })));
   await plot(page, "A", 1).waitFor();
   await page.getByRole("article", { name: "A" }).click({ button: "right", position: { x: 200, y: 100 } });
@@ -221,7 +221,7 @@ test("four panels ask at a time, those out of sight wait, and all only read", as
   const page = await open(link({ db: "demo", ...range }));
   const panels = Array.from({ length: 24 }, (_, i) => panel(i + 1, `P${i + 1}`, `SELECT mean(usage_user) AS u${i} FROM cpu WHERE $timeFilter GROUP BY time($interval), host`, { grid: { x: 6 * (i % 2), y: 4 * Math.floor(i / 2), w: 6, h: 4 } }));
   panels[0].queries[0].text = "DROP MEASUREMENT cpu";
-  const id = await make(page, "demo", "Many", { version: 1, range, panels });
+  const id = await make("demo", "Many", { version: 1, range, panels });
   let [now, most, asked] = [0, 0, 0];
   await page.route(/\/query\?/, async (route) => {
     if (!/usage_user|DROP/.test(decodeURIComponent(route.request().postData()))) return route.continue();

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { open, link } from "./boards.mjs";
-import { answers, freePort, ownServer, picture, query, run, server, write } from "./browser.mjs";
+import { link } from "./boards.mjs";
+import { answers, freePort, open, ownServer, picture, query, run, server, write } from "./browser.mjs";
 
 /** Opens a built-in board, and fails unless each query of each panel has rows. */
 async function full(db, builtin, { origin = server, from = "now-10m" } = {}) {
