@@ -36,7 +36,7 @@ func program(stdout, stderr io.Writer) *cli.Command {
 		Flags:       append(settings.Flags, &cli.BoolFlag{Name: "version", Usage: "print the version", Local: true}),
 		Commands: []*cli.Command{
 			serveCommand(), queryCommand(), configCommand(), healthCommand(),
-			backupCommand(), restoreCommand(), exportCommand(), importCommand(), inspectCommand(), verifyCommand(),
+			backupCommand(), restoreCommand(), exportCommand(), importCommand(), boardCommand(), inspectCommand(), verifyCommand(),
 			clusterCommand(),
 			manCommand(), versionCommand(),
 		},
