@@ -109,7 +109,7 @@ func TestRoutesInACluster(t *testing.T) {
 		"GET /query": "S", "POST /query": "S", "OPTIONS /query": "T",
 		"POST /write": "R", "OPTIONS /write": "T", "POST /api/v2/write": "R", "OPTIONS /api/v2/write": "T",
 		"POST /api/v2/delete": "L", "POST /api/v2/query": "T", "OPTIONS /api/v2/query": "T",
-		"GET /api/boards": "A", "POST /api/boards": "L", "GET /api/boards/": "A", "PUT /api/boards/": "L", "DELETE /api/boards/": "L",
+		"GET /api/boards": "A", "POST /api/boards": "L", "GET /api/boards/": "A", "PUT /api/boards/": "L", "DELETE /api/boards/": "L", "OPTIONS /api/boards": "T", "OPTIONS /api/boards/": "T",
 		"GET /api/v2/buckets": "A", "POST /api/v2/buckets": "L",
 		"GET /api/v2/buckets/": "A", "HEAD /api/v2/buckets/": "A", "PATCH /api/v2/buckets/": "L", "DELETE /api/v2/buckets/": "L", "OPTIONS /api/v2/buckets/": "L",
 		"POST /api/v1/prom/write": "R", "POST /api/v1/write": "R", "POST /api/v1/otlp/v1/metrics": "R", "POST /v1/metrics": "R", "POST /opentelemetry/v1/metrics": "R", "POST /api/v1/prom/read": "S", "POST /api/v1/read": "S", "POST /api/v1/import": "R", "POST /api/v1/import/prometheus": "R", "PUT /api/v1/import/prometheus": "R", "POST /api/v1/import/prometheus/": "R", "PUT /api/v1/import/prometheus/": "R", "GET /api/v1/export": "S", "POST /api/v1/export": "S",

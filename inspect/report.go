@@ -39,6 +39,15 @@ type DatabaseReport struct {
 	SeriesBytes     int64          `json:"series_bytes"` // of the series file
 	Bytes           int64          `json:"bytes"`        // with the series file
 	RetentionPolicy []PolicyReport `json:"retention_policies"`
+	Boards          []BoardReport  `json:"boards,omitempty"`
+}
+
+// BoardReport is a board of a database.
+type BoardReport struct {
+	ID      uint64 `json:"id"`
+	Name    string `json:"name"`
+	Edition uint64 `json:"edition"`
+	Bytes   int    `json:"bytes"` // of its document
 }
 
 // PolicyReport is a retention policy's part.
@@ -94,6 +103,9 @@ func Report(dir string) (*DiskReport, error) {
 
 func reportDatabase(st *Store, dir string, d *meta.Database, damage *[]Problem) (*DatabaseReport, error) {
 	out := &DatabaseReport{Name: d.Name, ID: d.ID}
+	for _, b := range d.Boards {
+		out.Boards = append(out.Boards, BoardReport{b.ID, b.Name, b.Edition, len(b.Content)})
+	}
 	seriesDir := path.Join(dir, layout.DatabaseDir(d.ID), "series")
 	if s, err := Series(vfs.OS, seriesDir, false); err == nil {
 		out.SeriesEver = s.Series
@@ -267,6 +279,16 @@ func (r *DiskReport) WriteText(w io.Writer) error {
 					text = append(text, fmt.Sprintf("%s %d", x.Key, x.Values))
 				}
 				t.row(m.Name, bytesText(m.Bytes), m.Rows, m.Series, m.Fields, strings.Join(text, ", "))
+			}
+			if err := t.flush(); err != nil {
+				return err
+			}
+		}
+		if len(d.Boards) > 0 {
+			fmt.Fprintf(w, "\nboards: %d\n", len(d.Boards))
+			t := newTable(w, "name", "id", "edition", "bytes")
+			for _, b := range d.Boards {
+				t.row(fmt.Sprintf("%q", b.Name), b.ID, b.Edition, b.Bytes)
 			}
 			if err := t.flush(); err != nil {
 				return err

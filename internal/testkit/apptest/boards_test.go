@@ -3,6 +3,7 @@ package apptest
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -49,6 +50,11 @@ func TestBoards(t *testing.T) {
 	f(s, "GET /api/boards?db=db", "", 200, `{"boards":[]}`)
 	other.Stop()
 	s.Stop()
+
+	// The report of a stopped server lists them.
+	if out, err := command(t, "inspect", "report", dir); err != nil || !regexp.MustCompile(`\nboards: 1\nname +id +edition +bytes\n"Host" +2 +4 +\d+\n`).MatchString(out) {
+		t.Errorf("inspect report: %v\n%s", err, out)
+	}
 }
 
 // TestBoardsOfANode: the node of a cluster refuses boards until its log may have them, and says what to do.

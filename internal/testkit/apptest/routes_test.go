@@ -85,6 +85,8 @@ var routeMatrix = []routeRights{
 	{"GET", "/api/boards/999?db=mine", "", 401, 403, 404, 403, 404, 404},
 	{"PUT", "/api/boards/999?db=mine", `{"name":"Host","edition":1,"board":{"version":1,"panels":[]}}`, 401, 403, 403, 404, 404, 404},
 	{"DELETE", "/api/boards/999?db=mine&edition=1", "", 401, 403, 403, 404, 404, 404},
+	{"OPTIONS", "/api/boards", "", 200, 200, 200, 200, 200, 200},
+	{"OPTIONS", "/api/boards/999", "", 200, 200, 200, 200, 200, 200},
 	{"GET", "/api/v2/buckets", "", 401, 200, 200, 200, 200, 200},
 	{"POST", "/api/v2/buckets", `{"name":"mine/autogen2"}`, 401, 403, 403, 403, 201, 201},
 	{"GET", "/api/v2/buckets/mine%2Fautogen", "", 401, 404, 200, 200, 200, 200},
