@@ -16,9 +16,22 @@ export const place = signal<Place>(parsePlace(location.hash));
 
 addEventListener("hashchange", () => (place.value = parsePlace(location.hash)));
 
-/** The last parameters of each view. */
-const last = new Map<string, URLSearchParams>();
-effect(() => void last.set(place.value.page, place.value.params));
+/** The last parameters of each view. The tab keeps them, so that they survive a reload in another view. */
+const key = "tsdbd-views";
+const last = new Map<string, URLSearchParams>(Object.entries(keptViews()).map(([page, params]) => [page, new URLSearchParams(params)]));
+effect(() => {
+  last.set(place.value.page, place.value.params);
+  globalThis.sessionStorage?.setItem(key, JSON.stringify(Object.fromEntries([...last].map(([page, params]) => [page, String(params)]))));
+});
+
+/** Reads what the tab has kept. Tests have no browser. */
+function keptViews(): Record<string, string> {
+  try {
+    return JSON.parse(globalThis.sessionStorage?.getItem(key) ?? "{}") as Record<string, string>;
+  } catch {
+    return {};
+  }
+}
 
 /** Reads the part of a URL behind #. */
 export function parsePlace(hash: string): Place {

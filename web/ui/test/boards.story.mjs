@@ -1,10 +1,13 @@
 // Boards: panels on a grid, variables, and what is kept on the server.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { link, make, panel } from "./boards.mjs";
-import { day, open, picture } from "./browser.mjs";
+import { day, open, picture, server } from "./browser.mjs";
 
 const range = { from: day.from, to: day.to };
 const cpu = "SELECT mean(usage_user) FROM cpu WHERE $timeFilter AND host =~ $host GROUP BY time($interval), host";
@@ -107,7 +110,8 @@ test("panels are moved, sized, duplicated and deleted", async () => {
   await page.reload();
   await page.getByRole("heading", { name: "Grid 2" }).waitFor();
   assert.deepEqual(await titles(), left);
-  await page.setViewportSize({ width: 390, height: 800 }); // a phone has one column
+  await page.setViewportSize({ width: 390, height: 800 }); // a phone has one column, and no scroll to the side
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 390));
   const xs = await page.locator(".cell").evaluateAll((all) => all.map((e) => e.getBoundingClientRect().x));
   assert.equal(new Set(xs).size, 1);
   await page.done();
@@ -163,6 +167,75 @@ test("what is not saved is not lost without a word", async () => {
   await (await asked).accept();
   await page.getByText("edition 1").waitFor();
   assert.equal(await page.getByRole("article").count(), 1);
+  await page.done();
+});
+
+test("what is changed while a save runs stays unsaved, and another board takes no edition of it", async () => {
+  const id = await make("demo", "Slow", { version: 1, range, panels: [panel(1, "A", "")] });
+  const page = await open(link({ db: "demo", board: id }));
+  await page.getByRole("article", { name: "A" }).waitFor();
+  let go;
+  const asked = () => page.route(/\/api\/boards\//, async (route) => {
+    if (route.request().method() === "PUT") await new Promise((done) => (go = done));
+    await route.continue();
+  });
+  await asked();
+  const save = page.getByRole("button", { name: "Save", exact: true });
+  await menu(page, "A", "Duplicate");
+  await save.click();
+  await page.getByRole("button", { name: "Saving…" }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Saving…" }).isDisabled(), true); // a second save would meet the first
+  await menu(page, "A (copy)", "Duplicate");
+  go();
+  await save.waitFor();
+  await page.getByText("not saved").waitFor();
+  assert.equal(await page.getByRole("article").count(), 3);
+  await save.click();
+  await page.getByRole("button", { name: "Saving…" }).waitFor();
+  go();
+  await page.getByText("edition 3").waitFor();
+  assert.equal((await (await fetch(`${server}api/boards/${id}?db=demo`)).json()).board.panels.length, 3);
+
+  // The answer to a save comes when another board is shown.
+  const other = await make("demo", "Other", { version: 1, range, panels: [panel(1, "B", "")] });
+  await save.click();
+  await page.getByRole("button", { name: "Saving…" }).waitFor();
+  await page.evaluate((to) => (location.hash = to), link({ db: "demo", board: other }));
+  await page.getByRole("article", { name: "B" }).waitFor();
+  const answer = page.waitForResponse((r) => r.request().method() === "PUT");
+  go();
+  await answer;
+  await page.waitForTimeout(200);
+  await page.getByText("edition 1").waitFor();
+  assert.match(page.url(), new RegExp(`board=${other}(&|$)`));
+  await page.done();
+});
+
+test("a dashboard of Grafana that tsdbd board import has read is a board of the page", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "tsdbd-ui-"));
+  const file = join(dir, "dashboard.json");
+  const target = { refId: "A", measurement: "cpu", select: [[{ type: "field", params: ["usage_user"] }, { type: "mean", params: [] }]], groupBy: [{ type: "time", params: ["$__interval"] }, { type: "tag", params: ["host"] }, { type: "fill", params: ["none"] }], tags: [{ key: "host", operator: "=~", value: "/^$host$/" }] };
+  writeFileSync(file, JSON.stringify({
+    title: "Of Grafana", schemaVersion: 39, time: { from: day.from, to: day.to },
+    templating: { list: [{ name: "host", type: "query", query: "SHOW TAG VALUES FROM cpu WITH KEY = host", multi: true, includeAll: true, current: { value: ["$__all"] } }] },
+    panels: [
+      { type: "timeseries", title: "By form", gridPos: { x: 0, y: 0, w: 12, h: 8 }, targets: [target] },
+      { type: "stat", title: "By text", fieldConfig: { defaults: { unit: "none" } }, gridPos: { x: 12, y: 0, w: 12, h: 8 }, targets: [{ refId: "A", rawQuery: true, query: 'SELECT max("used") FROM "disk" WHERE ("host" =~ /^$host$/) AND $timeFilter' }] },
+      { type: "timeseries", title: "PromQL", gridPos: { x: 0, y: 8, w: 12, h: 8 }, targets: [{ refId: "A", expr: 'cpu_usage_system{host=~"$host"}' }] },
+    ],
+  }));
+  const run = spawnSync(process.env.TSDBD_BINARY, ["board", "import", "-host", server, "-db", "demo", file], { encoding: "utf8" });
+  rmSync(dir, { recursive: true });
+  assert.equal(run.status, 0, run.stderr);
+  const id = /^created board (\d+) Of Grafana, edition 1\n$/.exec(run.stdout)[1];
+  const page = await open(link({ db: "demo", board: id }));
+  await plot(page, "By form", 3).waitFor();
+  await plot(page, "PromQL", 3).waitFor();
+  await page.getByRole("article", { name: "By text" }).getByText("5317").waitFor();
+  await page.getByText("host: all").click();
+  await page.getByRole("checkbox", { name: "birch" }).check();
+  await plot(page, "By form", 1).waitFor();
+  await plot(page, "PromQL", 1).waitFor();
   await page.done();
 });
 

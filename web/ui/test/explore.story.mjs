@@ -91,6 +91,34 @@ test("a phone shows it without a scroll to the side", async () => {
   await page.done();
 });
 
+test("the builder opens on a phone without covering the plot", async () => {
+  const page = await open(link({ q: "SELECT mean(usage_user) FROM cpu WHERE $timeFilter GROUP BY time($interval), host fill(none)" }), { viewport: { width: 390, height: 800 } });
+  const plot = page.getByRole("img", { name: "Plot of 3 series" });
+  await plot.waitFor();
+  const closed = (await plot.boundingBox()).y;
+  assert.equal(await page.getByPlaceholder("choose or type").isVisible(), false);
+  await page.getByText("Builder", { exact: true }).click();
+  await page.getByPlaceholder("choose or type").waitFor();
+  await picture(page, "phone-builder");
+  const box = await plot.boundingBox();
+  assert.ok(box.y - closed < 130, `it takes ${box.y - closed} px`);
+  assert.ok(800 - box.y > 150, `${800 - box.y} px of the plot are in sight`);
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 390));
+  await page.done();
+});
+
+test("a reload in another view keeps the query", async () => {
+  const page = await open(link({ q: cpu }));
+  await page.getByRole("img", { name: "Plot of 3 series" }).waitFor();
+  await page.getByRole("link", { name: "Server" }).click();
+  await page.getByText("ready for queries and writes").waitFor();
+  await page.reload();
+  await page.getByText("ready for queries and writes").waitFor();
+  await page.getByRole("link", { name: "Explore" }).click();
+  await page.getByRole("img", { name: "Plot of 3 series" }).waitFor();
+  await page.done();
+});
+
 test("PromQL, with labels completed", async () => {
   const page = await open(link({ lang: "promql", q: "" }));
   await page.getByRole("textbox", { name: "Query" }).click();

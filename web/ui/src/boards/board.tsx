@@ -31,6 +31,7 @@ export function BoardView() {
   const { panel: alone } = view.value;
   const [dialog, setDialog] = useState<"" | "name" | "copy" | "variables" | Newer>("");
   const [error, setError] = useState<Error | null>(null);
+  const [saving, setSaving] = useState(false);
   useEffect(() => {
     if (!unsaved.value) return;
     const ask = (e: BeforeUnloadEvent) => e.preventDefault();
@@ -47,20 +48,24 @@ export function BoardView() {
   /** Saves, and has a second editor choose what becomes of the other edition. */
   const save = async (edition = o.edition) => {
     setError(null);
+    setSaving(true);
+    const begun = open.value!;
     try {
       const board = asSeen();
-      const next = await saveBoard(o.home, o.id, o.name, edition, board);
-      saved({ home: o.home, id: o.id, edition: next, name: o.name, board }, o);
+      const next = await saveBoard(o.home, o.id, begun.name, edition, board);
+      saved({ home: o.home, id: o.id, edition: next, name: begun.name, board }, begun);
       setDialog("");
     } catch (e) {
       if (e instanceof Newer) setDialog(e);
       else setError(e as Error);
     }
+    setSaving(false);
   };
   const saveAs = async (home: string, name: string) => {
+    const begun = open.value!;
     const board = asSeen();
     const { id, edition } = await createBoard(home, name, board);
-    saved({ home, id, edition, name, board }, o);
+    saved({ home, id, edition, name, board }, begun);
     setDialog("");
   };
   const common = { db, values: values.value, from, to, tick: tick.value };
@@ -79,7 +84,7 @@ export function BoardView() {
         <button type="button" onClick={() => setDialog("name")}>Rename</button>
         <button type="button" onClick={() => download(`${o.name.replace(/[^\w-]+/g, "-")}.json`, new Blob([JSON.stringify({ name: o.name, board: asSeen() }, null, 2) + "\n"], { type: "application/json" }))}>Download JSON</button>
         <button type="button" onClick={() => setDialog("copy")}>Save as…</button>
-        {o.id !== "" && <button type="button" class="primary" onClick={() => void save()}>Save</button>}
+        {o.id !== "" && <button type="button" class="primary" disabled={saving} onClick={() => void save()}>{saving ? "Saving…" : "Save"}</button>}
       </div>
       <Choices />
       {error !== null && <ErrorBox error={error} />}

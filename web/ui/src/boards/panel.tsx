@@ -13,6 +13,7 @@ import { unitOf, withUnit } from "../parts/units";
 import { type Answers, ask } from "./ask";
 import type { Panel } from "./format";
 import { type Line, pictureOf } from "./picture";
+import { paintTurn } from "./queue";
 import { linkOf } from "./state";
 import { filled, type Values } from "./variables";
 
@@ -62,7 +63,7 @@ function useAnswers({ panel, db, values, from, to, tick }: PanelProps) {
       setState((s) => ({ ...s, ...some, busy: false }));
     };
     ask(panel.queries, db, values, from, to, box.current!.clientWidth, controller.signal).then(
-      (answers) => end({ answers, error: null }),
+      (answers) => paintTurn().then(() => end({ answers, error: null })),
       (error: Error) => end({ error }),
     );
   }, [wanted, tick, seen, text]);

@@ -20,3 +20,25 @@ export function turns(most: number): <T>(signal: AbortSignal, task: () => Promis
 
 /** The turns of the panels of a board. */
 export const panelTurns = turns(4);
+
+/** The frame in which the last answer so far is shown. */
+let shown = Promise.resolve();
+
+/**
+ * Returns when it is this answer's turn to be shown. Each has a frame of its own: the plots of
+ * several answers at once would stop the page for as long as all of them take.
+ */
+export function paintTurn(): Promise<void> {
+  return (shown = shown.then(nextFrame));
+}
+
+/** Waits for the next frame; a tab that is out of sight has none. */
+function nextFrame(): Promise<void> {
+  return new Promise((done) => {
+    const late = setTimeout(done, 100);
+    requestAnimationFrame(() => {
+      clearTimeout(late);
+      setTimeout(done); // behind the work of this frame
+    });
+  });
+}

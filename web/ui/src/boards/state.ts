@@ -116,7 +116,8 @@ export function editPanel(id: number, some: Partial<Panel>): void {
 
 /** Takes what was saved for before as the board that is shown. Changes since then stay unsaved. */
 export function saved(to: { home: string; id: string; edition: number; name: string; board: Board }, before: Open): void {
-  const o = open.value!;
+  const o = open.value;
+  if (o?.serial !== before.serial) return; // another board is shown by now
   const name = o.name === before.name ? to.name : o.name;
   const board = o.board === before.board ? to.board : o.board;
   open.value = { ...o, home: to.home, id: to.id, builtin: "", edition: to.edition, name, board, saved: content(to) };

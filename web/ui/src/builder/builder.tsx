@@ -1,6 +1,6 @@
 // The builder: controls that write the query of the editor, and show a query that they could have written.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { type Field, influxCatalog, promCatalog, type Catalog } from "./catalog";
 import { offered, type Offered, overRanges } from "../explore/words";
 import { load, settings } from "../explore/state";
@@ -17,8 +17,18 @@ export function Builder() {
   const { text, lang } = settings.value;
   const built = lang === "influxql" ? (text.trim() === "" ? nothing : read(text)) : null;
   const prom = lang === "promql" ? (text.trim() === "" ? nothingProm : readProm(text)) : null;
+  // A phone has little room above the plot: the builder is closed there until it is asked for.
+  const [narrow] = useState(() => matchMedia("(max-width: 700px)"));
+  const [opened, setOpened] = useState(!narrow.matches);
+  useEffect(() => {
+    const fit = () => setOpened(!narrow.matches);
+    narrow.addEventListener("change", fit);
+    return () => narrow.removeEventListener("change", fit);
+  }, []);
   return (
     <section class="builder" aria-label="Builder">
+      <details open={opened} onToggle={(e) => setOpened(e.currentTarget.open)}>
+      <summary>Builder</summary>
       {built !== null && <Influx b={built} />}
       {prom !== null && <Prom b={prom} />}
       {built === null && prom === null && (
@@ -26,6 +36,7 @@ export function Builder() {
           The builder cannot show this query, and leaves it as it is. <button type="button" onClick={() => put("")}>Begin a new one</button>
         </p>
       )}
+      </details>
     </section>
   );
 }
