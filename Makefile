@@ -144,7 +144,7 @@ ui-check: ## the page's own tests, and whether web/dist is what web/ui builds
 
 browser: ## the page in a real Chromium, with node; skips without them
 	cd web/ui && npm ci --no-audit --no-fund
-	go test -count=1 -v ./internal/testkit/browsertest
+	go test -count=1 -timeout 30m -v ./internal/testkit/browsertest
 
 golden: ## regenerate golden files; look at the diff before you commit it
 	go test $$(git grep -l 'Bool("update"' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|') -update

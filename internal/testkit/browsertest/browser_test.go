@@ -52,7 +52,7 @@ func TestStories(t *testing.T) {
 			s := apptest.Start(t)
 			s.Query("", "CREATE DATABASE demo")
 			s.Write("demo", rows())
-			ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, node, "--test", "--test-concurrency=1", filepath.Join("test", filepath.Base(story)))
 			cmd.Dir = ui

@@ -69,7 +69,7 @@ export function Deletes({ db }: { db: string }) {
           {preview.rows.length === 0 ? (
             <p role="status">No point would go, of any policy.</p>
           ) : (
-            <div class="scroll"><table>
+            <table class="texts">
               <caption>What would go</caption>
               <thead><tr><th scope="col">policy</th><th scope="col">measurement</th><th scope="col">series</th><th scope="col">values</th></tr></thead>
               <tbody>
@@ -77,7 +77,7 @@ export function Deletes({ db }: { db: string }) {
                   <tr key={`${r.policy} ${r.measurement}`}><td>{r.policy}</td><td>{r.measurement}</td><td class="number">{r.series.toLocaleString("en")}</td><td class="number">{r.values.toLocaleString("en")}</td></tr>
                 ))}
               </tbody>
-            </table></div>
+            </table>
           )}
           {preview.rows.length > 0 && <button type="button" class="danger" onClick={() => void remove()}>Delete…</button>}
         </>

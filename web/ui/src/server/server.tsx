@@ -173,7 +173,7 @@ function Diagnostics() {
 /** Shows a series of one row as names and values. */
 function Pairs({ series }: { series: Series }) {
   return (
-    <table>
+    <table class="texts">
       <tbody>
         {series.columns.map((name, i) => (
           <tr key={name}>
