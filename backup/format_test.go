@@ -90,8 +90,8 @@ func TestManifestGolden(t *testing.T) {
 // changed in it.
 func TestOtherVersions(t *testing.T) {
 	for version, want := range map[int]string{
-		manifestVersion - 1: "x.backup: backup of version 2 was written by an older build of tsdbd",
-		manifestVersion + 1: "x.backup: backup of version 4 was written by a newer build of tsdbd",
+		manifestVersion - 1: "x.backup: backup of version 2 was written by an older tsdbd",
+		manifestVersion + 1: "x.backup: backup of version 4 was written by a newer tsdbd",
 	} {
 		for _, spoil := range []func(m *Manifest){func(*Manifest) {}, func(m *Manifest) { m.Catalog = nil }} {
 			m := sampleManifest()

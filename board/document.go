@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
+	"tsdbd/internal/binio"
 	"tsdbd/meta"
 )
 
@@ -63,6 +65,9 @@ func checkMembers(content []byte) error {
 	if got := string(members["version"]); got != fmt.Sprint(Version) {
 		if got == "" {
 			return fmt.Errorf("version is missing, this server knows %d", Version)
+		}
+		if n, err := strconv.ParseUint(got, 10, 32); err == nil && n > Version {
+			return binio.CheckVersion("", "document of a board", n, Version)
 		}
 		return fmt.Errorf("version is %.40s, this server knows %d", got, Version)
 	}

@@ -34,7 +34,7 @@ func TestCheck(t *testing.T) {
 	f(`null`, "not a JSON object")
 	f(`{"panels":[]}`, "version is missing")
 	f(`{"Version":1,"panels":[]}`, "version is missing")
-	f(`{"version":2,"panels":[]}`, "version is 2, this server knows 1")
+	f(`{"version":2,"panels":[]}`, "document of a board of version 2 was written by a newer tsdbd; use that version or newer")
 	f(`{"version":"1","panels":[]}`, `version is "1"`)
 	f(`{"version":1}`, "panels is missing")
 	f(`{"version":1,"panels":{}}`, "panels is not a list of objects")

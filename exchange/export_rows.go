@@ -218,7 +218,7 @@ func (c *Client) ExportRows(ctx context.Context, w rows.Writer, f Filter, progre
 	}
 	defer resp.Body.Close()
 	if got := resp.Header.Get("Content-Type"); got != rows.StreamType {
-		return 0, fmt.Errorf("export: the server answers %s, not %s: it is of another version", got, rows.StreamType)
+		return 0, fmt.Errorf("export: the server answers %s, not %s: use the tsdbd of the version that the server has", got, rows.StreamType)
 	}
 	n, err = rows.Decode(resp.Body, &counted{Writer: w, progress: progress})
 	if err == nil {

@@ -51,7 +51,7 @@ func Hold(dir string) (io.Closer, error) {
 	if st, err := os.Stat(dir); err != nil {
 		return nil, err
 	} else if !st.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory", dir)
+		return nil, fmt.Errorf("%s is a file: %w", dir, ErrNoData)
 	}
 	l, err := vfs.Hold(filepath.Join(dir, "LOCK"))
 	switch {

@@ -38,6 +38,7 @@ import (
 type VerifyReport struct {
 	Dir      string    `json:"dir"`
 	Sound    bool      `json:"sound"` // no problem but notices
+	State    State     `json:"state"`
 	Files    int       `json:"files"`
 	Bytes    int64     `json:"bytes"`
 	Series   int       `json:"series"`
@@ -49,6 +50,10 @@ type VerifyReport struct {
 // WriteText writes the report for people.
 func (r *VerifyReport) WriteText(w io.Writer) error {
 	if err := writeProblems(w, r.Problems); err != nil {
+		return err
+	}
+	if r.State.unread() {
+		_, err := fmt.Fprintf(w, "%s: %s\n", r.Dir, strings.ToUpper(string(r.State)))
 		return err
 	}
 	state := "sound"
@@ -94,9 +99,11 @@ func Verify(ctx context.Context, dir string, opt VerifyOptions) (*VerifyReport, 
 	if v.other != nil {
 		return nil, v.other
 	}
-	v.r.Sound = true
+	v.r.Sound, v.r.State = true, Sound
 	for _, p := range v.r.Problems {
-		v.r.Sound = v.r.Sound && p.Notice
+		if !p.Notice {
+			v.r.Sound, v.r.State = false, Damaged
+		}
 	}
 	return v.r, nil
 }
@@ -222,10 +229,13 @@ func (v *verifier) logged(data *meta.Data) *meta.Data {
 	if data == nil {
 		return nil
 	}
-	_, _, _ = wal.Inspect(v.fs, path.Join(v.dir, "wal"), func(_ *wal.SegmentInfo, e *entry.Entry) error {
+	_, _, _ = wal.Inspect(v.fs, path.Join(v.dir, "wal"), func(s *wal.SegmentInfo, e *entry.Entry) error {
 		if len(e.Command) > 0 && e.Sequence > data.Applied {
-			if ch, err := meta.DecodeCommand(e.Command); err == nil {
+			switch ch, err := meta.DecodeCommand(e.Command); {
+			case err == nil:
 				data, _, _ = ch.Apply(e.Sequence, data)
+			case errors.Is(err, binio.ErrVersion): // a start would refuse it
+				v.add(s.Path, binio.InFile(err, s.Path))
 			}
 		}
 		return v.ctx.Err()
@@ -285,6 +295,8 @@ func (v *verifier) touched(data *meta.Data) error {
 	}
 	switch err := touched.Check(v.fs, path.Dir(name), v.lineage); {
 	case err == nil:
+	case errors.Is(err, binio.ErrVersion):
+		v.notice(name, "%v. A server sets it aside, and compares all windows of downsamples", err)
 	case !errors.Is(err, fs.ErrNotExist):
 		v.add(name, err)
 	default:

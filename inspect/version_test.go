@@ -77,12 +77,17 @@ func TestOtherVersions(t *testing.T) {
 					}
 				}
 				before := treeSum(t, dir)
-				want := []string{name + " of version 0 was written by an older build of tsdbd", "tsdbd export", "tsdbd import -from"}
+				want := []string{name + " of version 0 was written by an older tsdbd", "tsdbd export", "tsdbd import -from"}
 				if newer {
-					want = []string{"was written by a newer build of tsdbd", "use the newer program"}
+					want = []string{"was written by a newer tsdbd; use that version or newer"}
 				}
 				_, serr := store.Open(dir, store.Options{RetentionInterval: -1})
 				_, verr := Verify(t.Context(), dir, VerifyOptions{FS: vfs.OS})
+				age := map[bool]State{false: Older, true: Newer}[newer]
+				var said strings.Builder
+				if r := Unread(dir, verr); r == nil || r.State != age || r.Sound || r.WriteText(&said) != nil || said.String() != fmt.Sprintf("%s: %s\n", dir, strings.ToUpper(string(age))) {
+					t.Errorf("the report is %+v, %q", r, &said)
+				}
 				for what, err := range map[string]error{"open": serr, "verify": verr} {
 					if !errors.Is(err, binio.ErrVersion) || errors.Is(err, binio.ErrCorrupt) {
 						t.Errorf("%s: %v", what, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"tsdbd/internal/binio"
 )
@@ -13,7 +14,10 @@ import (
 // document:
 //
 //	{"Command": its name, "After": the counters, "Body": its fields}
-const changeVersion = 2
+const (
+	changeVersion = 2
+	changeFormat  = "change of the catalog"
+)
 
 // Change is a command as the log has it: with what the catalog had counted when
 // the command was accepted.
@@ -95,28 +99,37 @@ func (c *Change) encode() ([]byte, error) {
 	return append([]byte{changeVersion}, b...), nil
 }
 
-// DecodeCommand reads what EncodeCommand made. A command of a later version is an
-// ErrUnsupportedFormat, everything else that cannot be read a *binio.CorruptError.
+// DecodeCommand reads what EncodeCommand made. A command of another version, with another
+// name, or with other fields is a binio.ErrVersion: its bytes have been under a checksum.
+// Everything else that cannot be read is a *binio.CorruptError.
 func DecodeCommand(b []byte) (*Change, error) {
 	if len(b) == 0 {
 		return nil, binio.Corruptf("", -1, "command without content")
 	}
 	if b[0] != changeVersion {
-		return nil, fmt.Errorf("decode command: %w %d", ErrUnsupportedFormat, b[0])
+		return nil, binio.CheckVersion("", changeFormat, uint64(b[0]), changeVersion)
 	}
 	var f changeFile
 	if err := decodeStrict(b[1:], &f); err != nil {
-		return nil, binio.Corruptf("", -1, "command: %v", err)
+		return nil, notDecoded("command", err)
 	}
 	t, ok := commandOf(f.Command)
 	if !ok {
-		return nil, fmt.Errorf("decode command: %w: %q", ErrUnsupportedFormat, f.Command)
+		return nil, binio.Unknown("", changeFormat, fmt.Sprintf("command %q", f.Command))
 	}
 	cmd := reflect.New(t)
 	if err := decodeStrict(f.Body, cmd.Interface()); err != nil {
-		return nil, binio.Corruptf("", -1, "command %s: %v", f.Command, err)
+		return nil, notDecoded("command "+f.Command, err)
 	}
 	return &Change{cmd.Elem().Interface().(Command), f.After}, nil
+}
+
+// notDecoded returns the error of a document that decodeStrict refuses.
+func notDecoded(what string, err error) error {
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // the package has no type for it
+		return binio.Unknown("", changeFormat, what+" with the field "+field)
+	}
+	return binio.Corruptf("", -1, "%s: %v", what, err)
 }
 
 // decodeStrict refuses fields that this program does not know: what they ask for

@@ -98,10 +98,10 @@ func TestChangesOfLaterPrograms(t *testing.T) {
 	for text, want := range map[string]error{
 		"":       binio.ErrCorrupt,
 		"\x02":   binio.ErrCorrupt,
-		"\x03{}": ErrUnsupportedFormat,
-		"\x02{\"Command\":\"Frobnicate\",\"Body\":{}}":                ErrUnsupportedFormat,
-		"\x02{\"Command\":\"DropShard\",\"Body\":{\"ID\":1,\"X\":2}}": binio.ErrCorrupt,
-		"\x02{\"Command\":\"DropShard\",\"New\":1,\"Body\":{}}":       binio.ErrCorrupt,
+		"\x03{}": binio.ErrVersion,
+		"\x02{\"Command\":\"Frobnicate\",\"Body\":{}}":                binio.ErrVersion,
+		"\x02{\"Command\":\"DropShard\",\"Body\":{\"ID\":1,\"X\":2}}": binio.ErrVersion,
+		"\x02{\"Command\":\"DropShard\",\"New\":1,\"Body\":{}}":       binio.ErrVersion,
 	} {
 		if _, err := DecodeCommand([]byte(text)); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", text, err, want)
@@ -174,7 +174,7 @@ func FuzzCommand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		ch, err := DecodeCommand(append([]byte{changeVersion}, text...))
 		if err != nil {
-			if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, ErrUnsupportedFormat) {
+			if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, binio.ErrVersion) {
 				t.Fatal(err)
 			}
 			return

@@ -71,7 +71,7 @@ func decode(path string, b []byte) (*Data, copyState, error) {
 		return nil, copyState{}, binio.Corruptf(path, crcOffset, "checksum %08x, header says %08x", got, want)
 	}
 	if version < oldestVersion || version > formatVersion {
-		return nil, copyState{}, binio.CheckVersion(path, "catalog", uint64(version), formatVersion)
+		return nil, copyState{}, binio.CheckVersions(path, "catalog", uint64(version), oldestVersion, formatVersion)
 	}
 	d := new(Data)
 	if err := json.Unmarshal(payload, d); err != nil {

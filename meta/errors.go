@@ -5,13 +5,12 @@ import "errors"
 // The errors a caller branches on with errors.Is. Their texts are those of
 // InfluxDB 1.x; where a name belongs to the text it follows after a colon.
 var (
-	ErrDatabaseNotFound  = errors.New("database not found")
-	ErrInvalidName       = errors.New("invalid name")
-	ErrNameTooLong       = errors.New("name too long")
-	ErrUsernameRequired  = errors.New("username required")
-	ErrIndexChanged      = errors.New("catalog has changed")
-	ErrCatalogMissing    = errors.New("catalog files are missing")
-	ErrUnsupportedFormat = errors.New("unsupported version of a command")
+	ErrDatabaseNotFound = errors.New("database not found")
+	ErrInvalidName      = errors.New("invalid name")
+	ErrNameTooLong      = errors.New("name too long")
+	ErrUsernameRequired = errors.New("username required")
+	ErrIndexChanged     = errors.New("catalog has changed")
+	ErrCatalogMissing   = errors.New("catalog files are missing")
 	// ErrTorn is of a copy that ends in a record that is not whole, as a crash or a full
 	// disk leaves it.
 	ErrTorn = errors.New("the last change is not whole")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 
 	"tsdbd/internal/binio"
 )
@@ -77,7 +76,7 @@ func replay(path string, d *Data, b []byte, at int) (*Data, error) {
 			if errors.Is(err, binio.ErrCorrupt) {
 				return nil, binio.Corruptf(path, int64(at), "%s", binio.Reason(err))
 			}
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, binio.InFile(err, path)
 		}
 		if next.Index != sequence || next.Index <= d.Index {
 			return nil, binio.Corruptf(path, int64(at), "record leads from index %d to %d, it says %d", d.Index, next.Index, sequence)

@@ -134,7 +134,7 @@ func ParseHistogram(text string) (Histogram, error) {
 	var h Histogram
 	first := d.Byte()
 	if version := first &^ 0xf; version != histogramVersion && d.Err() == nil {
-		return Histogram{}, fmt.Errorf("read histogram: version %d is unknown", version>>4)
+		return Histogram{}, fmt.Errorf("read histogram: %w", binio.CheckVersion("", "histogram", uint64(version>>4), histogramVersion>>4))
 	}
 	if first&8 != 0 {
 		d.Fail("unknown flag")

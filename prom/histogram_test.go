@@ -104,7 +104,7 @@ func TestHistogramRejected(t *testing.T) {
 		return slices.Replace(slices.Clone(empty), at, at+1, b...)
 	}
 	f("short buffer")
-	f("version 2 is unknown", with(0, 0x20)...)
+	f("histogram of version 2 was written by a newer tsdbd", with(0, 0x20)...)
 	f("unknown flag", with(0, 0x18)...)
 	f("number outside 32 bits", with(1, 0x80, 0x80, 0x80, 0x80, 0x80, 1)...)
 	f("invalid schema", with(1, 18)...)

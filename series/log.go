@@ -114,7 +114,8 @@ func parseLogHeader(path string, h []byte) (owner identity.Database, ok bool, er
 		return owner, false, binio.CheckVersion(path, "series log", uint64(binary.LittleEndian.Uint32(h[8:])), logVersion)
 	}
 	const sum = logHeaderBytes - 4
-	if len(h) < logHeaderBytes || string(h[:8]) != logMagic || binary.LittleEndian.Uint32(h[sum:]) != binio.Checksum(h[:sum]) {
+	const name = len(logMagic) - 1 // the last byte of the magic is the version once more
+	if len(h) < logHeaderBytes || string(h[:name]) != logMagic[:name] || binary.LittleEndian.Uint32(h[sum:]) != binio.Checksum(h[:sum]) {
 		return owner, false, nil
 	}
 	if err := binio.CheckVersion(path, "series log", uint64(binary.LittleEndian.Uint32(h[8:])), logVersion); err != nil {

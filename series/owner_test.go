@@ -79,7 +79,7 @@ func TestFileVersion1(t *testing.T) {
 	h = binary.LittleEndian.AppendUint32(h, binio.Checksum(h))
 	fs := newFS()
 	put(t, fs, "db/series.log", slices.Clone(h))
-	if _, err := Open(fs, "db", Options{}); err == nil || !strings.Contains(err.Error(), "version 1 was written by an older build") {
+	if _, err := Open(fs, "db", Options{}); err == nil || !strings.Contains(err.Error(), "version 1 was written by an older tsdbd") {
 		t.Errorf("version 1: %v", err)
 	}
 	if !slices.Equal(fs.Content("db/series.log"), h) {

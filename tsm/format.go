@@ -154,7 +154,7 @@ func parseFooter(path string, b []byte) (footer, error) {
 	}
 	// Features are above the version: a file with one that is not known is newer.
 	if v := uint64(le.Uint32(b[8:])); v < oldestVersion || v > Version {
-		return footer{}, &binio.VersionError{Path: path, Format: "TSM file", Version: v, Known: Version}
+		return footer{}, binio.CheckVersions(path, "TSM file", v, oldestVersion, Version)
 	}
 	end := len(b) - trailerSize
 	t := b[end:]

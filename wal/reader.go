@@ -213,7 +213,7 @@ func (r *reader) entry(off, next int64, h recordHeader, payload []byte) error {
 	r.last, r.bounded, r.explained = h.sequence, true, false
 	if err := r.deliver(e); !errors.Is(err, binio.ErrCorrupt) {
 		r.delivered++
-		return err
+		return binio.InFile(err, r.path)
 	} else {
 		return r.damaged(Damage{Segment: r.path, Offset: from, Bytes: next - from, First: r.last, Last: r.last, Reason: err.Error()})
 	}

@@ -96,7 +96,7 @@ func readPair(f vfs.File, name, magic string, slot int64) (generation uint64, pa
 	g1, p1, err1 := decodePair(magic, slot, b[min(slot, int64(n)):])
 	for _, e := range []error{err0, err1} {
 		if errors.Is(e, binio.ErrVersion) {
-			return 0, nil, -1, fmt.Errorf("open %s: %w", name, e)
+			return 0, nil, -1, binio.InFile(e, name)
 		}
 	}
 	switch {

@@ -169,8 +169,8 @@ func TestCannotFollow(t *testing.T) {
 		data       []byte
 		err        error
 	}{
-		{"version", "apply entry 1 of the replicated log: its format 9 is not known, this program reads up to 2: upgrade this node", version, nil},
-		{"kind", "its kind 9 is not known: another node runs a newer program", kind, nil},
+		{"version", "apply entry 1 of the replicated log: entry of the log of a cluster of version 9 was written by a newer tsdbd; use that version or newer (this one reads versions 1 to 2)", version, nil},
+		{"kind", "entry of the log of a cluster: kind 9: written by a newer tsdbd; use that version or newer", kind, nil},
 		{"damage", "decode entry of sequence 1: corrupt", flipped, nil},
 		{"cut", "corrupt", good[:len(good)-1], nil},
 		{"long", "bytes after the records", append(append([]byte(nil), good...), 0), nil},

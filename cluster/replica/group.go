@@ -30,6 +30,9 @@ const (
 	groupMark    = 2
 )
 
+// groupFormat is the name of the format in errors.
+const groupFormat = "entry of the log of a cluster"
+
 // header is what a group begins with.
 type header struct {
 	format, kind byte
@@ -60,14 +63,14 @@ func parseGroup(b []byte, newest byte) (header, []byte, error) {
 	d := binio.NewDecoder(b)
 	format := d.Byte()
 	if d.Err() == nil && (format == 0 || format > newest) {
-		return header{}, nil, fmt.Errorf("its format %d is not known, this program reads up to %d: upgrade this node", format, newest)
+		return header{}, nil, binio.CheckVersions("", groupFormat, uint64(format), 1, uint64(newest))
 	}
 	h := header{format: format, kind: d.Byte(), term: d.Uvarint(), number: d.Uvarint()}
 	if err := d.Err(); err != nil {
 		return header{}, nil, err
 	}
 	if h.kind != groupEntries && h.kind != groupMark {
-		return header{}, nil, fmt.Errorf("its kind %d is not known: another node runs a newer program", h.kind)
+		return header{}, nil, binio.Unknown("", groupFormat, fmt.Sprintf("kind %d", h.kind))
 	}
 	return h, b[d.Offset():], nil
 }

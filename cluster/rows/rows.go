@@ -43,7 +43,7 @@ const (
 
 // Errors of a message that is as it was sent.
 var (
-	ErrVersion  = errors.New("rows are of another version: are the nodes of the same version?")
+	ErrVersion  = errors.New("rows are in a form that this node does not know: they were written by a newer tsdbd; use that version or newer on this node")
 	ErrDatabase = errors.New("rows are of a database that was dropped")
 )
 

@@ -138,7 +138,7 @@ func decodeIdentity(name string, b []byte) (*Identity, error) {
 		return nil, binio.Corruptf(name, 0, "not the identity of a node")
 	}
 	if version < identityReadable || version > identityVersion {
-		return nil, binio.CheckVersion(name, "identity of a node", version, identityVersion)
+		return nil, binio.CheckVersions(name, "identity of a node", version, identityReadable, identityVersion)
 	}
 	if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != string(want) {
 		return nil, binio.Corruptf(name, int64(len(head)+1), "checksum mismatch")

@@ -130,7 +130,7 @@ func TestLaterFrames(t *testing.T) {
 	}
 	_, err := expectFrame(c, acceptFrame)
 	var r *Refusal
-	if !errors.As(err, &r) || r.Reason != "frames of version 2 instead of 1: upgrade the older node" {
+	if !errors.As(err, &r) || r.Reason != "frames of version 2 instead of 1: one of the nodes runs a newer tsdbd; use that version or newer on the other" {
 		t.Fatal(err)
 	}
 }

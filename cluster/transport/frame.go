@@ -53,7 +53,7 @@ func readFrame(r io.Reader) (frameType, []byte, error) {
 		return 0, nil, errNoNode
 	}
 	if header[4] != frameVersion {
-		return 0, nil, &Refusal{Reason: fmt.Sprintf("frames of version %d instead of %d: upgrade the older node", header[4], frameVersion)}
+		return 0, nil, &Refusal{Reason: fmt.Sprintf("frames of version %d instead of %d: one of the nodes runs a newer tsdbd; use that version or newer on the other", header[4], frameVersion)}
 	}
 	t, n := frameType(header[5]), int(binary.LittleEndian.Uint16(header[6:]))
 	if t < proofFrame || t > refusalFrame {

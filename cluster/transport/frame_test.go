@@ -84,7 +84,7 @@ func TestBadFrames(t *testing.T) {
 	f("", "EOF")
 	f("tsdb\x01\x02", "unexpected EOF")
 	f("GET / HTTP/1.1\r\n", "does not speak the protocol")
-	f("tsdb\x02\x02\x00\x00", "frames of version 2 instead of 1: upgrade the older node")
+	f("tsdb\x02\x02\x00\x00", "frames of version 2 instead of 1: one of the nodes runs a newer tsdbd; use that version or newer on the other")
 	f("tsdb\x01\x00\x00\x00", "unknown type 0")
 	f("tsdb\x01\x05\x00\x00", "unknown type 5")
 	f("tsdb\x01\x02\x01\x10", "frame of 4097 bytes, at most 4096")

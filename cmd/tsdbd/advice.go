@@ -12,7 +12,6 @@ import (
 	"tsdbd/exchange"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
-	"tsdbd/meta"
 	"tsdbd/server"
 )
 
@@ -69,8 +68,6 @@ func advice(err error) string {
 			who = "the user " + u.Username
 		}
 		return who + " may not do that: give it the directory with chown, or name another one"
-	case errors.Is(err, meta.ErrUnsupportedFormat):
-		return "a newer tsdbd has written to this directory; nothing was changed. Use that program, or a backup from before"
 	}
 	return ""
 }

@@ -18,7 +18,6 @@ import (
 	"tsdbd/inspect"
 	"tsdbd/internal/testkit/apptest"
 	"tsdbd/internal/vfs"
-	"tsdbd/meta"
 )
 
 func TestAdvice(t *testing.T) {
@@ -61,7 +60,6 @@ func TestAdvice(t *testing.T) {
 	f(&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, "make room")
 	f(&fs.PathError{Op: "write", Path: "x", Err: syscall.EDQUOT}, "make room")
 	f(&fs.PathError{Op: "open", Path: "x", Err: syscall.EROFS}, "read-only")
-	f(meta.ErrUnsupportedFormat, "a newer tsdbd")
 
 	f(&exchange.WriteError{Status: 401, Message: "authorization failed"}, "TSDBD_PASSWORD")
 	f(&exchange.WriteError{Status: 404, Message: `database not found: "x"`}, "CREATE DATABASE")

@@ -412,7 +412,7 @@ func TestOlderBackup(t *testing.T) {
 	} {
 		out, _, err := tsdbd(t, args...)
 		said := fmt.Sprint(out, err)
-		if err == nil || !strings.Contains(said, "backup of version 1 was written by an older build of tsdbd") || !strings.Contains(said, "tsdbd import -from") || strings.Contains(strings.ToLower(said), "damage") || strings.Contains(said, "corrupt") {
+		if err == nil || !strings.Contains(said, "backup of version 1 was written by an older tsdbd") || !strings.Contains(said, "tsdbd import -from") || strings.Contains(strings.ToLower(said), "damage") || strings.Contains(said, "corrupt") {
 			t.Errorf("%q: %s", args, said)
 		}
 	}

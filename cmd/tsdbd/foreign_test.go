@@ -27,9 +27,12 @@ func TestForeignDirectories(t *testing.T) {
 			}
 		}
 		for _, args := range [][]string{{"verify", dir}, {"export", "-data", dir, "-out", filepath.Join(t.TempDir(), "out")}} {
-			_, _, err := tsdbd(t, args...)
+			out, _, err := tsdbd(t, args...)
 			if errors.Is(err, inspect.ErrNoData) == data {
 				t.Errorf("%q: tsdbd %s says %v", names, args[0], err)
+			}
+			if args[0] == "verify" && strings.Contains(out, dir+": FOREIGN\n") == data {
+				t.Errorf("%q: tsdbd verify prints %s", names, out)
 			}
 			if !data && !strings.Contains(advice(err), "-backup") {
 				t.Errorf("%q: the advice is %q", names, advice(err))
@@ -50,6 +53,9 @@ func TestForeignDirectories(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "passwd"), nil, 0o600); err != nil {
 		t.Fatal(err)
+	}
+	if out, _, err := tsdbd(t, "verify", filepath.Join(dir, "passwd")); !errors.Is(err, inspect.ErrNoData) || !strings.Contains(out, ": FOREIGN\n") {
+		t.Errorf("verify of a file: %s %v", out, err)
 	}
 	if text := apptest.Refusal(t, "-data", dir); !strings.Contains(text, "not empty and is not a tsdbd data directory") || !strings.Contains(text, "hint: name a new or empty directory") {
 		t.Errorf("said %s", text)

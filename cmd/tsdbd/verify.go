@@ -31,7 +31,7 @@ func verifyCommand() *cli.Command {
 		Name:      "verify",
 		Usage:     "check data files, of a stopped or a running server",
 		UsageText: "tsdbd verify [flags] DIR\ntsdbd verify [flags] -host URL\ntsdbd verify [flags] -backup PLACE [NAME]",
-		Description: `tsdbd verify checks data: every checksum, that files are those their manifests name, that values and statistics agree, and that catalog, series file, indexes and data agree with each other. It changes nothing and lists each damage with its file and offset. The exit code is 1 when there is damage.
+		Description: `tsdbd verify checks data: every checksum, that files are those their manifests name, that values and statistics agree, and that catalog, series file, indexes and data agree with each other. It changes nothing and lists each damage with its file and offset. It says sound or DAMAGED, or of data that it does not check OLDER, NEWER (than this program), or FOREIGN (not of tsdbd). The exit code is 0 only for what is sound.
 
 Examples:
   tsdbd verify /var/lib/tsdbd         # without a server
@@ -76,13 +76,15 @@ Examples:
 				if errors.Is(err, inspect.ErrInUse) {
 					return fmt.Errorf("%w: verify it with -host", err)
 				}
-				if err != nil {
-					return err
+				if err == nil {
+					defer hold.Close()
+					p := newProgress(stderr)
+					report, err = inspect.Verify(ctx, dir, inspect.VerifyOptions{Progress: func(path string) { p.show("%s", path) }})
+					p.clear()
 				}
-				defer hold.Close()
-				p := newProgress(stderr)
-				report, err = inspect.Verify(ctx, dir, inspect.VerifyOptions{Progress: func(path string) { p.show("%s", path) }})
-				p.clear()
+				if r := inspect.Unread(dir, err); r != nil {
+					return errors.Join(inspect.Write(stdout, r, asJSON), err)
+				}
 				if err != nil {
 					return err
 				}

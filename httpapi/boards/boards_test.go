@@ -89,7 +89,7 @@ func TestServe(t *testing.T) {
 	f("POST ?db=mine", ``, 400, "the body is not an object")
 	f("POST ?db=mine", `{"name":"x","board":{"version":1,"panels":[]}} x`, 400, "")
 	f("POST ?db=mine", `{"name":"x","title":"y","board":{}}`, 400, `unknown field \"title\"`)
-	f("POST ?db=mine", `{"name":"x","board":{"version":3,"panels":[]}}`, 400, "version is 3, this server knows 1")
+	f("POST ?db=mine", `{"name":"x","board":{"version":3,"panels":[]}}`, 400, "document of a board of version 3 was written by a newer tsdbd; use that version or newer")
 	f("POST ?db=mine", `{"name":"x","board":{"version":1,"panels":[{"text":"`+strings.Repeat("x", meta.MaxBoardBytes)+`"}]}}`, 413, "board is too large")
 
 	if n, err := testutil.GatherAndCount(registry, "tsdbd_boards", "tsdbd_boards_bytes"); n != 2 || err != nil {

@@ -68,11 +68,18 @@ func Reason(err error) string {
 	return err.Error()
 }
 
-// InFile gives damage without a path that of a file. Other errors stay as they are.
+// InFile gives damage, or data of another version, without a path that of a file. Other
+// errors stay as they are.
 func InFile(err error, path string) error {
 	var c *CorruptError
-	if errors.As(err, &c) && c.Path == "" {
+	var v *VersionError
+	switch {
+	case errors.As(err, &c) && c.Path == "":
 		return Corruptf(path, -1, "%s", c.Reason)
+	case errors.As(err, &v) && v.Path == "":
+		in := *v
+		in.Path = path
+		return &in
 	}
 	return err
 }

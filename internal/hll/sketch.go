@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"tsdbd/internal/binio"
 )
 
 const (
@@ -219,6 +221,9 @@ func Parse(text string) (*Sketch, error) {
 		return s, nil
 	}
 	b, err := base64.StdEncoding.DecodeString(text[len(prefix):])
+	if err == nil && len(b) >= 7 && b[0] > version {
+		return nil, binio.CheckVersion("", "sketch of distinct values", uint64(b[0]), version)
+	}
 	if err != nil || len(b) < 7 || b[0] != version || b[1] != precision || b[2] > 1 {
 		return nil, errText
 	}

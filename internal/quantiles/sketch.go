@@ -8,6 +8,8 @@ import (
 
 	"github.com/DataDog/sketches-go/ddsketch/encoding"
 	"github.com/DataDog/sketches-go/ddsketch/mapping"
+
+	"tsdbd/internal/binio"
 )
 
 // Error is how far an estimate is off at most, as a part of the value.
@@ -229,6 +231,9 @@ func Parse(text string) (*Sketch, error) {
 		return nil, errText
 	}
 	b, err := base64.StdEncoding.DecodeString(text[len(prefix):])
+	if err == nil && len(b) > 0 && b[0] > version {
+		return nil, binio.CheckVersion("", "sketch of quantiles", uint64(b[0]), version)
+	}
 	if err != nil || len(b) == 0 || b[0] != version {
 		return nil, errText
 	}

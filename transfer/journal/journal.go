@@ -17,8 +17,12 @@ import (
 	"tsdbd/internal/vfs"
 )
 
-// magic is the first line of the file.
-const magic = "tsdbd import journal 2\n"
+// magic is the first line of the file: magicName and the version.
+const (
+	magicName = "tsdbd import journal "
+	version   = 2
+	magic     = magicName + "2\n"
+)
 
 // Journal is an open journal.
 type Journal struct {
@@ -93,8 +97,13 @@ func (j *Journal) read(what string) error {
 	if _, err := j.mu.file.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
+	if of, ok := strings.CutPrefix(string(head), magicName); ok && string(head) != magic {
+		if n, err := strconv.ParseUint(strings.TrimSuffix(of, "\n"), 10, 32); err == nil {
+			return binio.CheckVersion("", "journal of an import", n, version)
+		}
+	}
 	if string(head) != magic {
-		return errors.New("the file is not a journal of an import, or is one of another version of tsdbd")
+		return errors.New("the file is not a journal of an import")
 	}
 	r := bufio.NewReader(io.NewSectionReader(j.mu.file, int64(len(magic)), size-int64(len(magic))))
 	whole := true
