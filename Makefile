@@ -60,6 +60,21 @@ crash-long: ## a power cut before each of 10,000 file operations, about five min
 	go test -count=1 -timeout 60m -run '^TestCrash(Control)?$$' -v ./store -crash-points=10000 -crash-every=1
 	go test -count=1 -timeout 60m ./cluster/raftlog -long
 
+.PHONY: version-data
+version-data: ## what this build writes, into testdata/versions/VERSION, for the tests of later ones: before a release, five minutes
+	go test -count=1 -timeout 30m -run '^TestMake$$' ./internal/testkit/versions -make=$(VERSION)
+
+.PHONY: same-answers soak-long upgrade
+same-answers: ## the same random changes to eight servers of other settings give the same answers, an hour
+	TSDBD_SEED=$${TSDBD_SEED:-random} go test -count=10 -timeout 2h -run '^TestSameAnswers$$' -v ./internal/testkit/apptest -same-rounds=12 -same-servers=8
+
+soak-long: ## an hour of the same load, with flat memory, open files, goroutines and disk
+	go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/testkit/apptest -soak-time=1h
+
+upgrade: ## opens what each version has left; upgrades a cluster under load to newer formats, and goes back
+	go test -count=1 -timeout 30m -v ./internal/testkit/versions
+	$(CLUSTER) -run '^Test(Format)?Upgrade$$' -upgrade
+
 soak: ## the random tests from new seeds, a failure prints its own
 	TSDBD_SEED=random go test -count=1 ./...
 
