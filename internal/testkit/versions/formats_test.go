@@ -135,14 +135,16 @@ func formats(t testing.TB) []format {
 			base := b[32 : 32+le.Uint64(b[20:])] // records follow
 			le.PutUint32(b[28:], binio.ChecksumUpdate(binio.Checksum(b[:28]), base))
 		}), read: func(_, name string, _ []byte) error { _, err := meta.ReadFile(vfs.OS, name); return err }},
-		{name: "ledger", archive: "data", file: "meta/ledger", oldest: 3, newest: 3, set: at32(8, sumAt(28)),
+		{
+			name: "ledger", archive: "data", file: "meta/ledger", oldest: 3, newest: 3, set: at32(8, sumAt(28)),
 			read: func(dir, name string, _ []byte) error {
 				_, whole, err := ledger.Read(vfs.OS, dir)
 				if err == nil && !whole {
 					err = binio.Corruptf(name, -1, "records are damaged")
 				}
 				return err
-			}},
+			},
+		},
 		{name: "file of touched windows", archive: "data", file: "meta/" + touched.Name, oldest: 2, newest: 2, set: at32(8, func(b []byte) {
 			le.PutUint32(b[36:], binio.ChecksumUpdate(binio.Checksum(b[:36]), b[40:]))
 		}), read: func(dir, name string, _ []byte) error {
@@ -152,18 +154,22 @@ func formats(t testing.TB) []format {
 			}
 			return touched.Check(vfs.OS, filepath.Dir(name), data.Lineage)
 		}},
-		{name: "shard manifest", archive: "data", file: "db-1/shard-*/MANIFEST", oldest: 4, newest: 4, set: at32(8, func(b []byte) { sumAt(len(b) - 4)(b) }),
+		{
+			name: "shard manifest", archive: "data", file: "db-1/shard-*/MANIFEST", oldest: 4, newest: 4, set: at32(8, func(b []byte) { sumAt(len(b) - 4)(b) }),
 			read: func(_, name string, _ []byte) error {
 				return manifest.ReadCopy(vfs.OS, filepath.Dir(name), manifest.Name).Err
-			}},
-		{name: "TSM file", archive: "data", file: "db-1/shard-*/*.tsm", oldest: 1, newest: 4, set: at32(8, sumAt(12)),
+			},
+		},
+		{
+			name: "TSM file", archive: "data", file: "db-1/shard-*/*.tsm", oldest: 1, newest: 4, set: at32(8, sumAt(12)),
 			read: func(_, name string, _ []byte) error {
 				r, err := tsm.Open(vfs.OS, name)
 				if err == nil {
 					err = errors.Join(r.Verify(t.Context()), r.Close())
 				}
 				return err
-			}},
+			},
+		},
 		{name: "TSI file", archive: "data", file: "db-1/shard-*/*.tsi", oldest: 2, newest: 2, set: func(b []byte, version uint64) []byte {
 			le.PutUint32(b[len(b)-16:], uint32(version))
 			at := len(b) - 96
@@ -179,14 +185,16 @@ func formats(t testing.TB) []format {
 			}
 			return err
 		}},
-		{name: "segment of the log", archive: "data", file: "wal/*.wal", oldest: 5, newest: 5, set: at32(8, sumAt(68)),
+		{
+			name: "segment of the log", archive: "data", file: "wal/*.wal", oldest: 5, newest: 5, set: at32(8, sumAt(68)),
 			read: func(_, name string, _ []byte) error {
 				_, damage, err := wal.Inspect(vfs.OS, filepath.Dir(name), func(*wal.SegmentInfo, *entry.Entry) error { return nil })
 				if err == nil && len(damage) > 0 {
 					err = binio.Corruptf(name, damage[0].Offset, "%s", damage[0].Reason)
 				}
 				return err
-			}},
+			},
+		},
 		{name: "series log", archive: "data", file: "db-1/series/series.log", torn: true, oldest: 2, newest: 2, set: func(b []byte, version uint64) []byte {
 			b[7] = byte(version) // and the end of the magic
 			return at32(8, sumAt(32))(b, version)
@@ -242,11 +250,16 @@ func formats(t testing.TB) []format {
 			_, err := entry.NewDecoder(func(uint32, uint32) (string, bool) { return "", false }).Record(b)
 			return err
 		}},
-		{name: "sketch of distinct values", text: []byte(distinct.Text()), oldest: 1, newest: 1, plain: true, set: base64Version("HLL_"),
-			read: func(_, _ string, b []byte) error { _, err := hll.Parse(string(b)); return err }},
-		{name: "sketch of quantiles", text: []byte(values.Text()), oldest: 1, newest: 1, plain: true, set: base64Version("DDS_"),
-			read: func(_, _ string, b []byte) error { _, err := quantiles.Parse(string(b)); return err }},
-		{name: "histogram", text: []byte(base64.RawStdEncoding.EncodeToString([]byte{0x10, 0, 0, 0, 0, 0, 0, 0, 0})), oldest: 1, newest: 1, plain: true,
+		{
+			name: "sketch of distinct values", text: []byte(distinct.Text()), oldest: 1, newest: 1, plain: true, set: base64Version("HLL_"),
+			read: func(_, _ string, b []byte) error { _, err := hll.Parse(string(b)); return err },
+		},
+		{
+			name: "sketch of quantiles", text: []byte(values.Text()), oldest: 1, newest: 1, plain: true, set: base64Version("DDS_"),
+			read: func(_, _ string, b []byte) error { _, err := quantiles.Parse(string(b)); return err },
+		},
+		{
+			name: "histogram", text: []byte(base64.RawStdEncoding.EncodeToString([]byte{0x10, 0, 0, 0, 0, 0, 0, 0, 0})), oldest: 1, newest: 1, plain: true,
 			set: func(b []byte, version uint64) []byte {
 				raw, err := base64.RawStdEncoding.DecodeString(string(b))
 				if err != nil {
@@ -254,7 +267,8 @@ func formats(t testing.TB) []format {
 				}
 				raw[0] = byte(version<<4) | raw[0]&15
 				return []byte(base64.RawStdEncoding.EncodeToString(raw))
-			}, read: func(_, _ string, b []byte) error { _, err := prom.ParseHistogram(string(b)); return err }},
+			}, read: func(_, _ string, b []byte) error { _, err := prom.ParseHistogram(string(b)); return err },
+		},
 		{name: "document of a board", text: []byte(`{"version":1,"panels":[]}`), oldest: 1, newest: 1, plain: true, set: func(b []byte, version uint64) []byte {
 			return fmt.Appendf(nil, `{"version":%d,"panels":[]}`, version)
 		}, read: func(_, _ string, b []byte) error { _, err := board.Check(b); return err }},
