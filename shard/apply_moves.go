@@ -75,7 +75,7 @@ func (s *Shard) choosePortion(ctx context.Context, v *View, n int, last uint64) 
 		ends = append(ends, f.MaxSequence)
 		x := portion.File{Reader: f.reader, Gone: f.Gone}
 		if f.damage.Load() != nil {
-			x.Sound = v.set.sound(i)
+			x.Sound = v.set.sound(ctx, i)
 		}
 		r.Files = append(r.Files, x)
 	}
@@ -105,8 +105,8 @@ func (s *fileSet) upTo(sequence uint64) int {
 
 // sound returns a function that reads the rows of a series of the i-th file, as a merge does:
 // what tombstones hide wholly it does not read.
-func (s *fileSet) sound(i int) func(id model.SeriesID) error {
-	src := s.source(i)
+func (s *fileSet) sound(ctx context.Context, i int) func(id model.SeriesID) error {
+	src := s.source(ctx, i)
 	return func(id model.SeriesID) error {
 		if found, err := src.find(id); !found {
 			return err

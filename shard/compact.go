@@ -136,7 +136,7 @@ func (s *Shard) countHidden(ctx context.Context, v *View) error {
 // hiddenRows counts the rows of the i-th file that do not count.
 func (s *fileSet) hiddenRows(ctx context.Context, i int) (n int64, err error) {
 	defer vfs.CatchFault(&err)()
-	f, src := s.files[i], s.source(i)
+	f, src := s.files[i], s.source(ctx, i)
 	named := roaring.New() // all that some tombstone may hide
 	for _, t := range src.tombstones {
 		named.Or(src.door.Original(0, t.Series, t.Sequence))
@@ -148,15 +148,16 @@ func (s *fileSet) hiddenRows(ctx context.Context, i int) (n int64, err error) {
 		if err := src.load(i); err != nil {
 			return err
 		}
-		if f.Lacks(id) {
-			for k := range src.series.Chunks {
-				n += int64(src.series.Chunks[k].Rows)
+		for k, e := range src.series.Chunks {
+			hidden, err := e.Rows, error(nil)
+			if !f.Lacks(id) {
+				hidden, err = src.hiddenOf(k)
 			}
-			return nil
+			if n += int64(hidden); err != nil {
+				return err
+			}
 		}
-		k, err := src.countHidden()
-		n += k
-		return err
+		return nil
 	})
 	return n, err
 }

@@ -443,7 +443,7 @@ func TestLongText(t *testing.T) {
 		v := b.s.View()
 		defer v.Release()
 		for i := range v.set.files {
-			src := v.set.source(i)
+			src := v.set.source(t.Context(), i)
 			if err := src.load(0); err != nil {
 				t.Fatal(err)
 			}

@@ -159,7 +159,7 @@ func (b *bench) checkCrowds() (n int) {
 		var said [2]string
 		for i, few := range []int{few, 1 << 30} {
 			b.s.few = few
-			p := v.pieces(model.AllTime)
+			p := v.pieces(b.t.Context(), model.AllTime)
 			p.measurement = "m"
 			has, err := p.hasRows(sr.ID())
 			if err != nil {

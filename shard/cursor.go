@@ -16,7 +16,6 @@ import (
 type cursor struct {
 	merging
 	walk
-	ctx    context.Context
 	view   *View
 	within model.TimeRange // the times of the requests
 	absent []bool          // fields that the shard lacks, their type is made up
@@ -32,8 +31,8 @@ type cursor struct {
 
 // Scan opens a cursor over the series of req.
 func (v *View) Scan(ctx context.Context, req scan.Request) (scan.Cursor, error) {
-	c := &cursor{ctx: ctx, view: v, within: req.Range}
-	c.pieces = v.pieces(req.Range)
+	c := &cursor{view: v, within: req.Range}
+	c.pieces = v.pieces(ctx, req.Range)
 	c.texts.charge, c.charge, c.descending = req.Charge, req.Hold, req.Descending
 	c.asked = func(int) error { return ctx.Err() }
 	c.Again(req)

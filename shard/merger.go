@@ -19,7 +19,6 @@ import (
 // read, merged and cut into full chunks, a few chunks at a time: a merge takes
 // the memory of some chunks per file, however long a series is.
 type merger struct {
-	ctx   context.Context
 	s     *Shard
 	c     merging // without caches
 	out   build.Run
@@ -46,7 +45,7 @@ const paceBytes = 128 << 10
 func newMerger(ctx context.Context, s *Shard, v *View, lo, hi int, rec manifest.File) *merger {
 	files := View{shard: s, set: newFileSet(v.set.files[lo:hi], v.set.Events)}
 	defer files.set.release() // v has them
-	m := &merger{ctx: ctx, s: s, c: merging{pieces: files.pieces(model.AllTime)}, out: s.newRun(rec)}
+	m := &merger{s: s, c: merging{pieces: files.pieces(ctx, model.AllTime)}, out: s.newRun(rec)}
 	m.c.door = m.c.door.Until(rec.MaxSequence)
 	m.c.asked = func(bytes int) error {
 		m.debt += bytes
@@ -189,7 +188,7 @@ func (m *merger) pace() error {
 	m.s.counters.read(m.out.File.Level, int64(m.debt))
 	n := m.debt + int(m.count())
 	m.debt = 0
-	return m.s.waitPace(m.ctx, n)
+	return m.s.waitPace(m.c.ctx, n)
 }
 
 // waitPace lets others have the disk after bytes were read and written. It ends
@@ -248,7 +247,7 @@ func (m *merger) cluster(cl cluster) error {
 		return m.out.Append(rows)
 	}
 	if s := &c.sources[p.source]; s.everyField {
-		if copied, err := m.out.Copy(s.file.reader, &s.series, p.chunk); copied || err != nil {
+		if copied, err := m.out.Copy(m.c.ctx, s.file.reader, &s.series, p.chunk); copied || err != nil {
 			return err
 		}
 	}

@@ -222,7 +222,7 @@ func (s *Shard) rebuildIndex(v *View, name string) (*manifest.File, error) {
 		return nil, err
 	}
 	defer x.Close()
-	p := v.pieces(model.AllTime)
+	p := v.pieces(context.Background(), model.AllTime)
 	if err := x.AddFiles(v.repairable(), s.series, p.hasRows, s.logger); err != nil || x.Empty() {
 		return nil, err
 	}

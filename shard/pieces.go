@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -15,6 +16,7 @@ import (
 // files and rows of caches, sorted by time and cut into clusters of those that
 // overlap. The rows of a cache are gathered when they are needed.
 type pieces struct {
+	ctx     context.Context
 	parts   []source // of the view: files, then caches, older ones first
 	sources []source // what the present series is read from, older first: the parts, or places
 	moving           // where rows of moved series are
@@ -80,9 +82,9 @@ type cachePart struct {
 }
 
 // pieces returns the pieces of the view's files and caches that have rows in a range of
-// times.
-func (v *View) pieces(times model.TimeRange) pieces {
-	p := pieces{times: times, cells: v.shard.cells}
+// times. The context bounds reads of files that are elsewhere.
+func (v *View) pieces(ctx context.Context, times model.TimeRange) pieces {
+	p := pieces{ctx: ctx, times: times, cells: v.shard.cells}
 	p.few = v.shard.few
 	p.parts = make([]source, 0, len(v.set.files)+len(v.caches))
 	read := make([]reading, len(v.set.files))
@@ -95,6 +97,7 @@ func (v *View) pieces(times model.TimeRange) pieces {
 	}
 	for i, f := range v.set.files {
 		if f.reader.Info().Range.Overlaps(times) {
+			read[i].chunk.Ctx = ctx
 			add(part{file: f, tombstones: v.set.tombstones()[i]}, f.MaxSequence, &read[i])
 		}
 	}
@@ -179,7 +182,7 @@ func (p *pieces) at(s *source, at moves.Place) (bool, error) {
 		return ok, nil
 	}
 	if s.reading == nil {
-		s.reading = new(reading)
+		s.reading = newReading(p.ctx)
 	}
 	return s.find(at.ID)
 }

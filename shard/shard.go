@@ -242,7 +242,7 @@ func (s *Shard) withoutRows(set *roaring.Bitmap) (_ *roaring.Bitmap, err error) 
 		return gone, nil // closed meanwhile
 	}
 	defer v.Release()
-	p := v.pieces(model.AllTime)
+	p := v.pieces(context.Background(), model.AllTime)
 	for it := set.Iterator(); it.HasNext(); {
 		id := it.Next()
 		if has, err := p.hasRows(model.SeriesID(id)); err != nil {

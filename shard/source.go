@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"context"
+
 	"tsdbd/cache"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -46,10 +48,12 @@ type reading struct {
 	everyField bool          // all fields of the file's series are wanted
 }
 
+func newReading(ctx context.Context) *reading { return &reading{chunk: tsm.Chunk{Ctx: ctx}} }
+
 // source returns the i-th file of a set alone.
-func (s *fileSet) source(i int) source {
+func (s *fileSet) source(ctx context.Context, i int) source {
 	f := s.files[i]
-	return source{part: part{file: f, tombstones: s.tombstones()[i], door: s.Moves.Door(f.MaxSequence)}, reading: new(reading)}
+	return source{part: part{file: f, tombstones: s.tombstones()[i], door: s.Moves.Door(f.MaxSequence)}, reading: newReading(ctx)}
 }
 
 // find makes a series the present one, and reports whether the source may have rows of it:
@@ -148,61 +152,50 @@ func (s *source) hasRows() (bool, error) {
 		return s.gather.HasRows(s.id), nil
 	}
 	for k, e := range s.series.Chunks {
-		partly, wholly := s.masked(e.Min, e.Max)
-		if wholly {
-			continue
-		}
-		if !partly {
+		_, wholly := s.masked(e.Min, e.Max)
+		// Times that are elsewhere are not read for it: a delete does not wait for a store
+		// of objects, and at worst the index keeps a series without rows.
+		if !wholly && (!s.hidden(e.Min) || !s.hidden(e.Max) || e.Step == 0 && s.file.reader.Remote()) {
 			return true, nil
 		}
-		if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
-			return false, err
-		}
-		times, err := s.chunk.Times()
-		if err != nil {
-			return false, err
-		}
-		for _, t := range times {
-			if !s.hidden(t) {
-				return true, nil
-			}
+		if n, err := s.hiddenOf(k); n < e.Rows || err != nil {
+			return err == nil, err
 		}
 	}
 	return false, nil
 }
 
-// countHidden returns how many rows of the loaded series are hidden.
-func (s *source) countHidden() (n int64, err error) {
-	for k, e := range s.series.Chunks {
-		partly, wholly := s.masked(e.Min, e.Max)
-		switch {
-		case wholly:
-			n += int64(e.Rows)
-		case partly:
-			if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
-				return 0, err
-			}
-			times, err := s.chunk.Times()
-			if err != nil {
-				return 0, err
-			}
-			for _, t := range times {
-				if s.hidden(t) {
-					n++
-				}
-			}
+// hiddenOf returns how many rows of chunk k of the loaded series are hidden.
+func (s *source) hiddenOf(k int) (n int, err error) {
+	e := &s.series.Chunks[k]
+	partly, wholly := s.masked(e.Min, e.Max)
+	switch {
+	case wholly:
+		return e.Rows, nil
+	case !partly:
+		return 0, nil
+	}
+	times, err := s.times(k)
+	for _, t := range times {
+		if s.hidden(t) {
+			n++
 		}
 	}
-	return n, nil
+	return n, err
+}
+
+// times makes chunk k of the present series the present one, and returns its times.
+func (s *source) times(k int) ([]int64, error) {
+	if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
+		return nil, err
+	}
+	return s.chunk.Times()
 }
 
 // read appends the living rows of chunk k of the present series within times to
 // dst.
 func (s *source) read(k int, times model.TimeRange, dst *column.Rows, texts *texts) error {
-	if err := s.file.reader.Chunk(&s.series, k, &s.chunk); err != nil {
-		return err
-	}
-	ts, err := s.chunk.Times()
+	ts, err := s.times(k)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -111,7 +112,7 @@ func (v *View) TimeBounds(set *roaring.Bitmap) (model.TimeRange, bool) {
 		return v.bounds()
 	}
 	r := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
-	p := v.pieces(model.AllTime)
+	p := v.pieces(context.Background(), model.AllTime)
 	for it := set.Iterator(); it.HasNext(); {
 		t, ok, err := p.bounds(model.SeriesID(it.Next()))
 		if err != nil {

@@ -83,7 +83,7 @@ func TestWideSeries(t *testing.T) {
 	read()
 	v := b.s.View()
 	defer v.Release()
-	src := v.set.source(0)
+	src := v.set.source(t.Context(), 0)
 	if err := src.load(0); err != nil {
 		t.Fatal(err)
 	}

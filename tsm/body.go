@@ -120,6 +120,7 @@ func appendDataBody(dst []byte, cols []rawColumn) (body []byte, first int) {
 type columnPlace struct {
 	off, size uint32
 	sparse    bool
+	copied    bool // its bytes are there, of a body that is elsewhere
 }
 
 // parseInlineBody sets places to the columns of an inline body.

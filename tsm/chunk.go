@@ -1,6 +1,7 @@
 package tsm
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"sync"
@@ -20,14 +21,19 @@ import (
 // and AllValid need the Series unchanged since the chunk was positioned with it; the
 // other methods do not.
 type Chunk struct {
+	// Ctx bounds the reads of a body that is elsewhere (OpenTail). Nil: nothing does.
+	Ctx context.Context
+
 	r      *Reader
 	s      *Series
 	k      int
 	e      ChunkEntry
 	fields []column.Field
-	body   []byte
-	off    int64 // of body in the file
-	parsed bool  // the body's head is checked, and places set
+	body   []byte // elsewhere: nil until it is parsed, and then what was asked for
+	off    int64  // of body in the file
+	parsed bool   // the body's head is checked, and places set
+	have   int    // bytes of a body that is elsewhere that were read at first
+	failed error  // it could not be reached
 	chunkMemory
 	lent *chunkMemory // that chunkMemory is a copy of, to give back; nil: it is new
 }
@@ -42,6 +48,10 @@ type chunkMemory struct {
 	}
 	cols  []decodedColumn
 	ready []bool
+
+	// Of a body that is elsewhere.
+	copied []byte // what was read of it
+	shared []byte // times of another chunk
 }
 
 // chunkMemories holds the memory of chunks that were released, of *chunkMemory.
@@ -66,12 +76,12 @@ type decodedColumn struct {
 
 // Chunk positions c on chunk k of a loaded series. A chunk of the data section is
 // not touched before its times or a column are asked for; the checksums of large
-// columns are checked each time they are decoded.
+// columns are checked each time they are decoded, or when they are copied of a body that is elsewhere.
 func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
 	if s.reader != r || k < 0 || k >= len(s.Chunks) {
 		return fmt.Errorf("tsm %s: chunk %d of %d, or series of another file", r.Path(), k, len(s.Chunks))
 	}
-	c.r, c.s, c.k, c.e, c.fields = r, s, k, s.Chunks[k], s.Fields
+	c.r, c.s, c.k, c.e, c.fields, c.failed = r, s, k, s.Chunks[k], s.Fields, nil
 	e := &c.e
 	n := len(s.Fields)
 	if c.cols == nil {
@@ -97,7 +107,10 @@ func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
 		return nil
 	}
 	end := e.off + uint64(e.Bytes)
-	c.body, c.off = r.Data()[e.off:end:end], int64(e.off)
+	c.off = int64(e.off)
+	if c.body = nil; r.body == nil {
+		c.body = r.section(e.off, end)
+	}
 	return nil
 }
 
@@ -114,7 +127,7 @@ func (c *Chunk) Release() {
 	*m = c.chunkMemory
 	*c = Chunk{}
 	m.times.of = timesOf{}
-	bytes := len(m.cols) * int(unsafe.Sizeof(decodedColumn{}))
+	bytes := len(m.cols)*int(unsafe.Sizeof(decodedColumn{})) + cap(m.copied) + cap(m.shared)
 	for i := range m.cols {
 		v := &m.cols[i].vector
 		v.Strings = nil // they would keep their bytes
@@ -130,6 +143,9 @@ func (c *Chunk) parse() error {
 	if c.parsed {
 		return nil
 	}
+	if c.r.body != nil {
+		return c.fetchHead()
+	}
 	c.parsed = true
 	if reason, at := parseDataBody(c.body, c.places); reason != "" {
 		return c.corrupt(at, reason)
@@ -139,7 +155,16 @@ func (c *Chunk) parse() error {
 
 func (c *Chunk) corrupt(at int, reason string) error {
 	c.places = c.places[:0]
-	return binio.Corruptf(c.r.Path(), c.off+int64(at), "tsm: %s", reason)
+	return c.damage(c.off+int64(at), reason)
+}
+
+// damage returns the error for damage of the chunk's body at an offset of the file.
+func (c *Chunk) damage(at int64, reason string) error {
+	path := c.r.Path()
+	if !c.e.inline {
+		path = c.r.blamed()
+	}
+	return binio.Corruptf(path, at, "tsm: %s", reason)
 }
 
 // timeColumns returns 1 if the body has a column of times.
@@ -178,8 +203,13 @@ func (c *Chunk) raw(i int) ([]byte, error) {
 	}
 	p := &c.places[i]
 	b := c.body[p.off : p.off+p.size : p.off+p.size]
-	if p.size >= smallColumn && !c.e.inline && binio.Checksum(b) != binary.LittleEndian.Uint32(c.body[p.off-4:]) {
-		return nil, binio.Corruptf(c.r.Path(), c.off+int64(p.off), "tsm: column checksum mismatch")
+	if p.size >= smallColumn && !c.e.inline {
+		if c.r.body != nil {
+			return b, c.fetchColumn(p)
+		}
+		if binio.Checksum(b) != binary.LittleEndian.Uint32(c.body[p.off-4:]) {
+			return nil, c.damage(c.off+int64(p.off), "column checksum mismatch")
+		}
 	}
 	return b, nil
 }
@@ -196,7 +226,7 @@ func (c *Chunk) presence(i int, b []byte, valid *column.Bitmap) (count, off int,
 	}
 	*valid = grow(*valid, (rows+63)/64)
 	if count, off = decodePresence(*valid, b, rows); off < 0 {
-		return 0, 0, binio.Corruptf(c.r.Path(), c.off+int64(c.places[i].off), "tsm: bad presence of column %d", i-c.timeColumns())
+		return 0, 0, c.damage(c.off+int64(c.places[i].off), fmt.Sprintf("bad presence of column %d", i-c.timeColumns()))
 	}
 	return count, off, nil
 }
@@ -234,7 +264,7 @@ func (c *Chunk) Times() ([]int64, error) {
 	t.of = timesOf{}
 	t.v, err = codec.DecodeTimes(t.v[:0], b, rows)
 	if err != nil || len(t.v) != rows || t.v[0] != 0 || t.v[rows-1] != c.e.Max-c.e.Min {
-		return nil, binio.Corruptf(c.r.Path(), off, "tsm: bad time column")
+		return nil, c.damage(off, "bad time column")
 	}
 	for i := range t.v {
 		t.v[i] += c.e.Min
@@ -274,7 +304,7 @@ func (c *Chunk) Column(field int) (*column.Vector, error) {
 		return nil, err
 	}
 	if !decodeValues(v, b[off:], count) {
-		return nil, binio.Corruptf(c.r.Path(), c.off+int64(c.places[i].off), "tsm: bad values of column %d", field)
+		return nil, c.damage(c.off+int64(c.places[i].off), fmt.Sprintf("bad values of column %d", field))
 	}
 	if count < rows {
 		spread(v, count, rows, d.valid)
@@ -303,7 +333,7 @@ func (c *Chunk) TextBytes(field int) (int, error) {
 	}
 	n, err := codec.TextBytes(b[off:])
 	if err != nil {
-		return 0, binio.Corruptf(c.r.Path(), c.off+int64(c.places[i].off), "tsm: bad values of column %d", field)
+		return 0, c.damage(c.off+int64(c.places[i].off), fmt.Sprintf("bad values of column %d", field))
 	}
 	return n, nil
 }

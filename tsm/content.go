@@ -21,7 +21,7 @@ func (r *Reader) VerifyContent(ctx context.Context) (err error) {
 		return err
 	}
 	if want := r.foot.info.Checksum; sum != want {
-		return binio.Corruptf(r.Path(), -1, "tsm: content checksum %016x, footer says %016x", sum, want)
+		return binio.Corruptf(r.blamed(), -1, "tsm: content checksum %016x, footer says %016x", sum, want)
 	}
 	return nil
 }
@@ -57,11 +57,22 @@ func CheckFile(fs vfs.FS, path string, info Info) error {
 func (r *Reader) contentSum(ctx context.Context) (uint64, error) {
 	var h xxhash.Digest
 	h.Reset()
-	for rest := r.Data()[:r.foot.sec.footer]; len(rest) > 0; {
+	const step = 1 << 20
+	if r.body != nil {
+		buf := make([]byte, min(r.base, step))
+		for at := uint64(0); at < r.base; at += step {
+			b := buf[:min(r.base-at, step)]
+			if err := r.body.ReadBody(ctx, b, int64(at)); err != nil {
+				return 0, err
+			}
+			_, _ = h.Write(b)
+		}
+	}
+	for rest := r.section(r.base, r.foot.sec.footer); len(rest) > 0; {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		n := min(len(rest), 1<<20)
+		n := min(len(rest), step)
 		_, _ = h.Write(rest[:n])
 		rest = rest[n:]
 	}

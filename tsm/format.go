@@ -135,34 +135,34 @@ func (f *footer) append(dst []byte) []byte {
 	return append(dst, trailerMagic...)
 }
 
-// parseFooter checks header, trailer and footer of a whole file and the
-// relations between what the footer says.
-func parseFooter(path string, b []byte) (footer, error) {
+// parseFooter checks header, trailer and footer of a file and the relations between
+// what the footer says. b has the file's bytes from the offset base on.
+func parseFooter(path string, header, b []byte, base uint64) (footer, error) {
 	var f footer
 	bad := func(off int, reason string) (footer, error) {
-		return footer{}, binio.Corruptf(path, int64(off), "tsm: %s", reason)
+		return footer{}, binio.Corruptf(path, int64(off)+int64(base), "tsm: %s", reason)
 	}
 	le := binary.LittleEndian
-	if len(b) < headerSize+trailerSize {
-		return bad(0, "file too short")
+	if string(header[:8]) != headerMagic {
+		return footer{}, binio.Corruptf(path, 0, "tsm: bad header magic")
 	}
-	if string(b[:8]) != headerMagic {
-		return bad(0, "bad header magic")
-	}
-	if le.Uint32(b[12:]) != binio.Checksum(b[:12]) {
-		return bad(0, "header checksum mismatch")
+	if le.Uint32(header[12:]) != binio.Checksum(header[:12]) {
+		return footer{}, binio.Corruptf(path, 0, "tsm: header checksum mismatch")
 	}
 	// Features are above the version: a file with one that is not known is newer.
-	if v := uint64(le.Uint32(b[8:])); v < oldestVersion || v > Version {
+	if v := uint64(le.Uint32(header[8:])); v < oldestVersion || v > Version {
 		return footer{}, binio.CheckVersions(path, "TSM file", v, oldestVersion, Version)
 	}
 	end := len(b) - trailerSize
+	if end < 0 {
+		return bad(0, "file too short")
+	}
 	t := b[end:]
 	if string(t[8:]) != trailerMagic {
 		return bad(end, "bad trailer magic")
 	}
 	length := uint64(le.Uint32(t))
-	if length > uint64(end-headerSize) {
+	if length > uint64(end) || base+uint64(end)-length < headerSize {
 		return bad(end, "footer length exceeds file")
 	}
 	start := end - int(length)
@@ -185,8 +185,8 @@ func parseFooter(path string, b []byte) (footer, error) {
 	if d.Err() != nil || d.Len() != 0 {
 		return bad(start, "footer does not parse")
 	}
-	f.sec.footer = uint64(start)
-	i.Path, i.Size = path, int64(len(b))
+	f.sec.footer = base + uint64(start)
+	i.Path, i.Size = path, int64(base)+int64(len(b))
 	last := uint64(headerSize)
 	for _, p := range all {
 		if *p < last {
@@ -195,6 +195,9 @@ func parseFooter(path string, b []byte) (footer, error) {
 		last = *p
 	}
 	s := &f.sec
+	if base > 0 && s.keys != base {
+		return bad(start, "tail does not begin where the data section ends")
+	}
 	if series > math.MaxUint32 || chunks > math.MaxInt64 || rows > math.MaxInt64 || values > math.MaxInt64 {
 		return bad(start, "counts out of range")
 	}
@@ -213,8 +216,8 @@ func parseFooter(path string, b []byte) (footer, error) {
 	if s.footer-s.checksums != (s.checksums-s.keys+blockSize-1)/blockSize*4 {
 		return bad(start, "checksum table size does not match index size")
 	}
-	if binio.Checksum(b[s.checksums:s.footer]) != f.checksumCRC {
-		return bad(int(s.checksums), "checksum table mismatch")
+	if binio.Checksum(b[s.checksums-base:s.footer-base]) != f.checksumCRC {
+		return footer{}, binio.Corruptf(path, int64(s.checksums), "tsm: checksum table mismatch")
 	}
 	return f, nil
 }

@@ -69,8 +69,8 @@ func (r *Reader) Find(id model.SeriesID) (i int, ok bool, err error) {
 	if err := r.check(at, 8); err != nil {
 		return 0, false, err
 	}
-	data := r.Data()
-	lo, hi := binary.LittleEndian.Uint32(data[at:]), binary.LittleEndian.Uint32(data[at+4:])
+	data, base := r.bytes, r.base
+	lo, hi := binary.LittleEndian.Uint32(data[at-base:]), binary.LittleEndian.Uint32(data[at-base+4:])
 	if lo > hi || uint64(hi) > uint64(f.info.Series) {
 		return 0, false, binio.Corruptf(r.Path(), int64(at), "tsm: bad id directory")
 	}
@@ -88,8 +88,9 @@ func (r *Reader) Find(id model.SeriesID) (i int, ok bool, err error) {
 	mask := ^uint64(0) >> (64 - 8*width)
 	// Evenly spread ids are near their share of the bucket, dense ones at it.
 	n := int(hi - lo)
+	records := data[first-base:]
 	record := func(i int) uint64 {
-		return binary.LittleEndian.Uint64(data[first+uint64(i)*width:]) & mask
+		return binary.LittleEndian.Uint64(records[uint64(i)*width:]) & mask
 	}
 	l, h := 0, n
 	if n <= 64 {

@@ -1,6 +1,7 @@
 package tsm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -19,8 +20,8 @@ type mergeState struct {
 // AppendEncoded adds chunk k of a loaded series of r to the current series
 // without decoding values. Its checksums are verified. The current series must
 // have all fields of s, with the same types, and may have more; the chunk must
-// be later than the chunk before.
-func (w *Writer) AppendEncoded(r *Reader, s *Series, k int) error {
+// be later than the chunk before. The context bounds reads of a body that is elsewhere.
+func (w *Writer) AppendEncoded(ctx context.Context, r *Reader, s *Series, k int) error {
 	if w.err != nil {
 		return w.err
 	}
@@ -29,6 +30,7 @@ func (w *Writer) AppendEncoded(r *Reader, s *Series, k int) error {
 	}
 	m := &w.merge
 	c := &m.chunk
+	c.Ctx = ctx
 	if err := r.Chunk(s, k, c); err != nil {
 		return w.fail(err)
 	}

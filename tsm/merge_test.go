@@ -146,7 +146,7 @@ func TestAppendEncodedUnion(t *testing.T) {
 				t.Fatal(err)
 			}
 			for k := range s.Chunks {
-				if err := w.AppendEncoded(r, &s, k); err != nil {
+				if err := w.AppendEncoded(t.Context(), r, &s, k); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -193,21 +193,21 @@ func TestAppendEncodedRefuses(t *testing.T) {
 	other := append([]column.Field(nil), s.Fields...)
 	other[1].Type = model.Integer
 	for name, do := range map[string]func(w *Writer) error{
-		"no series": func(w *Writer) error { return w.AppendEncoded(r, &s, 0) },
+		"no series": func(w *Writer) error { return w.AppendEncoded(t.Context(), r, &s, 0) },
 		"fewer fields": func(w *Writer) error {
 			_ = w.Series(1, "m", s.Fields[1:])
-			return w.AppendEncoded(r, &s, 0)
+			return w.AppendEncoded(t.Context(), r, &s, 0)
 		},
-		"other type": func(w *Writer) error { _ = w.Series(1, "m", other); return w.AppendEncoded(r, &s, 0) },
-		"no chunk":   func(w *Writer) error { _ = w.Series(1, "m", s.Fields); return w.AppendEncoded(r, &s, 1) },
+		"other type": func(w *Writer) error { _ = w.Series(1, "m", other); return w.AppendEncoded(t.Context(), r, &s, 0) },
+		"no chunk":   func(w *Writer) error { _ = w.Series(1, "m", s.Fields); return w.AppendEncoded(t.Context(), r, &s, 1) },
 		"time order": func(w *Writer) error {
 			_ = w.Series(1, "m", s.Fields)
-			_ = w.AppendEncoded(r, &s, 0)
-			return w.AppendEncoded(r, &s, 0)
+			_ = w.AppendEncoded(t.Context(), r, &s, 0)
+			return w.AppendEncoded(t.Context(), r, &s, 0)
 		},
 		"other file's series": func(w *Writer) error {
 			_ = w.Series(1, "m", s.Fields)
-			return w.AppendEncoded(r, new(Series), 0)
+			return w.AppendEncoded(t.Context(), r, new(Series), 0)
 		},
 	} {
 		w, err := Create(vfs.OS, tempFile(t), WriterOptions{})
@@ -250,7 +250,7 @@ func TestAppendEncodedDamaged(t *testing.T) {
 					break
 				}
 				for k := range s.Chunks {
-					if err = w.AppendEncoded(r, &s, k); err != nil {
+					if err = w.AppendEncoded(t.Context(), r, &s, k); err != nil {
 						break
 					}
 				}

@@ -21,6 +21,10 @@ type Reader struct {
 	*mapped.File
 	foot footer
 
+	bytes []byte // of the file from base on; all that Data has, or what a tail has
+	base  uint64
+	body  Body // has what lies before base; nil: the file is whole
+
 	verified  mapped.Verified // blocks of the index region
 	idBuckets uint64
 	ordBits   uint
@@ -47,7 +51,7 @@ func Open(fs vfs.FS, path string) (r *Reader, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &Reader{File: f}
+	r = &Reader{File: f, bytes: f.Data()}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, f.Release())
 	}
@@ -56,13 +60,17 @@ func Open(fs vfs.FS, path string) (r *Reader, err error) {
 
 func (r *Reader) open() (err error) {
 	defer vfs.CatchFault(&err)()
-	if len(r.Data()) < headerSize+trailerSize {
-		return binio.Corruptf(r.Path(), 0, "tsm: file of %d bytes is too short", len(r.Data()))
+	if len(r.bytes) < headerSize+trailerSize {
+		return binio.Corruptf(r.Path(), 0, "tsm: file of %d bytes is too short", len(r.bytes))
 	}
-	r.foot, err = parseFooter(r.Path(), r.Data())
-	if err != nil {
+	if r.foot, err = parseFooter(r.Path(), r.bytes[:headerSize], r.bytes, 0); err != nil {
 		return err
 	}
+	return r.ready()
+}
+
+// ready prepares what readers need, once the footer is known.
+func (r *Reader) ready() error {
 	s := &r.foot.sec
 	blocks := (s.checksums - s.keys + blockSize - 1) / blockSize
 	r.verified = mapped.NewVerified(int(blocks))
@@ -87,6 +95,9 @@ func (r *Reader) Info() Info { return r.foot.info }
 
 // Len returns the number of series.
 func (r *Reader) Len() int { return r.foot.info.Series }
+
+// section returns the bytes [from, to) of the file, which are not before base.
+func (r *Reader) section(from, to uint64) []byte { return r.bytes[from-r.base : to-r.base : to-r.base] }
 
 // check makes sure that the blocks of the index region that hold [off, off+n)
 // are sound. It checksums a block once.
@@ -113,7 +124,7 @@ func (r *Reader) checkBlock(b uint64) error {
 	s := &r.foot.sec
 	at := s.keys + b*blockSize
 	end := min(at+blockSize, s.checksums)
-	if binio.Checksum(r.Data()[at:end]) != binary.LittleEndian.Uint32(r.Data()[s.checksums+b*4:]) {
+	if binio.Checksum(r.section(at, end)) != binary.LittleEndian.Uint32(r.bytes[s.checksums+b*4-r.base:]) {
 		return binio.Corruptf(r.Path(), int64(at), "tsm: index block checksum mismatch")
 	}
 	r.verified.Add(int(b))
@@ -128,7 +139,7 @@ func (r *Reader) checked(from, to, lo, hi uint64) ([]byte, error) {
 	if err := r.check(from, to-from); err != nil {
 		return nil, err
 	}
-	return r.Data()[from:to:to], nil
+	return r.section(from, to), nil
 }
 
 // dirRecord returns the page offsets of group p.
@@ -137,7 +148,7 @@ func (r *Reader) dirRecord(p int) (b []byte, err error) {
 	if err := r.check(at, 2*dirRecordSize); err != nil {
 		return nil, err
 	}
-	return r.Data()[at : at+2*dirRecordSize], nil
+	return r.section(at, at+2*dirRecordSize), nil
 }
 
 // keyPage returns the key page of group p and its offset.
@@ -184,8 +195,8 @@ func (r *Reader) fieldList(n uint64) ([]column.Field, error) {
 	if err := r.check(at, 8); err != nil {
 		return nil, err
 	}
-	from := f.sec.lists + uint64(binary.LittleEndian.Uint32(r.Data()[at:]))
-	to := f.sec.lists + uint64(binary.LittleEndian.Uint32(r.Data()[at+4:]))
+	from := f.sec.lists + uint64(binary.LittleEndian.Uint32(r.bytes[at-r.base:]))
+	to := f.sec.lists + uint64(binary.LittleEndian.Uint32(r.bytes[at-r.base+4:]))
 	b, err := r.checked(from, to, f.sec.lists, f.sec.listDir)
 	if err != nil {
 		return nil, err

@@ -63,6 +63,8 @@ func (t *timeBlocks) share(times *rawColumn, at uint64) *timeSlot {
 	return nil
 }
 
+const sharedMismatch = "checksum mismatch of times that several series share"
+
 // timeBlock returns the block of a chunk's times, checked, and its offset in the file.
 func (c *Chunk) timeBlock() (b []byte, off int64, err error) {
 	if b, err = c.raw(0); err != nil {
@@ -78,13 +80,17 @@ func (c *Chunk) timeBlock() (b []byte, off int64, err error) {
 		size, at = binio.Uvarint(b, at)
 	}
 	if at < 0 || len(b)-at != 4 || c.e.inline || size == 0 || distance < size || distance > min(maxTimesDistance, uint64(c.off)-headerSize) {
-		return nil, 0, binio.Corruptf(c.r.Path(), off, "tsm: bad reference to times")
+		return nil, 0, c.damage(off, "bad reference to times")
 	}
 	want := binary.LittleEndian.Uint32(b[at:])
 	off = c.off - int64(distance)
-	b = c.r.Data()[off : off+int64(size) : off+int64(size)]
+	if c.r.body != nil {
+		b, err = c.sharedTimes(off, int(size), want)
+		return b, off, err
+	}
+	b = c.r.section(uint64(off), uint64(off)+size)
 	if binio.Checksum(b) != want {
-		return nil, 0, binio.Corruptf(c.r.Path(), off, "tsm: checksum mismatch of times that several series share")
+		return nil, 0, c.damage(off, sharedMismatch)
 	}
 	return b, off, nil
 }

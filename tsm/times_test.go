@@ -115,7 +115,7 @@ func TestMergeSharesTimes(t *testing.T) {
 	}
 	var s Series
 	for i := 4; i < r.Len(); i++ {
-		err := errors.Join(r.Load(i, &s), w.Series(want[i].id, want[i].key, want[i].fields), w.AppendEncoded(r, &s, 0))
+		err := errors.Join(r.Load(i, &s), w.Series(want[i].id, want[i].key, want[i].fields), w.AppendEncoded(t.Context(), r, &s, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestDamagedSharedTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(bad.Load(10, &s), w.Series(1, "m", want[10].fields), w.AppendEncoded(bad, &s, 0))
+	err = errors.Join(bad.Load(10, &s), w.Series(1, "m", want[10].fields), w.AppendEncoded(t.Context(), bad, &s, 0))
 	if !errors.Is(err, binio.ErrCorrupt) {
 		t.Errorf("copy: %v", err)
 	}

@@ -404,7 +404,7 @@ func copyFileWith(tb testing.TB, r *Reader, out string, opt WriterOptions) Info 
 			tb.Fatal(err)
 		}
 		for k := range s.Chunks {
-			if err := w.AppendEncoded(r, &s, k); err != nil {
+			if err := w.AppendEncoded(tb.Context(), r, &s, k); err != nil {
 				tb.Fatal(err)
 			}
 		}

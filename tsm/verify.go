@@ -32,7 +32,7 @@ func (r *Reader) Verify(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	v := verifier{r: r, info: Info{Range: model.TimeRange{Min: 1, Max: 0}}}
+	v := verifier{r: r, c: Chunk{Ctx: ctx}, info: Info{Range: model.TimeRange{Min: 1, Max: 0}}}
 	v.keys.Reset(r)
 	// Blocks first: their errors say where.
 	s := &r.foot.sec
@@ -43,7 +43,11 @@ func (r *Reader) Verify(ctx context.Context) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		v.add(v.series(i), "")
+		if err := v.series(i); errors.Is(err, binio.ErrCorrupt) {
+			v.add(err, "")
+		} else if err != nil {
+			return err // what the body is in cannot be reached
+		}
 	}
 	if len(v.damages) > 0 {
 		errs := make([]error, len(v.damages))
@@ -57,7 +61,7 @@ func (r *Reader) Verify(ctx context.Context) (err error) {
 		return binio.Corruptf(r.Path(), int64(s.footer), "tsm: footer does not match content")
 	}
 	if sum != want.Checksum {
-		return binio.Corruptf(r.Path(), int64(s.footer), "tsm: content checksum %016x, footer says %016x", sum, want.Checksum)
+		return binio.Corruptf(r.blamed(), int64(s.footer), "tsm: content checksum %016x, footer says %016x", sum, want.Checksum)
 	}
 	return nil
 }
@@ -147,7 +151,12 @@ func (v *verifier) series(i int) error {
 		return binio.Corruptf(r.Path(), int64(r.foot.sec.idDir), "tsm: id %d of series %d is not found there", v.s.ID, i)
 	}
 	for k := range v.s.Chunks {
-		v.add(v.chunk(k), v.last)
+		if err := v.chunk(k); err != nil {
+			if !errors.Is(err, binio.ErrCorrupt) {
+				return err
+			}
+			v.add(err, v.last)
+		}
 	}
 	rng := v.s.TimeRange()
 	if v.info.Range.Empty() {

@@ -1,6 +1,8 @@
 package build
 
 import (
+	"context"
+
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -64,7 +66,7 @@ func (r *Run) Appended(from int) error {
 
 // Copy writes the k-th chunk of a series of a file as it is, with the rows before it, and
 // returns false if it is better to append its rows: then chunks would become small.
-func (r *Run) Copy(from *tsm.Reader, s *tsm.Series, k int) (bool, error) {
+func (r *Run) Copy(ctx context.Context, from *tsm.Reader, s *tsm.Series, k int) (bool, error) {
 	n, e := r.Rows.Len(), &s.Chunks[k]
 	if full := e.Rows > r.full/2 && (n == 0 || n > r.full/2); !full && e.Bytes <= tsm.ChunkText/4 {
 		return false, nil
@@ -75,7 +77,7 @@ func (r *Run) Copy(from *tsm.Reader, s *tsm.Series, k int) (bool, error) {
 	if err := r.begin(); err != nil {
 		return true, err
 	}
-	return true, r.w.AppendEncoded(from, s, k)
+	return true, r.w.AppendEncoded(ctx, from, s, k)
 }
 
 // Write is Append for rows of which the last make a chunk of their own. Rows is empty, and

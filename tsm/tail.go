@@ -1,0 +1,252 @@
+package tsm
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/mapped"
+	"tsdbd/internal/vfs"
+)
+
+// A tail file holds a TSM file from its index region on, byte by byte, behind
+//
+//	magic | version u16 | features u16 | base u64 | size u64 | header of the TSM file 16 | CRC32C of all before u32
+//
+// Base is where the index region begins in the TSM file, which has size bytes. What lies
+// before base, the body, is elsewhere. Offsets, in the file and in errors, are those of
+// the TSM file.
+const (
+	tailMagic      = "tsdbdTAI"
+	tailVersion    = 1
+	tailHeaderSize = 8 + 2 + 2 + 8 + 8 + headerSize + 4
+)
+
+// Body reads bytes of a TSM file that lie in front of its index, when only the index is
+// local. It is safe for concurrent use.
+type Body interface {
+	// ReadBody fills p with the bytes at offset off of the file, or returns an error that
+	// names the object. It is no *binio.CorruptError if the object cannot be reached.
+	ReadBody(ctx context.Context, p []byte, off int64) error
+}
+
+// CachedBody is a Body that keeps what it has read. A Reader uses these methods if its
+// body has them.
+type CachedBody interface {
+	Body
+	// Name names the object in errors of its bytes.
+	Name() string
+	// Expect says that some of the n bytes at offset off will be read, so that they can be
+	// had in one request.
+	Expect(ctx context.Context, off int64, n int) error
+	// ReadBodyAgain is ReadBody for bytes that have turned out wrong: it does not give what
+	// it has kept.
+	ReadBodyAgain(ctx context.Context, p []byte, off int64) error
+}
+
+// OpenTail maps a tail file and checks it as Open checks a file. The body of the file is
+// read when it is needed: for times and columns of chunks in the data section, and by
+// Verify. Keys, index entries, statistics and inline chunks are in the tail.
+func OpenTail(fs vfs.FS, path string, body Body) (_ *Reader, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open tail of tsm %s: %w", path, err)
+		}
+	}()
+	f, err := mapped.Open(fs, path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{File: f, body: body}
+	if err := r.openTail(); err != nil {
+		return nil, errors.Join(err, f.Release())
+	}
+	return r, nil
+}
+
+func (r *Reader) openTail() (err error) {
+	defer vfs.CatchFault(&err)()
+	b := r.Data()
+	bad := func(off int, reason string) error { return binio.Corruptf(r.Path(), int64(off), "tsm: %s", reason) }
+	if len(b) < tailHeaderSize {
+		return bad(0, fmt.Sprintf("tail of %d bytes is too short", len(b)))
+	}
+	le := binary.LittleEndian
+	head := b[:tailHeaderSize]
+	if string(head[:8]) != tailMagic {
+		return bad(0, "bad magic of a tail")
+	}
+	if le.Uint32(head[tailHeaderSize-4:]) != binio.Checksum(head[:tailHeaderSize-4]) {
+		return bad(0, "tail header checksum mismatch")
+	}
+	if v := uint64(le.Uint32(head[8:])); v != tailVersion {
+		return &binio.VersionError{Path: r.Path(), Format: "tail of a TSM file", Version: v, Known: tailVersion}
+	}
+	base, size := le.Uint64(head[12:]), le.Uint64(head[20:])
+	r.bytes, r.base = b[tailHeaderSize:], base
+	if base < headerSize || size < base || size-base != uint64(len(r.bytes)) {
+		return bad(12, fmt.Sprintf("tail has %d bytes from %d on, of a file of %d bytes", len(r.bytes), base, size))
+	}
+	if r.foot, err = parseFooter(r.Path(), head[28:28+headerSize], r.bytes, base); err != nil {
+		return err
+	}
+	return r.ready()
+}
+
+// Remote reports whether the body of the file is elsewhere.
+func (r *Reader) Remote() bool { return r.body != nil }
+
+// WriteTail writes the tail of the file to path, and syncs it. The index region is checked
+// first. The caller syncs the directory.
+func (r *Reader) WriteTail(fs vfs.FS, path string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write tail of tsm %s: %w", r.Path(), err)
+		}
+	}()
+	defer vfs.CatchFault(&err)()
+	s := &r.foot.sec
+	for b := uint64(0); b*blockSize < s.checksums-s.keys; b++ {
+		if err := r.checkBlock(b); err != nil {
+			return err
+		}
+	}
+	header := r.bytes[:headerSize]
+	if r.body != nil {
+		header = r.Data()[28 : 28+headerSize]
+	}
+	le := binary.LittleEndian
+	head := append(make([]byte, 0, tailHeaderSize), tailMagic...)
+	head = le.AppendUint16(head, tailVersion)
+	head = le.AppendUint16(head, 0)
+	head = le.AppendUint64(head, s.keys)
+	head = le.AppendUint64(head, uint64(r.foot.info.Size))
+	head = append(head, header...)
+	head = le.AppendUint32(head, binio.Checksum(head))
+	f, err := fs.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(head); err == nil {
+		_, err = f.Write(r.bytes[s.keys-r.base:])
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		err = errors.Join(err, fs.Remove(path))
+	}
+	return err
+}
+
+// blamed returns the name of what damage in the data section is damage of.
+func (r *Reader) blamed() string {
+	if b, ok := r.body.(CachedBody); ok {
+		return b.Name()
+	}
+	return r.Path()
+}
+
+// firstBytes is how much of a chunk's body is read at first: all of a small one, and
+// nearly always the head of another.
+const firstBytes = 4 << 10
+
+func (c *Chunk) context() context.Context {
+	if c.Ctx == nil {
+		return context.Background()
+	}
+	return c.Ctx
+}
+
+// fetchHead reads the first bytes of a body that is elsewhere, and sets places.
+func (c *Chunk) fetchHead() error {
+	if c.failed == nil {
+		c.failed = c.readHead()
+	}
+	return c.failed
+}
+
+func (c *Chunk) readHead() error {
+	ctx, n := c.context(), c.e.Bytes
+	cached, _ := c.r.body.(CachedBody)
+	if cached != nil && n > firstBytes {
+		if err := cached.Expect(ctx, c.off, n); err != nil {
+			return err
+		}
+	}
+	c.copied = grow(c.copied, n)
+	read := c.r.body.ReadBody
+	for try := 1; ; try++ {
+		c.have = min(n, firstBytes)
+		if err := read(ctx, c.copied[:c.have], c.off); err != nil {
+			return err
+		}
+		// The length is not checked yet: if it is wrong, so is the checksum.
+		if head, start := binio.Uvarint(c.copied[:c.have], 4); start >= 0 && head <= uint64(n-start) && start+int(head) > c.have {
+			end := start + int(head)
+			if err := read(ctx, c.copied[c.have:end], c.off+int64(c.have)); err != nil {
+				return err
+			}
+			c.have = end
+		}
+		reason, at := parseDataBody(c.copied, c.places)
+		if reason == "" {
+			c.parsed, c.body = true, c.copied
+			return nil
+		}
+		if cached == nil || try > 1 {
+			return c.damage(c.off+int64(at), reason)
+		}
+		read = cached.ReadBodyAgain
+	}
+}
+
+// fetchColumn makes the bytes of a large column of a body that is elsewhere sound.
+func (c *Chunk) fetchColumn(p *columnPlace) error {
+	if p.copied || c.failed != nil {
+		return c.failed
+	}
+	b := c.body[p.off-4 : p.off+p.size]
+	sound := func() bool { return binio.Checksum(b[4:]) == binary.LittleEndian.Uint32(b) }
+	if int(p.off+p.size) > c.have || !sound() {
+		if err := c.fetch(b, c.off+int64(p.off)-4, 4, sound, "column checksum mismatch"); err != nil {
+			return err
+		}
+	}
+	p.copied = true
+	return nil
+}
+
+// sharedTimes returns the block of times of another chunk of a body that is elsewhere.
+func (c *Chunk) sharedTimes(off int64, size int, want uint32) ([]byte, error) {
+	if c.failed != nil {
+		return nil, c.failed
+	}
+	b := grow(c.shared, size)
+	c.shared = b
+	return b, c.fetch(b, off, 0, func() bool { return binio.Checksum(b) == want }, sharedMismatch)
+}
+
+// fetch reads bytes of the body at an offset of the file until they are sound, at most twice.
+// Damage is at skip bytes behind the offset.
+func (c *Chunk) fetch(p []byte, off, skip int64, sound func() bool, reason string) error {
+	ctx := c.context()
+	err := c.r.body.ReadBody(ctx, p, off)
+	if err == nil && !sound() {
+		if b, ok := c.r.body.(CachedBody); ok {
+			err = b.ReadBodyAgain(ctx, p, off)
+		}
+		if err == nil && !sound() {
+			return c.damage(off+skip, reason)
+		}
+	}
+	if err != nil && !errors.Is(err, binio.ErrCorrupt) {
+		c.failed = err // it takes long to find out that the object cannot be reached
+	}
+	return err
+}
