@@ -1,0 +1,268 @@
+package coldcache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/object"
+	"tsdbd/internal/testkit/testseed"
+	"tsdbd/internal/vfs"
+	"tsdbd/tsm"
+)
+
+var _ tsm.CachedBody = (*Object)(nil)
+
+// memoryStore is a store in memory that counts requests and may fail.
+type memoryStore struct {
+	object.Store // nil: only ReadRange is called
+	objects      map[string][]byte
+	gets         atomic.Int64
+	inFlight     atomic.Int64
+	most         atomic.Int64 // requests at a time
+	mu           sync.Mutex
+	fault        func(ctx context.Context, name string, off int64, b []byte) (io.Reader, error)
+}
+
+func (m *memoryStore) setFault(f func(ctx context.Context, name string, off int64, b []byte) (io.Reader, error)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fault = f
+}
+
+// body is an answer. It has ended when all was read.
+type body struct {
+	io.Reader
+	left int64
+	end  func()
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if b.left -= int64(n); b.left == 0 || err != nil {
+		b.end()
+	}
+	return n, err
+}
+
+func (b *body) Close() error { b.end(); return nil }
+
+func (m *memoryStore) ReadRange(ctx context.Context, name string, off, n int64) (io.ReadCloser, error) {
+	m.gets.Add(1)
+	now := m.inFlight.Add(1)
+	for most := m.most.Load(); now > most && !m.most.CompareAndSwap(most, now); most = m.most.Load() {
+	}
+	if err := ctx.Err(); err != nil {
+		m.inFlight.Add(-1)
+		return nil, err
+	}
+	data, ok := m.objects[name]
+	if !ok {
+		m.inFlight.Add(-1)
+		return nil, fmt.Errorf("read %s: %w", name, object.ErrNotFound)
+	}
+	end := min(off+n, int64(len(data)))
+	b := data[min(off, end):end]
+	m.mu.Lock()
+	fault := m.fault
+	m.mu.Unlock()
+	var r io.Reader = bytes.NewReader(b)
+	if fault != nil {
+		var err error
+		if r, err = fault(ctx, name, off, b); err != nil {
+			m.inFlight.Add(-1)
+			return nil, err
+		}
+	}
+	return &body{object.Remaining(r, n), n, sync.OnceFunc(func() { m.inFlight.Add(-1) })}, nil
+}
+
+// newStore returns a store with objects of random bytes of these sizes, named by numbers.
+func newStore(sizes ...int) *memoryStore {
+	rng := rand.New(rand.NewPCG(1, 2))
+	m := &memoryStore{objects: map[string][]byte{}}
+	for i, n := range sizes {
+		b := make([]byte, n)
+		for k := range b {
+			b[k] = byte(rng.Uint32())
+		}
+		m.objects[fmt.Sprint("objects/", i)] = b
+	}
+	return m
+}
+
+func open(t testing.TB, store object.Store, change func(*Options)) *Cache {
+	t.Helper()
+	opt := Options{Dir: t.TempDir(), Store: store, Timeout: 5 * time.Second}
+	if change != nil {
+		change(&opt)
+	}
+	c, err := Open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func (m *memoryStore) object(c *Cache, name string) *Object {
+	return c.Object(name, int64(len(m.objects[name])))
+}
+
+// read reads and compares.
+func (m *memoryStore) read(ctx context.Context, o *Object, off int64, n int) error {
+	p := make([]byte, n)
+	if err := o.ReadBody(ctx, p, off); err != nil {
+		return err
+	}
+	if !bytes.Equal(p, m.objects[o.name][off:off+int64(n)]) {
+		return errors.New("wrong bytes")
+	}
+	return nil
+}
+
+func TestRead(t *testing.T) {
+	const size = 5*rangeBytes + 777
+	s := newStore(size, 10)
+	dir := t.TempDir()
+	change := func(o *Options) { o.Dir = dir }
+	c := open(t, s, change)
+	o := s.object(c, "objects/0")
+	for _, r := range []struct{ off, n, gets int }{
+		{100, 50, 1},
+		{0, rangeBytes, 0},
+		{2*rangeBytes - 10, 20, 1}, // two ranges in one request
+		{3*rangeBytes - 1, 1, 0},
+		{0, size, 3}, // range 3 is missing of the first four, 4 is read ahead, and then 5
+		{size - 1, 1, 0},
+		{size, 0, 0},
+	} {
+		before := s.gets.Load()
+		if err := s.read(t.Context(), o, int64(r.off), r.n); err != nil {
+			t.Fatalf("%+v: %v", r, err)
+		}
+		if n := s.gets.Load() - before; n != int64(r.gets) {
+			t.Errorf("%d bytes at %d took %d requests, want %d", r.n, r.off, n, r.gets)
+		}
+	}
+	if err := o.ReadBody(t.Context(), make([]byte, 2), size-1); !errors.Is(err, binio.ErrCorrupt) {
+		t.Errorf("read beyond the end: %v", err)
+	}
+	st := c.Stats()
+	if st.Gets != 5 || st.BytesFetched != size || st.BytesCached != size+6*trailerBytes || st.Misses == 0 || st.Hits == 0 || st.Errors+st.Evictions != 0 {
+		t.Errorf("%+v", st)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// What is on the disk stays.
+	before := s.gets.Load()
+	again := open(t, s, change)
+	if err := s.read(t.Context(), s.object(again, "objects/0"), 0, size); err != nil {
+		t.Error(err)
+	}
+	if s.gets.Load() != before || again.Stats().BytesCached != size+6*trailerBytes {
+		t.Errorf("%d requests after a restart, %+v", s.gets.Load()-before, again.Stats())
+	}
+}
+
+// Random reads of random objects by several readers give the bytes of the objects, while
+// ranges are evicted, found wrong, damaged on the disk, and requests fail.
+func TestModel(t *testing.T) {
+	s := newStore(7*rangeBytes+5, 3*rangeBytes, 900_000, 12*rangeBytes-1, 1)
+	seed := testseed.Of(t)
+	var requests atomic.Int64
+	s.setFault(func(_ context.Context, _ string, _ int64, b []byte) (io.Reader, error) {
+		switch n := requests.Add(1); {
+		case n%7 == 0:
+			return nil, object.ErrUnreachable
+		case n%11 == 0:
+			return io.MultiReader(bytes.NewReader(b[:len(b)/2]), iotest.ErrReader(errors.New("connection reset"))), nil
+		}
+		return bytes.NewReader(b), nil
+	})
+	dir := t.TempDir()
+	for round := range 3 {
+		s.most.Store(0)
+		c := open(t, s, func(o *Options) { o.Dir, o.Parallel, o.Size = dir, 2+round, 9*fileBytes })
+		var wg sync.WaitGroup
+		for w := range 6 {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(seed, uint64(10*round+w)))
+				for range 120 {
+					o := s.object(c, fmt.Sprint("objects/", r.IntN(5)))
+					off := r.Int64N(o.size)
+					n := int(min(o.size-off, r.Int64N(1<<uint(r.IntN(22)))+1))
+					ctx, cancel := t.Context(), context.CancelFunc(func() {})
+					if r.IntN(10) == 0 {
+						ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(3))*time.Millisecond)
+					}
+					err := s.read(ctx, o, off, n)
+					if err != nil && ctx.Err() == nil {
+						t.Errorf("%d bytes at %d of %s: %v", n, off, o.name, err)
+					}
+					if r.IntN(20) == 0 {
+						p := make([]byte, n)
+						if err := o.ReadBodyAgain(t.Context(), p, off); err != nil || !bytes.Equal(p, s.objects[o.name][off:off+int64(n)]) {
+							t.Errorf("again %d bytes at %d of %s: %v", n, off, o.name, err)
+						}
+					}
+					cancel()
+				}
+			})
+		}
+		wg.Wait()
+		st := c.Stats()
+		if st.BytesCached > 12*fileBytes || st.Evictions == 0 || st.Errors == 0 {
+			t.Errorf("%+v", st)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		names, err := vfs.OS.List(dir)
+		if err != nil || int64(len(names))*fileBytes > 13*fileBytes || int64(len(names)) < st.BytesCached/fileBytes {
+			t.Errorf("%d files, %+v, %v", len(names), st, err)
+		}
+		if most := s.most.Load(); most > int64(2+round) {
+			t.Errorf("%d requests at a time", most)
+		}
+		for i, name := range names { // cut, changed, swapped
+			p := path.Join(dir, name)
+			b, err := vfs.ReadFile(vfs.OS, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch i % 5 {
+			case 0:
+				b = b[:len(b)/2]
+			case 1:
+				b[len(b)/3] ^= 1
+			case 2:
+				b = b[:0]
+			case 3:
+				if b, err = vfs.ReadFile(vfs.OS, path.Join(dir, names[(i+1)%len(names)])); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				continue
+			}
+			if err := vfs.WriteFileSynced(vfs.OS, p, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
