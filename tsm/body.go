@@ -8,6 +8,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/tsm/codec"
+	"tsdbd/tsm/stats"
 )
 
 // A chunk's body is a table of columns and their bytes. Column 0 holds the
@@ -220,7 +221,7 @@ func appendValues(dst []byte, v *column.Vector) []byte {
 		return codec.AppendUnsigneds(dst, v.Uints)
 	case model.Boolean:
 		if one {
-			return append(dst, byte(boolWord(v.Bools[0])))
+			return append(dst, byte(stats.BoolWord(v.Bools[0])))
 		}
 		return codec.AppendBooleans(dst, v.Bools)
 	case model.String:
@@ -237,8 +238,8 @@ const maxDecimal = 1 << 41
 
 func appendFloat(dst []byte, x float64) []byte {
 	if math.Abs(x) < maxDecimal {
-		for e := range powersOfTen {
-			if m, ok := decimal(x, e); ok && m > -maxDecimal && m < maxDecimal {
+		for e := range stats.Exponents {
+			if m, ok := stats.Decimal(x, e); ok && m > -maxDecimal && m < maxDecimal {
 				return binary.AppendUvarint(append(dst, byte(e)), binio.ZigZag(m))
 			}
 		}
@@ -250,11 +251,11 @@ func decodeFloat(b []byte) (float64, bool) {
 	switch {
 	case len(b) == 8:
 		return math.Float64frombits(binary.LittleEndian.Uint64(b)), true
-	case len(b) < 2 || len(b) > 8 || int(b[0]) >= len(powersOfTen):
+	case len(b) < 2 || len(b) > 8 || int(b[0]) >= stats.Exponents:
 		return 0, false
 	}
 	w, off := binio.Uvarint(b, 1)
-	return float64(binio.UnZigZag(w)) / powersOfTen[b[0]], off == len(b)
+	return stats.OfDecimal(binio.UnZigZag(w), int(b[0])), off == len(b)
 }
 
 // decodeValues sets v, which has its type, to the n values in b.

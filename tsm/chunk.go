@@ -13,6 +13,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
 	"tsdbd/tsm/codec"
+	"tsdbd/tsm/stats"
 )
 
 // Chunk is a chunk of rows: reusable memory for Reader.Chunk. Times and
@@ -345,7 +346,7 @@ func (c *Chunk) MayHaveNaN(field int) bool {
 		return false
 	}
 	if rec, ok := c.s.statRecord(c.k, field); ok {
-		return statsMayHaveNaN(rec, c.e.Rows)
+		return stats.MayHaveNaN(rec, c.e.Rows)
 	}
 	if i := field + c.timeColumns(); c.noNaN(i) {
 		return false
@@ -374,7 +375,7 @@ func (c *Chunk) noNaN(i int) bool {
 // AllValid reports, without decoding, that every row has a value of the field.
 func (c *Chunk) AllValid(field int) bool {
 	if rec, ok := c.s.statRecord(c.k, field); ok {
-		return len(rec) > 0 && rec[0]&statPartial == 0
+		return stats.AllValid(rec)
 	}
 	i := field + c.timeColumns()
 	return c.parse() == nil && i < len(c.places) && c.places[i].size > 0 && !c.places[i].sparse

@@ -309,6 +309,11 @@ func readEverything(t *testing.T, data []byte) {
 		return
 	}
 	defer r.Close()
+	readAllOf(t, r)
+}
+
+// readAllOf reads everything of a reader whose content is hostile.
+func readAllOf(t *testing.T, r *Reader) {
 	check := func(err error) {
 		if err != nil && !errors.Is(err, binio.ErrCorrupt) {
 			t.Fatalf("not a corruption error: %v", err)

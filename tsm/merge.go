@@ -7,6 +7,7 @@ import (
 
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/tsm/stats"
 )
 
 // mergeState is the memory of AppendEncoded.
@@ -81,7 +82,7 @@ func (w *Writer) copyStats(s *Series, k int, c *Chunk) error {
 	for i, f := range w.series.fields {
 		st := &w.series.stats[i]
 		if from == len(s.Fields) || w.merge.places[from] != i {
-			*st = appendStats(*st, f.Type, &scan.Stats{}, c.e.Rows)
+			*st = stats.Append(*st, f.Type, &scan.Stats{}, c.e.Rows)
 			continue
 		}
 		rec, ok := s.statRecord(k, from)

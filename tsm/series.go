@@ -9,6 +9,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/tsm/stats"
 )
 
 // pageHeader is the parsed start of an entry page.
@@ -264,7 +265,7 @@ func (s *Series) statRecord(k, field int) ([]byte, bool) {
 	}
 	b := s.header.page[:s.statEnd]
 	if s.statCount == 1 {
-		rec, _ := statRecord(b, int(s.statField[field]))
+		rec, _ := stats.Record(b, int(s.statField[field]))
 		return rec, true
 	}
 	pos := s.statPos[field*s.statCount:][:s.statCount]
@@ -272,13 +273,13 @@ func (s *Series) statRecord(k, field int) ([]byte, bool) {
 		off := int(s.statField[field])
 		for i := range pos {
 			pos[i] = uint32(off)
-			if _, off = statRecord(b, off); off < 0 {
+			if _, off = stats.Record(b, off); off < 0 {
 				return nil, false
 			}
 		}
 		s.statReady[field] = true
 	}
-	rec, _ := statRecord(b, int(pos[s.Chunks[k].stat]))
+	rec, _ := stats.Record(b, int(pos[s.Chunks[k].stat]))
 	return rec, true
 }
 
@@ -291,7 +292,7 @@ func (s *Series) findStats() bool {
 	for i := range n {
 		if s.statCount == 1 {
 			s.statField[i] = uint32(off)
-			if _, off = statRecord(b, off); off < 0 {
+			if _, off = stats.Record(b, off); off < 0 {
 				return false
 			}
 			continue
@@ -328,12 +329,12 @@ func grow[T any](v []T, n int) []T {
 // than StatsRows rows have none. Sum of booleans is the number of true values.
 func (s *Series) Stats(k, field int, st *scan.Stats) bool {
 	rec, ok := s.statRecord(k, field)
-	return ok && decodeStats(st, rec, s.Fields[field].Type, s.Chunks[k].Rows)
+	return ok && stats.Decode(st, rec, s.Fields[field].Type, s.Chunks[k].Rows)
 }
 
 // Sum is Stats for callers that need only Count, Sum and SumError, and of integers Min
 // and Max. It does not find damage in the rest of the record.
 func (s *Series) Sum(k, field int, st *scan.Stats) bool {
 	rec, ok := s.statRecord(k, field)
-	return ok && decodeSum(st, rec, s.Fields[field].Type, s.Chunks[k].Rows)
+	return ok && stats.DecodeSum(st, rec, s.Fields[field].Type, s.Chunks[k].Rows)
 }

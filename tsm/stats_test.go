@@ -9,6 +9,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/tsm/stats"
 )
 
 // bruteStats computes the statistics of a column the long way. Sum and
@@ -45,7 +46,7 @@ func bruteStats(v *column.Vector, rows int) scan.Stats {
 		case model.Unsigned:
 			w = v.Uints[i]
 		case model.Boolean:
-			w = boolWord(v.Bools[i])
+			w = stats.BoolWord(v.Bools[i])
 		}
 		if s.Count == 0 {
 			s.Min, s.Max, s.First, s.FirstRow = w, w, w, i
@@ -135,24 +136,24 @@ func TestStatsRoundTrip(t *testing.T) {
 				dense = column.Vector{}
 				gather(&dense, &v, rows)
 			}
-			st = valueStats(&dense)
+			st = stats.Of(&dense)
 			st.LastRow = rows - 1
 			if n < rows {
 				st.FirstRow, st.LastRow = runLength(v.Valid, 0, rows, false), lastSet(v.Valid, rows)
 			}
 		}
-		b := appendStats(nil, ty, &st, rows)
+		b := stats.Append(nil, ty, &st, rows)
 		sizes += len(b)
-		rec, off := statRecord(b, 0)
+		rec, off := stats.Record(b, 0)
 		if off != len(b) {
 			t.Fatalf("record of %d bytes ends at %d", len(b), off)
 		}
 		var got, cutGot scan.Stats
-		if !decodeStats(&got, rec, ty, rows) {
+		if !stats.Decode(&got, rec, ty, rows) {
 			t.Fatalf("%s: %x does not decode", ty, b)
 		}
 		sum := scan.Stats{Count: 7, Sum: 7, SumError: 7}
-		if ok := decodeSum(&sum, rec, ty, rows); !ok || sum.Count != got.Count || sum.Sum != got.Sum ||
+		if ok := stats.DecodeSum(&sum, rec, ty, rows); !ok || sum.Count != got.Count || sum.Sum != got.Sum ||
 			math.Float64bits(sum.SumError) != math.Float64bits(got.SumError) ||
 			(ty == model.Integer || ty == model.Unsigned) && (sum.Min != got.Min || sum.Max != got.Max) {
 			t.Fatalf("%s: sum of %x is %+v, %v; want that of %+v", ty, b, sum, ok, got)
@@ -166,7 +167,7 @@ func TestStatsRoundTrip(t *testing.T) {
 			for i, x := range v.Floats {
 				nan = nan || v.IsValid(i) && math.IsNaN(x)
 			}
-			if may := statsMayHaveNaN(rec, rows); nan && !may || may && !nan && !math.IsNaN(sum) {
+			if may := stats.MayHaveNaN(rec, rows); nan && !may || may && !nan && !math.IsNaN(sum) {
 				t.Fatalf("%x of %v may have NaN: %t", rec, v.Floats, may)
 			}
 			if math.IsNaN(sum) && st.Sum != math.Float64bits(math.NaN()) {
@@ -177,10 +178,10 @@ func TestStatsRoundTrip(t *testing.T) {
 			t.Fatalf("%s: %v", ty, err)
 		}
 		for cut := range rec {
-			if cut > 0 && decodeStats(&cutGot, rec[:cut], ty, rows) {
+			if cut > 0 && stats.Decode(&cutGot, rec[:cut], ty, rows) {
 				t.Fatalf("%s: cut record %x decodes to %+v", ty, rec[:cut], cutGot)
 			}
-			if cut > 0 && decodeSum(&cutGot, rec[:cut], ty, rows) {
+			if cut > 0 && stats.DecodeSum(&cutGot, rec[:cut], ty, rows) {
 				t.Fatalf("%s: cut record %x has the sum of %+v", ty, rec[:cut], cutGot)
 			}
 		}
@@ -211,9 +212,9 @@ func TestStatsSize(t *testing.T) {
 		v     *column.Vector
 		limit int
 	}{{&ints, 14}, {&decimals, 20}, {&full, 52}} {
-		st := valueStats(tt.v)
+		st := stats.Of(tt.v)
 		st.LastRow = 999
-		if n := len(appendStats(nil, tt.v.Type, &st, 1000)); n > tt.limit {
+		if n := len(stats.Append(nil, tt.v.Type, &st, 1000)); n > tt.limit {
 			t.Errorf("%s: record of %d bytes, want at most %d", tt.v.Type, n, tt.limit)
 		}
 	}

@@ -402,3 +402,87 @@ func TestWriteTailRefuses(t *testing.T) {
 		}
 	}
 }
+
+// The tail of small.golden has these bytes, forever.
+func TestTailGolden(t *testing.T) {
+	const golden = "testdata/small.tail"
+	whole := openFile(t, "testdata/small.golden")
+	tail := filepath.Join(t.TempDir(), "x.tail")
+	if err := whole.WriteTail(vfs.OS, tail); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(golden, readAll(t, tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(readAll(t, tail), readAll(t, golden)) {
+		t.Error("the bytes of a tail changed")
+	}
+	r, err := OpenTail(vfs.OS, golden, &memoryBody{data: readAll(t, "testdata/small.golden")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := compareFile(r, goldenSeries()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTailPage(t *testing.T) {
+	d := &dumper{data: readAll(t, "testdata/small.tail")}
+	d.take(8, "magic")
+	d.take(2, "version")
+	d.take(2, "features")
+	d.u64("base %d")
+	d.u64("size %d")
+	d.take(headerSize, "header of the TSM file")
+	d.u32("CRC32C of the 44 bytes before")
+	checkExample(t, "../docs/formats/tail.md", "TailPage", d.out.String())
+}
+
+// FuzzTail opens hostile tails over hostile bodies: no panic, and no error but damage.
+func FuzzTail(f *testing.F) {
+	path := tempFile(f)
+	writeSeries(f, path, WriterOptions{}, sampleSeries()[:3])
+	whole := openFile(f, path)
+	tail := filepath.Join(f.TempDir(), "x.tail")
+	if err := whole.WriteTail(vfs.OS, tail); err != nil {
+		f.Fatal(err)
+	}
+	data, sound := readAll(f, path), readAll(f, tail)
+	f.Add(sound, uint16(100), []byte{1})
+	f.Add([]byte{}, uint16(0), []byte{})
+	f.Fuzz(func(t *testing.T, input []byte, at uint16, patch []byte) {
+		body := bytes.Clone(data)
+		copy(body[int(at)%len(body):], patch)
+		for _, b := range [][]byte{input, sound} {
+			// What the header says must hold for the checks behind it to be reached.
+			if b = bytes.Clone(b); len(b) >= tailHeaderSize {
+				binary.LittleEndian.PutUint32(b[tailHeaderSize-4:], binio.Checksum(b[:tailHeaderSize-4]))
+			}
+			r, err := OpenTail(bytesFS{data: b}, "x.tail", hostileBody{body})
+			if err != nil {
+				if !errors.Is(err, binio.ErrCorrupt) && !errors.Is(err, binio.ErrVersion) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			readAllOf(t, r)
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// hostileBody is a body whose reads beyond its end are damage.
+type hostileBody struct{ data []byte }
+
+func (h hostileBody) ReadBody(_ context.Context, p []byte, off int64) error {
+	if off < 0 || off > int64(len(h.data)) || int64(len(p)) > int64(len(h.data))-off {
+		return binio.Corruptf("x", off, "beyond the end")
+	}
+	copy(p, h.data[off:])
+	return nil
+}

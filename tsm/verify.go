@@ -13,6 +13,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/tsm/stats"
 )
 
 // Verify lists so many damages, and names so many series of each.
@@ -210,7 +211,7 @@ func (v *verifier) chunk(k int) error {
 				gather(&v.vals, col, rows)
 				col = &v.vals
 			}
-			want = valueStats(col)
+			want = stats.Of(col)
 			want.FirstRow, want.LastRow = first, last
 		}
 		if math.Float64bits(got.SumError) == math.Float64bits(want.SumError) {

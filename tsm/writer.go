@@ -15,6 +15,7 @@ import (
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
 	"tsdbd/tsm/codec"
+	"tsdbd/tsm/stats"
 )
 
 // WriterOptions configure a Writer. The zero value works.
@@ -256,7 +257,7 @@ func (w *Writer) Append(times []int64, cols []column.Vector) error {
 			}
 			if rows >= StatsRows {
 				first, last := st.FirstRow, st.LastRow
-				st = valueStats(values)
+				st = stats.Of(values)
 				st.FirstRow, st.LastRow = first, last
 			}
 			st.Count = count
@@ -274,7 +275,7 @@ func (w *Writer) Append(times []int64, cols []column.Vector) error {
 	}
 	if rows >= StatsRows {
 		for i := range sc.stats {
-			s.stats[i] = appendStats(s.stats[i], cols[i].Type, &sc.stats[i], rows)
+			s.stats[i] = stats.Append(s.stats[i], cols[i].Type, &sc.stats[i], rows)
 		}
 	}
 	return w.addChunk(times[0], times[rows-1], step, rows, sc.cols)

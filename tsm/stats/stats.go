@@ -1,4 +1,4 @@
-package tsm
+package stats
 
 import (
 	"encoding/binary"
@@ -37,11 +37,14 @@ const (
 // maxStatRecord bounds a record: its length byte must not overflow.
 const maxStatRecord = 127
 
-var powersOfTen = [8]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}
+// Exponents is the number of exponents of decimals.
+const Exponents = 8
 
-// decimal returns v*10^e as an integer if dividing it by 10^e gives v back
+var powersOfTen = [Exponents]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}
+
+// Decimal returns v*10^e as an integer if dividing it by 10^e gives v back
 // bit for bit.
-func decimal(v float64, e int) (int64, bool) {
+func Decimal(v float64, e int) (int64, bool) {
 	s := math.RoundToEven(v * powersOfTen[e])
 	if !(math.Abs(s) < 1<<53) {
 		return 0, false
@@ -49,6 +52,9 @@ func decimal(v float64, e int) (int64, bool) {
 	m := int64(s)
 	return m, math.Float64bits(float64(m)/powersOfTen[e]) == math.Float64bits(v)
 }
+
+// OfDecimal returns m/10^e.
+func OfDecimal(m int64, e int) float64 { return float64(m) / powersOfTen[e] }
 
 // sumFloats adds up v with about 106 bits; the result is the same on every machine.
 // A sum that is not finite has no error term.
@@ -71,10 +77,10 @@ func sumFloats(v []float64) (sum, lost float64) {
 	return sum, lost
 }
 
-// valueStats computes Count, Min, Max, First, Last, Sum and SumError of the
+// Of computes Count, Min, Max, First, Last, Sum and SumError of the
 // values of v, which has at least one value and no null.
 // NaN takes no part in Min and Max unless there is nothing else.
-func valueStats(v *column.Vector) scan.Stats {
+func Of(v *column.Vector) scan.Stats {
 	s := scan.Stats{Count: v.Len()}
 	switch v.Type {
 	case model.Float:
@@ -113,24 +119,25 @@ func valueStats(v *column.Vector) scan.Stats {
 		s.First, s.Last = v.Uints[0], v.Uints[s.Count-1]
 	case model.Boolean:
 		for _, x := range v.Bools {
-			s.Sum += boolWord(x)
+			s.Sum += BoolWord(x)
 		}
-		s.Min = boolWord(s.Sum == uint64(s.Count))
-		s.Max = boolWord(s.Sum > 0)
-		s.First, s.Last = boolWord(v.Bools[0]), boolWord(v.Bools[s.Count-1])
+		s.Min = BoolWord(s.Sum == uint64(s.Count))
+		s.Max = BoolWord(s.Sum > 0)
+		s.First, s.Last = BoolWord(v.Bools[0]), BoolWord(v.Bools[s.Count-1])
 	}
 	return s
 }
 
-func boolWord(b bool) uint64 {
+// BoolWord returns the word that statistics have for a boolean.
+func BoolWord(b bool) uint64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// appendStats appends the record of s for a column of rows rows.
-func appendStats(dst []byte, t model.FieldType, s *scan.Stats, rows int) []byte {
+// Append appends the record of s for a column of rows rows.
+func Append(dst []byte, t model.FieldType, s *scan.Stats, rows int) []byte {
 	at := len(dst)
 	dst = append(dst, 0)
 	if s.Count == 0 {
@@ -195,7 +202,7 @@ func appendFloatStats(dst []byte, flags byte, s *scan.Stats, constant bool) ([]b
 		}
 	}
 	if ms, ok := int64(0), false; e >= 0 {
-		if ms, ok = decimal(sum, e); ok {
+		if ms, ok = Decimal(sum, e); ok {
 			dst = binary.AppendUvarint(dst, binio.ZigZag(ms-int64(s.Count)*m[0]))
 		} else {
 			flags |= statRawSum
@@ -222,7 +229,7 @@ next:
 	for e := range powersOfTen {
 		for i, w := range words {
 			var ok bool
-			if m[i], ok = decimal(math.Float64frombits(w), e); !ok {
+			if m[i], ok = Decimal(math.Float64frombits(w), e); !ok {
 				continue next
 			}
 		}
@@ -231,9 +238,9 @@ next:
 	return -1
 }
 
-// statRecord returns the record at b[off:], without its length byte, and the
+// Record returns the record at b[off:], without its length byte, and the
 // offset after it, or -1.
-func statRecord(b []byte, off int) ([]byte, int) {
+func Record(b []byte, off int) ([]byte, int) {
 	if uint(off) >= uint(len(b)) {
 		return nil, -1
 	}
@@ -316,9 +323,9 @@ func (r *recordReader) word() uint64 {
 	return binary.LittleEndian.Uint64(r.b[r.off-8:])
 }
 
-// decodeStats decodes a record for a column of rows rows into s and reports
+// Decode decodes a record for a column of rows rows into s and reports
 // whether it is well-formed.
-func decodeStats(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
+func Decode(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
 	*s = scan.Stats{}
 	if len(rec) == 0 {
 		return true
@@ -370,9 +377,9 @@ func decodeStats(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
 	return r.off == len(rec)
 }
 
-// decodeSum sets Count, Sum and SumError, and of integers Min and Max, as decodeStats
+// DecodeSum sets Count, Sum and SumError, and of integers Min and Max, as decodeStats
 // does. It passes over the numbers that they do not need.
-func decodeSum(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
+func DecodeSum(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
 	if s.Count, s.Sum, s.SumError = 0, 0, 0; len(rec) == 0 {
 		return true
 	}
@@ -414,15 +421,18 @@ func decodeSum(s *scan.Stats, rec []byte, t model.FieldType, rows int) bool {
 	return r.off == len(rec)
 }
 
-// statsMayHaveNaN reports whether a column of floats with the record rec may have a
+// MayHaveNaN reports whether a column of floats with the record rec may have a
 // NaN. The sum of such a column is NaN, as is one of infinities of both signs.
-func statsMayHaveNaN(rec []byte, rows int) bool {
+func MayHaveNaN(rec []byte, rows int) bool {
 	if len(rec) == 0 || rec[0]&statRawSum == 0 {
 		return false
 	}
 	var s scan.Stats
-	return !decodeSum(&s, rec, model.Float, rows) || math.IsNaN(math.Float64frombits(s.Sum))
+	return !DecodeSum(&s, rec, model.Float, rows) || math.IsNaN(math.Float64frombits(s.Sum))
 }
+
+// AllValid reports whether a column with the record rec has a value in every row.
+func AllValid(rec []byte) bool { return len(rec) > 0 && rec[0]&statPartial == 0 }
 
 // presence sets which of the rows of a partial column have values.
 func (r *recordReader) presence(s *scan.Stats, rows int) bool {
