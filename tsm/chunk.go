@@ -33,8 +33,10 @@ type Chunk struct {
 	body   []byte // elsewhere: nil until it is parsed, and then what was asked for
 	off    int64  // of body in the file
 	parsed bool   // the body's head is checked, and places set
-	have   int    // bytes of a body that is elsewhere that were read at first
-	failed error  // it could not be reached
+	// Of a body that is elsewhere: bytes that were read at first, bytes of large columns that
+	// were asked for, and of how many.
+	have, asked, of int
+	failed          error // it could not be reached
 	chunkMemory
 	lent *chunkMemory // that chunkMemory is a copy of, to give back; nil: it is new
 }

@@ -152,9 +152,12 @@ func (r *Reader) blamed() string {
 	return r.Path()
 }
 
-// firstBytes is how much of a chunk's body is read at first: all of a small one, and
-// nearly always the head of another.
-const firstBytes = 4 << 10
+// firstBytes is how much of a chunk's body is read at first, nearly always the head. If most
+// of the chunk before was asked for, wholeBytes are: copies cost less in one.
+const (
+	firstBytes = 512
+	wholeBytes = 64 << 10
+)
 
 func (c *Chunk) context() context.Context {
 	if c.Ctx == nil {
@@ -172,9 +175,12 @@ func (c *Chunk) fetchHead() error {
 }
 
 func (c *Chunk) readHead() error {
-	ctx, n := c.context(), c.e.Bytes
+	ctx, n, first := c.context(), c.e.Bytes, firstBytes
+	if c.asked > c.of/2 {
+		first = wholeBytes
+	}
 	cached, _ := c.r.body.(CachedBody)
-	if cached != nil && n > firstBytes {
+	if cached != nil && n > first {
 		if err := cached.Expect(ctx, c.off, n); err != nil {
 			return err
 		}
@@ -182,7 +188,7 @@ func (c *Chunk) readHead() error {
 	c.copied = grow(c.copied, n)
 	read := c.r.body.ReadBody
 	for try := 1; ; try++ {
-		c.have = min(n, firstBytes)
+		c.have = min(n, first)
 		if err := read(ctx, c.copied[:c.have], c.off); err != nil {
 			return err
 		}
@@ -197,6 +203,7 @@ func (c *Chunk) readHead() error {
 		reason, at := parseDataBody(c.copied, c.places)
 		if reason == "" {
 			c.parsed, c.body = true, c.copied
+			c.asked, c.of = 0, n
 			return nil
 		}
 		if cached == nil || try > 1 {
@@ -219,6 +226,7 @@ func (c *Chunk) fetchColumn(p *columnPlace) error {
 		}
 	}
 	p.copied = true
+	c.asked += len(b)
 	return nil
 }
 

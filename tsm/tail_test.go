@@ -295,7 +295,7 @@ func TestTailWrongBytes(t *testing.T) {
 			if body.again == 0 {
 				t.Error("no bytes were wrong")
 			}
-			for range 200 {
+			for range 40 {
 				flip := headerSize + rng.Int64N(int64(r.base-headerSize))
 				bit := byte(1 << rng.IntN(8))
 				body.stay = true
