@@ -31,8 +31,15 @@ const (
 )
 
 // ErrUnreachable is returned if the store did not give a range: it does not answer, it
-// refuses, or the object is not there. The same read may succeed later.
-var ErrUnreachable = errors.New("cold storage unreachable")
+// refuses, or the object is not there. The same read may succeed later: it has a method
+// Temporary, which makes servers answer that.
+var ErrUnreachable error = unreachable{}
+
+type unreachable struct{}
+
+func (unreachable) Error() string { return "cold storage unreachable" }
+
+func (unreachable) Temporary() bool { return true }
 
 var errClosed = errors.New("the cache is closed")
 

@@ -203,7 +203,7 @@ func TestModel(t *testing.T) {
 		for w := range 6 {
 			wg.Go(func() {
 				r := rand.New(rand.NewPCG(seed, uint64(10*round+w)))
-				for range 120 {
+				for range 60 {
 					o := s.object(c, fmt.Sprint("objects/", r.IntN(5)))
 					off := r.Int64N(o.size)
 					n := int(min(o.size-off, r.Int64N(1<<uint(r.IntN(22)))+1))

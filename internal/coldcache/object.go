@@ -160,7 +160,7 @@ func (o *Object) wait(ctx context.Context, f *flight) error {
 		return fmt.Errorf("read cold storage: %s: %w", o.name, err)
 	}
 	if last := f.run.lastError(); last != nil {
-		return fmt.Errorf("%w: %s: %w (%w)", ErrUnreachable, o.name, err, last)
+		err = last
 	}
-	return fmt.Errorf("%w: %s: %w", ErrUnreachable, o.name, err)
+	return o.unreachable(fmt.Errorf("no answer in time: %w", err))
 }

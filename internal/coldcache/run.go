@@ -129,8 +129,10 @@ func (o *Object) begin(first, last int64) (*run, *flight) {
 	return r, r.flights[0]
 }
 
+// unreachable returns the error of a read that the store has failed. The cause is a text
+// alone: an object that the store lacks is no file that is gone, and its disk is not ours.
 func (o *Object) unreachable(err error) error {
-	return fmt.Errorf("%w: %s: %w", ErrUnreachable, o.name, err)
+	return fmt.Errorf("%w: %s: %v", ErrUnreachable, o.name, err)
 }
 
 // ended returns why the context of the run has ended.
