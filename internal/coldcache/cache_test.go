@@ -8,6 +8,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"path"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -264,5 +266,91 @@ func TestModel(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// The bytes of a range file, forever: another layout is another version.
+func TestRangeFile(t *testing.T) {
+	got := appendTrailer([]byte("body"), "objects/a", 7)
+	want := "626f6479" + "7473646264524e47" + "0100" + "0000" + "eaf6fd4b"
+	if fmt.Sprintf("%x", got) != want {
+		t.Errorf("%x, want %s", got, want)
+	}
+	if why := checkRange(got, 4, "objects/a", 7); why != "" {
+		t.Error(why)
+	}
+	for what, why := range map[string]string{
+		"size": checkRange(got, 5, "objects/a", 7), "object": checkRange(got, 4, "objects/b", 7), "place": checkRange(got, 4, "objects/a", 8),
+		"nothing": checkRange(nil, 4, "objects/a", 7),
+	} {
+		if why == "" {
+			t.Errorf("another %s is not found", what)
+		}
+	}
+	for i := range got {
+		b := bytes.Clone(got)
+		if b[i] ^= 4; checkRange(b, 4, "objects/a", 7) == "" {
+			t.Errorf("a flip of byte %d is not found", i)
+		}
+	}
+	const name = "000102030405060708090a0b0c0d0e0f-0000002a-00000000000000ff"
+	k, number, ok := parseName(name)
+	if !ok || k.n != 42 || number != 255 || k.object[15] != 15 {
+		t.Errorf("%v, %d, %v", k, number, ok)
+	}
+	for _, bad := range []string{"", "x", name[1:], name + "0", "g" + name[1:], strings.Replace(name, "-", "_", 1), name[:len(name)-1] + "-"} {
+		if _, _, ok := parseName(bad); ok {
+			t.Errorf("%q is a name", bad)
+		}
+	}
+}
+
+// Files that are not the cache's stay where they are.
+func TestForeignFiles(t *testing.T) {
+	s, dir := newStore(rangeBytes), t.TempDir()
+	ours := fmt.Sprintf("%x-%08x-%016x", idOf("objects/0"), 0, 1)
+	for _, name := range []string{"README", ours + ".tmp", ours} {
+		if err := vfs.WriteFileSynced(vfs.OS, path.Join(dir, name), []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := open(t, s, func(o *Options) { o.Dir = dir })
+	if err := s.read(t.Context(), s.object(c, "objects/0"), 3, 3); err != nil {
+		t.Fatal(err)
+	}
+	c.runs.Wait()
+	if names, err := vfs.OS.List(dir); err != nil || len(names) != 2 || !slices.Contains(names, "README") || slices.Contains(names, ours) {
+		t.Errorf("%q, %v", names, err)
+	}
+	if _, err := Open(Options{Dir: path.Join(dir, "README"), Store: s}); err == nil {
+		t.Error("a file is taken for a directory")
+	}
+}
+
+// More ranges than may be mapped: mappings go and come, and the bytes are right.
+func TestMappings(t *testing.T) {
+	s := newStore(3 * rangeBytes)
+	c := open(t, s, nil)
+	o := s.object(c, "objects/0")
+	if err := s.read(t.Context(), o, 0, 3*rangeBytes); err != nil {
+		t.Fatal(err)
+	}
+	c.runs.Wait()
+	if err := s.read(t.Context(), o, 0, 3*rangeBytes); err != nil { // maps all
+		t.Fatal(err)
+	}
+	for range maxMapped {
+		if old := c.mappings.add(c.table.find(o.key(2))); old != nil {
+			if err := old.unmap(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if e := c.table.find(o.key(0)); e.mu.file != nil {
+		t.Error("the first file is still mapped")
+	}
+	gets := s.gets.Load()
+	if err := s.read(t.Context(), o, 0, 3*rangeBytes); err != nil || s.gets.Load() != gets {
+		t.Errorf("%d requests, %v", s.gets.Load()-gets, err)
 	}
 }

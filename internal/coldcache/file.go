@@ -172,6 +172,7 @@ func (c *Cache) load() error {
 		if !ok {
 			continue // not ours
 		}
+		c.number.Store(max(c.number.Load(), number))
 		st, err := c.opt.FS.Stat(c.path(name))
 		if err != nil {
 			return err
@@ -182,7 +183,6 @@ func (c *Cache) load() error {
 			}
 			continue
 		}
-		c.number.Store(max(c.number.Load(), number))
 		e := &entry{key: k, size: int(st.Size() - trailerBytes), slot: -1}
 		e.mu.name = name
 		if old := c.table.replace(e); old != nil {
