@@ -136,6 +136,6 @@ func (c *Cache) Stats() Stats {
 func (c *Cache) warn(err error) {
 	now, last := time.Now().UnixNano(), c.warned.Load()
 	if now-last > int64(time.Minute) && c.warned.CompareAndSwap(last, now) {
-		c.opt.Logger.Warn("cold cache cannot keep what it fetches, reads go to the store", "path", c.opt.Dir, "err", err)
+		c.opt.Logger.Warn("files of the cold cache cannot be written or read, ranges come from the store", "path", c.opt.Dir, "err", err)
 	}
 }

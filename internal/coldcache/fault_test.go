@@ -301,7 +301,7 @@ func TestCrash(t *testing.T) {
 			}
 		}
 		if !reached {
-			if err != nil || at < 20 {
+			if err != nil || at < 15 {
 				t.Fatalf("%d operations, %v", at, err)
 			}
 			return

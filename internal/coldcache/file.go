@@ -106,9 +106,11 @@ func (c *Cache) arrive(f *flight, b *buffer) {
 	switch {
 	case kept:
 		e.mu.buffer, e.mu.name = nil, name
-	case err == nil: // somebody has dropped the range meanwhile
-		err = c.opt.FS.Remove(c.path(name))
-	case !e.mu.gone:
+	case e.mu.gone: // somebody has dropped the range meanwhile
+		if e.mu.buffer = nil; err == nil {
+			err = c.opt.FS.Remove(c.path(name))
+		}
+	default:
 		b.owner = e
 	}
 	e.mu.Unlock()

@@ -87,7 +87,7 @@ func (o *Object) Expect(ctx context.Context, off int64, n int) error {
 // ReadBodyAgain is ReadBody for bytes that were found wrong: it fetches them again.
 func (o *Object) ReadBodyAgain(ctx context.Context, p []byte, off int64) error {
 	for n := off / rangeBytes; len(p) > 0 && n <= (off+int64(len(p))-1)/rangeBytes; n++ {
-		if e := o.c.table.find(o.key(n)); e != nil {
+		if e := o.c.table.find(o.key(n)); e != nil && e.there() { // else it is fetched now
 			o.c.drop(e)
 		}
 	}

@@ -66,9 +66,9 @@ func (e *entry) read(o *Object, p []byte, at int64) (ok, first bool) {
 			o.c.warn(rerr)
 		}
 		ok = err == nil
-		if !e.used.Load() {
-			e.used.Store(true)
-		}
+	}
+	if ok && !first && !e.used.Load() {
+		e.used.Store(true)
 	}
 	if err != nil {
 		o.c.warn(err)
