@@ -98,11 +98,7 @@ type Object struct {
 // objectName is what names of objects look like, for they become file names.
 var objectName = regexp.MustCompile(`^[0-9a-f]{16}-[0-9a-f]+(-[0-9a-f]+){0,4}\.(tsm|tsi|series)$`)
 
-// tsmObject names a TSM file. Its content checksum leaves the footer out, so
-// the name also has what the footer adds.
-func tsmObject(f *manifest.File) Object {
-	return Object{fmt.Sprintf("%016x-%x-%x-%x-%x.tsm", f.Checksum, f.Size, f.MinSequence, f.MaxSequence, f.Level), f.Size}
-}
+func tsmObject(f *manifest.File) Object { return Object{f.Object(), f.Size} }
 
 func tsiObject(f *manifest.File) Object {
 	return Object{fmt.Sprintf("%016x-%x.tsi", f.Checksum, f.Size), f.Size}

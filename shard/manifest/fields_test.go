@@ -170,7 +170,7 @@ func TestSectionDamage(t *testing.T) {
 // TestVersionsRefused has manifests of all versions but this one. They are sound,
 // so they are not damage: nothing may set them aside or rebuild them.
 func TestVersionsRefused(t *testing.T) {
-	b, err := exampleManifest().Encode()
+	b, err := exampleCold().Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,11 +178,11 @@ func TestVersionsRefused(t *testing.T) {
 	if _, err := Decode("d/MANIFEST", sealed(version, payload)); err != nil {
 		t.Errorf("this version: %v", err)
 	}
-	for _, v := range []uint32{0, version - 1, version + 1, math.MaxUint32} {
+	for _, v := range []uint32{0, versionWarm - 1, version + 1, math.MaxUint32} {
 		m, err := Decode("d/MANIFEST", sealed(v, payload))
 		if m != nil || err == nil || binio.Damaged(err) {
 			t.Errorf("version %d: %+v, %v", v, m, err)
-		} else if !strings.Contains(err.Error(), "d/MANIFEST") || !strings.Contains(err.Error(), "this one reads version 4") {
+		} else if !strings.Contains(err.Error(), "d/MANIFEST") || !strings.Contains(err.Error(), "this one reads version 5") {
 			t.Errorf("version %d: %v", v, err)
 		}
 	}

@@ -31,17 +31,23 @@ const Name = "MANIFEST"
 // Names are the names of both copies.
 var Names = [2]string{Name, Name + ".copy"}
 
+// A manifest without cold files has the older version, so that a server that never had any
+// can go back to the program from before.
 const (
-	magic   = "tsdbMAN\x00"
-	version = 4
+	magic       = "tsdbMAN\x00"
+	version     = 5
+	versionWarm = 4 // without the flags of TSM files
 )
+
+// flagCold marks a cold file, see File.Cold.
+const flagCold = 1
 
 // Manifest is the durable state of a shard: the files that count and up to
 // where the log is in them.
 //
 //	magic 8 | version u32 | payload | CRC32C u32 of all before
 //	payload: shard uvarint | lineage 16 | edition uvarint | flushed uvarint | next uvarint
-//	  count, per TSM file: number, size, checksum u64, min seq, max seq, tombstone seq, level, bytes of the set of gone series
+//	  count, per TSM file: number, size, checksum u64, min seq, max seq, tombstone seq, level, flags (version 5), bytes of the set of gone series
 //	  count, per TSI file: number, size, checksum u64
 //	  count, per tombstone: sequence, min varint, max varint, bytes of the series set
 //	  count, per move: sequence, change and pairs (moves.Move.Append)
@@ -83,8 +89,8 @@ func (k Known) Check(m *Manifest) error {
 // File names an immutable file. The checksum is the content hash that its writer
 // reported: tsm.Info.Checksum, tsi.FileInfo.Hash.
 type File struct {
-	Name     string `json:"name"` // see TSMName and TSIName
-	Size     int64  `json:"size"`
+	Name     string `json:"name"` // see TSMName, TailName and TSIName
+	Size     int64  `json:"size"` // of the whole, also if only its tail is here
 	Checksum uint64 `json:"checksum"`
 	// TSM files only.
 	MinSequence        uint64 `json:"min_sequence,omitempty"`
@@ -98,6 +104,17 @@ type File struct {
 
 // Lacks reports whether the file has a series that does not count any more.
 func (f *File) Lacks(id model.SeriesID) bool { return f.Gone != nil && f.Gone.Contains(uint32(id)) }
+
+// Cold reports whether only the tail of a TSM file is in the directory. The whole file is an
+// object in the cold store.
+func (f *File) Cold() bool { return strings.HasSuffix(f.Name, tailSuffix) }
+
+// Object returns the name of a TSM file where files are named by their content, as in
+// backups and in the cold store. The content checksum leaves the footer out, so the name
+// also has what the footer adds.
+func (f *File) Object() string {
+	return fmt.Sprintf("%016x-%x-%x-%x-%x.tsm", f.Checksum, f.Size, f.MinSequence, f.MaxSequence, f.Level)
+}
 
 // Tombstone hides the rows of a set of series in a time range, in files whose
 // content is older than its sequence (W5).
@@ -114,6 +131,11 @@ func (t *Tombstone) Hides(f *File) bool {
 
 // TSMName returns the name of the TSM file of a number.
 func TSMName(number uint64) string { return fmt.Sprintf("%08d.tsm", number) }
+
+const tailSuffix = ".tail"
+
+// TailName returns the name of the tail of the TSM file of a number.
+func TailName(number uint64) string { return fmt.Sprintf("%08d", number) + tailSuffix }
 
 // TSIName returns the name of the TSI file of a number.
 func TSIName(number uint64) string { return fmt.Sprintf("%08d.tsi", number) }
@@ -146,8 +168,12 @@ func (m *Manifest) Has(name string) bool {
 
 // Encode returns the bytes of the manifest.
 func (m *Manifest) Encode() ([]byte, error) {
+	v := uint32(versionWarm)
+	if slices.ContainsFunc(m.TSM, func(f File) bool { return f.Cold() }) {
+		v = version
+	}
 	b := append([]byte(nil), magic...)
-	b = binary.LittleEndian.AppendUint32(b, version)
+	b = binary.LittleEndian.AppendUint32(b, v)
 	b = binary.AppendUvarint(b, m.Shard)
 	b = append(b, m.Lineage[:]...)
 	b = binary.AppendUvarint(b, m.Edition)
@@ -160,6 +186,9 @@ func (m *Manifest) Encode() ([]byte, error) {
 		b = binary.AppendUvarint(b, f.MaxSequence)
 		b = binary.AppendUvarint(b, f.TombstonesSequence)
 		b = binary.AppendUvarint(b, uint64(f.Level))
+		if v >= version {
+			b = binary.AppendUvarint(b, f.flags())
+		}
 		var err error
 		if b, err = appendSet(b, f.Gone); err != nil {
 			return nil, err
@@ -196,6 +225,13 @@ func (f *File) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, n)
 	b = binary.AppendUvarint(b, uint64(f.Size))
 	return binary.LittleEndian.AppendUint64(b, f.Checksum)
+}
+
+func (f *File) flags() uint64 {
+	if f.Cold() {
+		return flagCold
+	}
+	return 0
 }
 
 func (f *File) decode(d *binio.Decoder, name func(number uint64) string) {
@@ -238,8 +274,11 @@ func Decode(path string, b []byte) (*Manifest, error) {
 	if binio.Checksum(body) != binary.LittleEndian.Uint32(b[len(b)-4:]) {
 		return nil, binio.Corruptf(path, 0, "manifest checksum mismatch")
 	}
-	if err := binio.CheckVersion(path, "shard manifest", uint64(binary.LittleEndian.Uint32(b[len(magic):])), version); err != nil {
-		return nil, err
+	v := binary.LittleEndian.Uint32(b[len(magic):])
+	if v != versionWarm {
+		if err := binio.CheckVersion(path, "shard manifest", uint64(v), version); err != nil {
+			return nil, err
+		}
 	}
 	d := binio.NewDecoder(body[head:])
 	m := &Manifest{Shard: d.Uvarint()}
@@ -249,6 +288,16 @@ func Decode(path string, b []byte) (*Manifest, error) {
 		var f File
 		f.decode(&d, TSMName)
 		f.MinSequence, f.MaxSequence, f.TombstonesSequence, f.Level = d.Uvarint(), d.Uvarint(), d.Uvarint(), int(d.Uvarint())
+		if v >= version {
+			switch flags := d.Uvarint(); flags {
+			case 0:
+			case flagCold:
+				n, _ := Number(f.Name)
+				f.Name = TailName(n)
+			default:
+				d.Fail(fmt.Sprintf("unknown flags %#x of a file", flags))
+			}
+		}
 		if gone := decodeSet(&d); !gone.IsEmpty() {
 			f.Gone = gone
 		}
