@@ -18,6 +18,8 @@ type File struct {
 	Moves      int   // that concern it, and no cache; not more than the file before it has
 	AtMove     bool  // it has rows that a move which waits has moved; it is not merged with others
 	Damaged    bool  // reading it failed; it is left alone
+	Cold       bool  // its rows are not on this machine; mostly it is left alone
+	Purge      bool  // rows that do not count are to go, however few they are
 }
 
 const (
@@ -46,8 +48,11 @@ const (
 	coldHidden    = 10
 	MaxTombstones = 64
 	smallBytes    = 64 << 20
-	// More moves than these are worth a merge while the shard is warm.
+	// More moves than these are worth a merge while the shard is warm, or its files are cold.
 	warmMoves = 16
+	// More runs of cold files than these are merged like others: what reads have to look at
+	// stays bounded, however often late rows come.
+	maxColdRuns = 8
 )
 
 // run is neighbouring files that cover the same sequences and split the
@@ -58,10 +63,12 @@ type run struct {
 	level  int
 	moves  int
 	alone  bool // not to be merged with others
+	cold   bool
 }
 
 func runs(files []File) []run {
 	var out []run
+	cold := 0
 	for i, f := range files {
 		if !f.Part || i == 0 {
 			out = append(out, run{lo: i, hi: i, moves: f.Moves})
@@ -71,6 +78,15 @@ func runs(files []File) []run {
 		r.size += f.Size
 		r.level = max(r.level, f.Level)
 		r.alone = r.alone || f.Damaged || f.AtMove
+		if f.Cold && !r.cold {
+			r.cold = true
+			cold++
+		}
+	}
+	if cold <= maxColdRuns {
+		for i := range out {
+			out[i].alone = out[i].alone || out[i].cold
+		}
 	}
 	return out
 }
@@ -117,7 +133,7 @@ func Next(files []File, cold bool, mergeBytes int64) (lo, hi, level int) {
 		if !cold || i > 0 && !f.Part {
 			break
 		}
-		if !f.Damaged && f.Level < FullLevel && f.Size >= denseBytes {
+		if !f.Damaged && !f.Cold && f.Level < FullLevel && f.Size >= denseBytes {
 			return i, i + 1, FullLevel
 		}
 	}
@@ -125,17 +141,18 @@ func Next(files []File, cold bool, mergeBytes int64) (lo, hi, level int) {
 }
 
 // MovesDue reports whether moves wait that a merge is to apply, before what Next chooses: all
-// of a cold shard, many of a warm one. What a merge has left of files that it took most rows
+// of a cold shard, many of a warm one or of one with cold files. What a merge has left of files that it took most rows
 // from is to be written again before the next one takes more: else moves would need the
 // space of a shard twice.
 func MovesDue(files []File, cold bool) bool {
+	cold = cold && !slices.ContainsFunc(files, func(f File) bool { return f.Cold && f.Moves > 0 })
 	return len(files) > 0 && (files[0].Moves > warmMoves || cold && files[0].Moves > 0) && mostlyMoved(files) < 0
 }
 
 // mostlyMoved returns the first file that moves concern of which most rows do not count, -1
 // if there is none.
 func mostlyMoved(files []File) int {
-	return slices.IndexFunc(files, func(f File) bool { return f.Moves > 0 && !f.Damaged && f.Hidden > f.Rows/2 })
+	return slices.IndexFunc(files, func(f File) bool { return f.Moves > 0 && !f.Damaged && !f.Cold && f.Hidden > f.Rows/2 })
 }
 
 // worthRewriting reports whether rows that do not count make it worth while to write a
@@ -143,8 +160,10 @@ func mostlyMoved(files []File) int {
 // minute, must not keep the disk busy.
 func (f *File) worthRewriting(cold bool) bool {
 	switch {
-	case f.Hidden == 0:
+	case f.Hidden == 0 || f.Cold:
 		return false
+	case f.Purge:
+		return true
 	case f.Hidden*warmHidden > f.Rows, f.Tombstones > MaxTombstones:
 		return true
 	}

@@ -11,7 +11,7 @@ import (
 	"tsdbd/internal/testkit/testseed"
 )
 
-// parsePlanFile reads "L<level> <size> [part] [damaged] [atmove] [rows=n] [hidden=n] [tombstones=n] [moves=n]".
+// parsePlanFile reads "L<level> <size> [part] [damaged] [atmove] [cold] [purge] [rows=n] [hidden=n] [tombstones=n] [moves=n]".
 func parsePlanFile(line string) (f File, err error) {
 	for i, w := range strings.Fields(line) {
 		name, value, _ := strings.Cut(w, "=")
@@ -29,6 +29,10 @@ func parsePlanFile(line string) (f File, err error) {
 			f.Damaged = true
 		case w == "atmove":
 			f.AtMove = true
+		case w == "cold":
+			f.Cold = true
+		case w == "purge":
+			f.Purge = true
 		case name == "rows":
 			f.Rows = n
 		case name == "hidden":
