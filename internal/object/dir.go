@@ -33,13 +33,28 @@ func OpenDir(fsys vfs.FS, dir string) *Dir {
 
 func (d *Dir) path(name string) string { return path.Join(d.dir, name) }
 
-// Put implements Store. It renames the file of c, which is in the same file system, or writes and syncs its bytes.
+// PartSuffix is that of files that Put of a Dir has not finished.
+const PartSuffix = ".part"
+
+// Put implements Store. It renames the file of c, which is in the same file system, or writes
+// and syncs its bytes. A file that stays is copied, and may be in another file system.
 func (d *Dir) Put(ctx context.Context, name string, c Content) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	to := d.path(name)
 	in := path.Dir(to)
+	if c.Path != "" && c.Keep {
+		part := to + PartSuffix
+		if _, err := d.fs.Stat(to); err == nil {
+			return fmt.Errorf("put %s: %w", to, ErrExists)
+		}
+		if err := d.copyFile(ctx, &c, part); err != nil {
+			return fmt.Errorf("put %s: %w", to, err)
+		}
+		defer func() { _ = d.fs.Remove(part) }() // there is one if the name was taken meanwhile
+		c.Path = part
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, err := d.fs.Stat(to); err == nil {
@@ -47,12 +62,18 @@ func (d *Dir) Put(ctx context.Context, name string, c Content) error {
 	} else if !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	if c.Path != "" {
+	if c.Path != "" && !c.Keep {
 		if err := d.fs.Rename(c.Path, to); err != nil {
 			return err
 		}
 		d.mu.renamed[in] = true
 		return nil
+	}
+	if c.Keep {
+		if err := d.fs.Rename(c.Path, to); err != nil {
+			return err
+		}
+		return d.fs.SyncDir(in)
 	}
 	for dir := range d.mu.renamed {
 		if err := d.fs.SyncDir(dir); err != nil {
@@ -64,6 +85,51 @@ func (d *Dir) Put(ctx context.Context, name string, c Content) error {
 		return err
 	}
 	return vfs.WriteFileAtomic(d.fs, in, to, c.Bytes)
+}
+
+// copyFile writes the file of c to a name of the store, synced.
+func (d *Dir) copyFile(ctx context.Context, c *Content, to string) error {
+	if err := d.makeDir(path.Dir(to)); err != nil {
+		return err
+	}
+	f, err := c.FS.Open(c.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	out, err := d.fs.Create(to)
+	if err != nil {
+		return err
+	}
+	in := c.Paced(ctx, contextReader{ctx, Remaining(io.NewSectionReader(f, 0, size), size)})
+	_, err = io.Copy(struct{ io.Writer }{out}, in)
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		err = errors.Join(err, d.fs.Remove(to))
+	}
+	return err
+}
+
+// makeDir makes a directory below that of the store, durably.
+func (d *Dir) makeDir(dir string) error {
+	if _, err := d.fs.Stat(dir); err == nil {
+		return nil
+	}
+	if err := d.fs.MkdirAll(dir); err != nil {
+		return err
+	}
+	for at := dir; at != path.Dir(d.dir) && at != path.Dir(at); at = path.Dir(at) {
+		if err := d.fs.SyncDir(path.Dir(at)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ReadRange implements Store.

@@ -40,9 +40,13 @@ type Info struct {
 type Content struct {
 	Bytes []byte
 	// FS and Path name a file that is complete and synced. Once Put returns nil, the file
-	// is gone.
+	// is gone, unless Keep is set. Then the object of it is durable.
 	FS   vfs.FS
 	Path string
+	Keep bool
+	// Pace is called before so many bytes are sent or copied, and may wait until ctx ends; nil:
+	// never.
+	Pace func(ctx context.Context, bytes int) error
 	// SHA256 of the content in hex, if known. A store may compare it.
 	SHA256 string
 }
@@ -80,6 +84,32 @@ func Read(ctx context.Context, s Store, name string, limit int64) ([]byte, error
 		return nil, fmt.Errorf("read %s: more than %d bytes", name, limit)
 	}
 	return b, nil
+}
+
+// paced is a reader that calls pace before it reads.
+type paced struct {
+	ctx  context.Context
+	pace func(ctx context.Context, bytes int) error
+	io.Reader
+}
+
+// paceBytes is how much is read at most between two calls of Content.Pace.
+const paceBytes = 64 << 10
+
+// Paced returns a reader of r at the pace of the content.
+func (c *Content) Paced(ctx context.Context, r io.Reader) io.Reader {
+	if c.Pace == nil {
+		return r
+	}
+	return &paced{ctx, c.Pace, r}
+}
+
+func (r *paced) Read(p []byte) (int, error) {
+	p = p[:min(len(p), paceBytes)]
+	if err := r.pace(r.ctx, len(p)); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
 }
 
 // Remaining returns a reader of the next n bytes of r. It returns

@@ -65,6 +65,29 @@ func Contract(t *testing.T, s object.Store, dir string) {
 	if _, err := os.Stat(c.Path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file that was put is still there: %v", err)
 	}
+	kept, paced := file(big), 0
+	kept.Keep, kept.Pace = true, func(_ context.Context, bytes int) error { paced += bytes; return nil }
+	put("kept/big", kept)
+	if b, err := os.ReadFile(kept.Path); err != nil || !bytes.Equal(b, big) {
+		t.Errorf("a file that is to stay has %d bytes, %v", len(b), err)
+	}
+	if b, err := object.Read(ctx, s, "kept/big", 1<<20); err != nil || !bytes.Equal(b, big) {
+		t.Errorf("the object of a file that stays has %d bytes, %v", len(b), err)
+	}
+	if paced < len(big) {
+		t.Errorf("%d of %d bytes were paced", paced, len(big))
+	}
+	if err := s.Put(ctx, "kept/big", kept); !errors.Is(err, object.ErrExists) {
+		t.Errorf("second put of a file that stays: %v", err)
+	}
+	stopped := errors.New("stopped")
+	kept.Pace = func(context.Context, int) error { return stopped }
+	if err := s.Put(ctx, "kept/stopped", kept); err == nil {
+		t.Error("put of a file went on though its pace said no")
+	}
+	if got, want := names("kept"), []string{"kept/big"}; !slices.Equal(got, want) {
+		t.Errorf("list has %q, want %q", got, want)
+	}
 	put("d/small", file([]byte("small")))
 	put("d/e f+g=%", object.Content{Bytes: []byte("odd name")})
 	put("d/e/below", object.Content{Bytes: []byte("x")})

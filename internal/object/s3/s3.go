@@ -163,11 +163,11 @@ func (s *Store) Put(ctx context.Context, name string, c object.Content) error {
 	}
 	var err error
 	if size <= s.opt.PartBytes {
-		err = s.putWhole(ctx, name, from, size, c.SHA256)
+		err = s.putWhole(ctx, name, from, size, &c)
 	} else {
-		err = s.putParts(ctx, name, from, size, c.SHA256)
+		err = s.putParts(ctx, name, from, size, &c)
 	}
-	if err != nil || c.Path == "" {
+	if err != nil || c.Path == "" || c.Keep {
 		return err
 	}
 	return c.FS.Remove(c.Path)
@@ -183,7 +183,8 @@ func putOptions(sum string) minio.PutObjectOptions {
 	return opt
 }
 
-func (s *Store) putWhole(ctx context.Context, name string, from io.ReaderAt, size int64, sum string) error {
+func (s *Store) putWhole(ctx context.Context, name string, from io.ReaderAt, size int64, c *object.Content) error {
+	sum := c.SHA256
 	if sum == "" {
 		h := sha256.New()
 		if _, err := io.Copy(h, io.NewSectionReader(from, 0, size)); err != nil {
@@ -192,14 +193,15 @@ func (s *Store) putWhole(ctx context.Context, name string, from io.ReaderAt, siz
 		sum = hex.EncodeToString(h.Sum(nil))
 	}
 	return s.try(ctx, "put", name, func(ctx context.Context, moved func()) error {
-		_, err := s.core.PutObject(ctx, s.opt.Bucket, s.key(name), watched(from, 0, size, moved), size, "", sum, putOptions(sum))
+		_, err := s.core.PutObject(ctx, s.opt.Bucket, s.key(name), c.Paced(ctx, watched(from, 0, size, moved)), size, "", sum, putOptions(sum))
 		return err
 	})
 }
 
 // putParts sends a large object. The condition counts when the parts become the
 // object. Servers that ignore it there still are asked beforehand.
-func (s *Store) putParts(ctx context.Context, name string, from io.ReaderAt, size int64, want string) (err error) {
+func (s *Store) putParts(ctx context.Context, name string, from io.ReaderAt, size int64, c *object.Content) (err error) {
+	want := c.SHA256
 	if _, err := s.Stat(ctx, name); err == nil {
 		return s.failure("put", name, object.ErrExists, "")
 	} else if !errors.Is(err, object.ErrNotFound) {
@@ -233,7 +235,7 @@ func (s *Store) putParts(ctx context.Context, name string, from io.ReaderAt, siz
 		}
 		number := len(parts) + 1
 		err = s.try(ctx, "put a part of", name, func(ctx context.Context, moved func()) error {
-			p, err := s.core.PutObjectPart(ctx, s.opt.Bucket, s.key(name), upload, number, watched(from, at, n, moved), n,
+			p, err := s.core.PutObjectPart(ctx, s.opt.Bucket, s.key(name), upload, number, c.Paced(ctx, watched(from, at, n, moved)), n,
 				minio.PutObjectPartOptions{Sha256Hex: sum, DisableContentSha256: true})
 			if err == nil {
 				parts = append(parts[:number-1], minio.CompletePart{PartNumber: number, ETag: p.ETag})
