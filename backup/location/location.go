@@ -15,17 +15,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/backup"
+	"tsdbd/internal/object/place"
 	"tsdbd/internal/object/s3"
 	"tsdbd/internal/vfs"
 )
@@ -51,52 +49,24 @@ func (l *Location) Flags() []cli.Flag {
 	}
 }
 
-// isURL reports whether a text begins like a URL. A drive of Windows has one letter.
-func isURL(text string) bool {
-	scheme, _, ok := strings.Cut(text, "://")
-	return ok && len(scheme) > 1 && !strings.ContainsAny(scheme, `/\.`)
-}
-
 // Open returns the repository that a path or a URL names. The caller must close it. What
 // takes room or time beforehand is written to stderr.
 func (l *Location) Open(text string, stderr io.Writer) (*backup.Repository, error) {
-	if !isURL(text) {
-		return openDir(text)
+	p, err := place.Parse(text)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("place of backups: %w", err)
+	case p.Dir != "":
+		return backup.OpenRepository(vfs.OS, p.Dir), nil
 	}
-	u, err := url.Parse(text)
-	if err != nil || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, errors.New("the place of backups is a directory or a URL such as s3://BUCKET/PREFIX, without a login and a query")
-	}
-	switch u.Scheme {
-	case "file":
-		if u.Host != "" && u.Host != "localhost" || u.Path == "" {
-			return nil, fmt.Errorf("%s names no directory of this machine: write file:///PATH", text)
-		}
-		return openDir(filepath.FromSlash(u.Path))
-	case "s3":
-		return l.openBucket(u.Host, strings.Trim(u.Path, "/"), stderr)
-	}
-	return nil, fmt.Errorf("backups cannot be in %s: name a directory, or s3://BUCKET/PREFIX with -endpoint for a store that has the API of S3", text)
-}
-
-func openDir(dir string) (*backup.Repository, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	return backup.OpenRepository(vfs.OS, filepath.ToSlash(dir)), nil
+	return l.openBucket(p, stderr)
 }
 
 // maxStages is how many commands may work with one place at the same time.
 const maxStages = 8
 
-func (l *Location) openBucket(bucket, prefix string, stderr io.Writer) (*backup.Repository, error) {
-	if prefix != "" && !fs.ValidPath(prefix) {
-		return nil, fmt.Errorf("%q is no prefix of names in a bucket", prefix)
-	}
-	opt := l.store
-	opt.Bucket, opt.Prefix = bucket, prefix
-	store, err := s3.Open(opt)
+func (l *Location) openBucket(p place.Place, stderr io.Writer) (*backup.Repository, error) {
+	store, err := p.Open(vfs.OS, l.store)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +81,8 @@ func (l *Location) openBucket(bucket, prefix string, stderr io.Writer) (*backup.
 	if stage, err = filepath.Abs(stage); err != nil {
 		return nil, err
 	}
-	where := "s3://" + path.Join(bucket, prefix)
-	sum := sha256.Sum256([]byte(opt.Endpoint + "\n" + where))
+	where := p.String()
+	sum := sha256.Sum256([]byte(l.store.Endpoint + "\n" + where))
 	stage = path.Join(filepath.ToSlash(stage), hex.EncodeToString(sum[:8]))
 	notice := func(text string) { fmt.Fprintln(stderr, text) }
 	for n := range maxStages {

@@ -151,7 +151,7 @@ func TestBucketRefusals(t *testing.T) {
 	check("no backup in it", "restore", "-data", t.TempDir(), place)
 	check("there is no bucket elsewhere at "+bucket.URL, "backup", "-list", "s3://elsewhere/x")
 	check("there is no bucket elsewhere at "+bucket.URL, "backup", "-host", "http://127.0.0.1:1", "s3://elsewhere/x")
-	check("backups cannot be in gs://x", "backup", "gs://x")
+	check("objects cannot be in gs://x", "backup", "gs://x")
 	check("without a login", "backup", "s3://user:pw@x/y")
 	check("no prefix", "backup", "s3://x/../y")
 	check("no bucket is named", "backup", "s3:///x")
