@@ -584,7 +584,7 @@ func (m *FS) Lock(name string) (vfs.Lock, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.locked[name] {
-		return nil, fmt.Errorf("lock %s: in use", name)
+		return nil, fmt.Errorf("lock %s: %w", name, vfs.ErrLocked)
 	}
 	m.locked[name] = true
 	return unlocker{m, name}, nil
