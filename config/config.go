@@ -42,6 +42,7 @@ type Config struct {
 	Prometheus Prometheus        `toml:"prometheus"`
 	Meta       Meta              `toml:"meta"`
 	Retention  Retention         `toml:"retention"`
+	Cold       Cold              `toml:"cold"`
 	Continuous ContinuousQueries `toml:"continuous_queries"`
 	Subscriber Subscriber        `toml:"subscriber"`
 	Monitor    Monitor           `toml:"monitor"`
@@ -264,6 +265,7 @@ func Default() *Config {
 		Retention: Retention{
 			Enabled: true, CheckInterval: Duration(30 * time.Minute),
 		},
+		Cold: defaultCold(),
 		Continuous: ContinuousQueries{
 			Enabled: true, LogEnabled: true,
 			RunInterval: Duration(continuous.DefaultInterval), CatchUp: Duration(continuous.DefaultCatchUp),
@@ -512,6 +514,7 @@ func (c *Config) validate() error {
 	check(c.Prometheus.LookbackDelta >= Duration(time.Millisecond), "prometheus.lookback-delta must be at least a millisecond")
 	check(c.Retention.CheckInterval > 0, "retention.check-interval must be positive")
 	check(c.Retention.WaitForDownsamples >= 0, "retention.wait-for-downsamples must not be negative")
+	errs = append(errs, c.Cold.check())
 	check(slices.Contains(meta.DownsampleUses, c.Query.UseDownsamples), "query.use-downsamples must be one of %v, not %q", meta.DownsampleUses, c.Query.UseDownsamples)
 	check(slices.Contains(logFormats, c.Log.Format), "log.format must be one of %s, not %q", strings.Join(logFormats, ", "), c.Log.Format)
 	check(c.Monitor.StoreInterval >= Duration(time.Second), "monitor.store-interval must be at least a second")
