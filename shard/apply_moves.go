@@ -61,9 +61,13 @@ func (s *Shard) applyMoves(ctx context.Context, v *View, cold bool) (bool, error
 	if err != nil {
 		return false, err
 	}
-	return true, s.swap(rec.Level, emptied, out, func(files []*file) []*file {
+	err = s.swap(emptied, out, func(files []*file) []*file {
 		return slices.Concat(left, out, files[n:]) // only flushes come between
 	}, func(l *moves.List) *moves.List { return l.Without(p.Series, last, p.All) })
+	if err == nil {
+		s.counters.AddMerge(rec.Level)
+	}
+	return true, err
 }
 
 // choosePortion chooses of what the first n files have the series to move now, by the moves up

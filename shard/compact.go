@@ -15,7 +15,6 @@ import (
 	"tsdbd/shard/moves"
 	"tsdbd/shard/plan"
 	"tsdbd/shard/portion"
-	"tsdbd/tsm"
 )
 
 // Compact runs the next merge that the plan calls for and reports whether
@@ -33,7 +32,7 @@ func (s *Shard) Compact(ctx context.Context, cold bool) (did bool, err error) {
 		return false, nil
 	}
 	defer v.Release()
-	files := v.set.planFiles(v.flushed)
+	files := v.set.planFiles(v.flushed, s.purging.Load())
 	if plan.MovesDue(files, cold) && !s.isStuck(v) {
 		did, err = s.applyMoves(ctx, v, cold)
 	}
@@ -78,7 +77,7 @@ func (s *Shard) nextMerge(cold bool) (in []plan.File, moves bool) {
 	set, flushed := s.mu.set, s.mu.manifest.Flushed // its files stay known without a reference
 	stuck := s.mu.stuck == set.stuck(flushed)
 	s.mu.RUnlock()
-	files := set.planFiles(flushed)
+	files := set.planFiles(flushed, s.purging.Load())
 	if plan.MovesDue(files, cold) && !stuck {
 		n := slices.IndexFunc(files, func(f plan.File) bool { return f.Moves == 0 })
 		return files[:cmp.Or(max(n, 0), len(files))], true
@@ -87,8 +86,9 @@ func (s *Shard) nextMerge(cold bool) (in []plan.File, moves bool) {
 	return files[lo:hi], false
 }
 
-// planFiles describes the files for the planner. No cache has rows up to flushed.
-func (s *fileSet) planFiles(flushed uint64) []plan.File {
+// planFiles describes the files for the planner. No cache has rows up to flushed. purge
+// says that cold files are to lose rows that do not count.
+func (s *fileSet) planFiles(flushed uint64, purge bool) []plan.File {
 	files := make([]plan.File, len(s.files))
 	due := s.Moves.After(flushed)
 	for i, f := range s.files {
@@ -102,6 +102,8 @@ func (s *fileSet) planFiles(flushed uint64) []plan.File {
 		if files[i].Tombstones > 0 || f.Gone != nil {
 			files[i].Hidden = f.hidden.Load()
 		}
+		files[i].Purge = purge && f.Cold() && (files[i].Hidden > 0 || files[i].Moves > 0)
+		files[i].Cold = f.Cold() && !files[i].Purge
 	}
 	return files
 }
@@ -109,14 +111,15 @@ func (s *fileSet) planFiles(flushed uint64) []plan.File {
 // countHidden counts how many rows of each file do not count: those that tombstones
 // hide, and those of series that the file has no more. It does so once for a file and its
 // tombstones. It is exact, so that what the planner rewrites does get smaller. A file
-// that cannot be read is left alone from now on.
+// that cannot be read is left alone from now on. Cold files are counted for Purge only: it
+// takes their bodies.
 func (s *Shard) countHidden(ctx context.Context, v *View) error {
 	for i, f := range v.set.files {
 		newest := uint64(0)
 		for _, t := range v.set.tombstones()[i] {
 			newest = t.Sequence
 		}
-		if newest == 0 && f.Gone == nil || f.damage.Load() != nil || f.counted == newest+1 {
+		if f.Cold() && !s.purging.Load() || newest == 0 && f.Gone == nil || f.damage.Load() != nil || f.counted == newest+1 {
 			continue
 		}
 		n, err := v.set.hiddenRows(ctx, i)
@@ -187,7 +190,7 @@ func (s *Shard) markTombstonesApplied(ctx context.Context, cold bool) error {
 	marked := map[*file]*file{}
 	for i, f := range v.set.files {
 		masks := v.set.tombstones()[i]
-		if n := len(masks); n == 0 || f.damage.Load() != nil || f.hidden.Load() > 0 || n < warmTombstones && !cold {
+		if n := len(masks); n == 0 || f.counted != masks[n-1].Sequence+1 || f.damage.Load() != nil || f.hidden.Load() > 0 || n < warmTombstones && !cold {
 			continue
 		}
 		g := &file{File: f.File, reader: f.reader}
@@ -231,7 +234,10 @@ func (s *Shard) merge(ctx context.Context, v *View, lo, hi, level int) (err erro
 	if err != nil {
 		return err
 	}
-	return s.swap(level, in, out, func(files []*file) []*file { return replace(files, in, out) }, nil)
+	if err = s.swap(in, out, func(files []*file) []*file { return replace(files, in, out) }, nil); err == nil {
+		s.counters.AddMerge(level)
+	}
+	return err
 }
 
 // newRun returns a writer of files.
@@ -245,7 +251,7 @@ func (s *Shard) openWritten(records []manifest.File) (out []*file, err error) {
 		return nil, err
 	}
 	for _, rec := range records {
-		r, err := tsm.Open(s.fs, s.path(rec.Name))
+		r, err := s.openFile(&rec)
 		if err != nil {
 			release(out)
 			return nil, err
@@ -262,9 +268,8 @@ func release(files []*file) {
 	}
 }
 
-// swap puts the results of a merge to a level in their place. in are files that it makes
-// superfluous.
-func (s *Shard) swap(level int, in, out []*file, change func([]*file) []*file, waiting func(*moves.List) *moves.List) error {
+// swap puts the results of a merge in their place. in are files that it makes superfluous.
+func (s *Shard) swap(in, out []*file, change func([]*file) []*file, waiting func(*moves.List) *moves.List) error {
 	var fresh []string
 	for _, f := range out {
 		fresh = append(fresh, f.Name)
@@ -277,7 +282,6 @@ func (s *Shard) swap(level int, in, out []*file, change func([]*file) []*file, w
 		f.reader.Obsolete(true) // removed from disk after the last reader (W6)
 	}
 	release(in)
-	s.counters.merged(level)
 	return nil
 }
 

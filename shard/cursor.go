@@ -26,7 +26,7 @@ type cursor struct {
 	ahead scan.Chunk // the series' first, found by NextSeries
 
 	direct fileChunk
-	mem    rowsChunk
+	mem    scan.RowsChunk
 }
 
 // Scan opens a cursor over the series of req.
@@ -135,7 +135,7 @@ func (c *cursor) memory(merged *column.Rows) scan.Chunk {
 	if merged.Len() == 0 {
 		return nil
 	}
-	c.mem = rowsChunk{rows: merged, absent: c.absent}
+	c.mem = scan.RowsChunk{Rows: merged, Absent: c.absent}
 	return &c.mem
 }
 

@@ -83,17 +83,6 @@ func (s *fileSet) with(t *manifest.Tombstone, entry ...*moves.Move) *fileSet {
 
 // replace returns the files with in, which are neighbors, replaced by out.
 func replace(all, in, out []*file) []*file {
-	var files []*file
-	placed := false
-	for _, f := range all {
-		if slices.Contains(in, f) {
-			if !placed {
-				files = append(files, out...)
-				placed = true
-			}
-			continue
-		}
-		files = append(files, f)
-	}
-	return files
+	at := slices.Index(all, in[0])
+	return slices.Concat(all[:at], out, all[at+len(in):])
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tsdbd/cache"
+	"tsdbd/shard/build"
 	"tsdbd/shard/manifest"
 	"tsdbd/tsi"
 )
@@ -97,7 +98,7 @@ func (s *Shard) writeFiles(ctx context.Context, snap *Snapshot) (out []*file, in
 		if c.first == 0 {
 			continue
 		}
-		written, err := s.dump(ctx, c)
+		written, err := build.Dump(ctx, s.newRun(manifest.File{MinSequence: c.first, MaxSequence: c.sequence}), s.series.Keys, c.cache)
 		if err != nil {
 			return nil, index, err
 		}

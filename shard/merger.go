@@ -179,13 +179,13 @@ func (m *merger) find(key string) error {
 func (m *merger) count() int64 {
 	n := m.out.Bytes() - m.wrote
 	m.wrote += n
-	m.s.counters.wrote(m.out.File.Level, n)
+	m.s.counters.AddWritten(m.out.File.Level, n)
 	return n
 }
 
 // pace counts what was read and written and lets others have the disk.
 func (m *merger) pace() error {
-	m.s.counters.read(m.out.File.Level, int64(m.debt))
+	m.s.counters.AddRead(m.out.File.Level, int64(m.debt))
 	n := m.debt + int(m.count())
 	m.debt = 0
 	return m.s.waitPace(m.c.ctx, n)

@@ -17,11 +17,12 @@ import (
 	"tsdbd/internal/ordered"
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
+	"tsdbd/shard/counters"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/plan"
 	"tsdbd/shard/repair"
+	"tsdbd/shard/tails"
 	"tsdbd/tsi"
-	"tsdbd/tsm"
 )
 
 // Open opens or makes the shard in dir, maps the files its manifest names, and
@@ -36,7 +37,7 @@ func Open(dir string, id uint64, opt Options) (_ *Shard, err error) {
 			err = fmt.Errorf("open shard %d: %w", id, err)
 		}
 	}()
-	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, fs: cmp.Or(opt.FS, vfs.OS), series: opt.Series, times: opt.Range, logger: cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)), counters: cmp.Or(opt.Counters, &Counters{}), pace: opt.Pace, slabs: opt.Slabs, maxFile: plan.MaxFileBytes, maxMerge: cmp.Or(opt.MergeBytes, plan.MaxMergeBytes), edition: opt.Known.Edition, cells: cacheCells, few: maxPlaces}
+	s := &Shard{id: id, dir: dir, lineage: opt.Lineage, fs: cmp.Or(opt.FS, vfs.OS), series: opt.Series, times: opt.Range, logger: cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)), counters: cmp.Or(opt.Counters, &counters.Counters{}), pace: opt.Pace, slabs: opt.Slabs, maxFile: plan.MaxFileBytes, maxMerge: cmp.Or(opt.MergeBytes, plan.MaxMergeBytes), edition: opt.Known.Edition, cells: cacheCells, few: maxPlaces, cold: opt.Cold}
 	s.compacting.SetRank(ordered.ShardCompacting)
 	s.flushing.SetRank(ordered.ShardFlushing)
 	s.writing.SetRank(ordered.ShardWriting)
@@ -116,7 +117,13 @@ func (s *Shard) readCopy(name string) manifest.Copy {
 func (s *Shard) openFiles(m *manifest.Manifest) (files []*file, changed bool, err error) {
 	kept := m.TSM[:0:0]
 	for _, rec := range m.TSM {
-		r, err := tsm.Open(s.fs, s.path(rec.Name))
+		r, err := s.openFile(&rec)
+		if rec.Cold() && binio.Damaged(err) {
+			s.logger.Warn("tail of a cold file is damaged, its object is read", "shard", s.id, "path", s.path(rec.Name), "err", err)
+			if err = tails.Restore(context.Background(), s.fs, s.dir, &rec, s.body(&rec)); err == nil {
+				r, err = s.openFile(&rec)
+			}
+		}
 		if err == nil {
 			if i := r.Info(); i.Checksum != rec.Checksum || i.Size != rec.Size {
 				err = errors.Join(s.otherFile(rec.Name), r.Release())

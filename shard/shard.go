@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -15,6 +16,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/point"
 	"tsdbd/series"
+	"tsdbd/shard/counters"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/moves"
 	"tsdbd/shard/repair"
@@ -39,7 +41,7 @@ type Options struct {
 	// everything in it is in files that one names, or in the log.
 	LogAfter uint64
 	// Counters counts what flushes and merges do; nil: nobody looks.
-	Counters *Counters
+	Counters *counters.Counters
 	// Slabs is where caches take memory from, and give it back after a flush; nil: they share none.
 	Slabs *cache.Slabs
 	// Pace is called by merges between chunks with the bytes read and written
@@ -51,6 +53,8 @@ type Options struct {
 	// Renew changes the manifest that was found, if it is set. The index is then built from
 	// the files. See package renew.
 	Renew func(*manifest.Manifest) error
+	// Cold returns the body of an object in the cold store; nil: none is set.
+	Cold func(object string, size int64) tsm.Body
 }
 
 // Shard is one time range of a retention policy. See the package comment.
@@ -63,13 +67,15 @@ type Shard struct {
 	times   model.TimeRange
 	logger  *slog.Logger
 
-	counters *Counters
+	counters *counters.Counters
 	slabs    *cache.Slabs
 	pace     func(ctx context.Context, bytes int) error
 	maxFile  int64 // plan.MaxFileBytes, less in tests
 	maxMerge int64 // see Options.MergeBytes
 	cells    int   // cacheCells, less in tests
 	few      int   // maxPlaces, less in tests
+	cold     func(object string, size int64) tsm.Body
+	purging  atomic.Bool // see Purge
 
 	index   *tsi.Index
 	writing ordered.Mutex // held by Flush's and Compact's changes of the manifest
@@ -331,15 +337,17 @@ func (s *Shard) LastWrite() time.Time {
 	return s.mu.lastWrite
 }
 
-// DiskBytes returns the size of the shard's files, and Files their number.
+// DiskBytes returns the size of the shard's files on this machine, and their number.
 func (s *Shard) DiskBytes() (bytes int64, files int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	all := slices.Concat(s.mu.manifest.TSM, s.mu.manifest.TSI)
-	for _, f := range all {
+	for _, f := range s.mu.set.files {
+		bytes += int64(len(f.reader.Data()))
+	}
+	for _, f := range s.mu.manifest.TSI {
 		bytes += f.Size
 	}
-	return bytes, len(all)
+	return bytes, len(s.mu.manifest.TSM) + len(s.mu.manifest.TSI)
 }
 
 // Rows returns about how many rows there are: merges find those that came again or are deleted.

@@ -146,7 +146,8 @@ func (s *source) hidden(time int64) bool {
 	return false
 }
 
-// hasRows reports whether the loaded series has a living row.
+// hasRows reports whether the loaded series has a living row. It says so of a cold file
+// without the rows if deletes leave that open.
 func (s *source) hasRows() (bool, error) {
 	if s.gather != nil {
 		return s.gather.HasRows(s.id), nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tsdbd/internal/vfs/vfstest"
-	"tsdbd/shard"
+	"tsdbd/shard/counters"
 )
 
 var amplificationFlushes = flag.Int("amplification-flushes", 60, "flushes of TestAmplification")
@@ -48,7 +48,7 @@ func TestAmplification(t *testing.T) {
 			s.mergeAll(e, true)
 		}
 		_, left := totalFiles(s.Store)
-		for i := range shard.Levels {
+		for i := range counters.Levels {
 			merges += int(c.Merges[i].Load())
 		}
 		t.Logf("%s: %d rows, %d KiB flushed, %d merges; amplification %.2f with %d files while warm, %.2f with %d files cold; %v",
@@ -80,7 +80,7 @@ func (s *testStore) mergeAll(e *shardEntry, cold bool) {
 
 // amplification returns how often a byte that a flush wrote has been written, by
 // the flush and by merges.
-func amplification(c *shard.Counters) float64 {
+func amplification(c *counters.Counters) float64 {
 	flushed := c.FlushBytes.Load()
 	return float64(flushed+c.Written()) / float64(max(flushed, 1))
 }

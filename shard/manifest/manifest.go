@@ -137,6 +137,12 @@ const tailSuffix = ".tail"
 // TailName returns the name of the tail of the TSM file of a number.
 func TailName(number uint64) string { return fmt.Sprintf("%08d", number) + tailSuffix }
 
+// IsTail reports whether TailName gives a name.
+func IsTail(name string) bool {
+	_, ok := Number(name)
+	return ok && strings.HasSuffix(name, tailSuffix)
+}
+
 // TSIName returns the name of the TSI file of a number.
 func TSIName(number uint64) string { return fmt.Sprintf("%08d.tsi", number) }
 

@@ -53,6 +53,9 @@ const (
 	// More runs of cold files than these are merged like others: what reads have to look at
 	// stays bounded, however often late rows come.
 	maxColdRuns = 8
+	// Local files follow cold ones to the store when they are as large as one lateShare-th
+	// of these, or as smallBytes.
+	lateShare = 8
 )
 
 // run is neighbouring files that cover the same sequences and split the
@@ -236,4 +239,28 @@ func planCold(all []run, mergeBytes int64) (lo, hi, level int) {
 		level = FullLevel
 	}
 	return best[0].lo, best[len(best)-1].hi, level
+}
+
+// Chill returns the files that may go to the cold store: all local ones of a shard that is
+// merged fully, unless a delete or move is yet to be made in one, or they are few late rows.
+func Chill(files []File, mergeBytes int64) (local []int) {
+	if lo, hi, _ := Next(files, true, mergeBytes); lo < hi || MovesDue(files, true) {
+		return nil
+	}
+	var bytes, cold int64
+	for i, f := range files {
+		switch {
+		case f.Cold:
+			cold += f.Size
+		case f.Damaged || f.Purge || f.Tombstones > 0 || f.Moves > 0:
+			return nil
+		default:
+			bytes += f.Size
+			local = append(local, i)
+		}
+	}
+	if cold > 0 && bytes < min(cold/lateShare, smallBytes) {
+		return nil
+	}
+	return local
 }

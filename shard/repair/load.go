@@ -58,7 +58,7 @@ func Load(fsys vfs.FS, dir string, m *manifest.Manifest, known manifest.Known, b
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Found{}, err
 		}
-		if !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".tsm") }) {
+		if !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".tsm") || manifest.IsTail(n) }) {
 			if err := errors.Join(fsys.MkdirAll(dir), fsys.SyncDir(path.Dir(dir))); err != nil {
 				return Found{}, err
 			}

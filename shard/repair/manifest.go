@@ -11,6 +11,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/model"
 	"tsdbd/shard/manifest"
+	"tsdbd/shard/tails"
 	"tsdbd/tsm"
 )
 
@@ -29,10 +30,10 @@ func Manifest(fsys vfs.FS, dir string, m *manifest.Manifest, q *Quarantine) erro
 			continue
 		}
 		m.Next = max(m.Next, number+1)
-		if manifest.TSMName(number) != name {
+		if manifest.TSMName(number) != name && manifest.TailName(number) != name {
 			continue
 		}
-		r, err := tsm.Open(fsys, dir+"/"+name)
+		r, err := open(fsys, dir+"/"+name)
 		if err != nil {
 			if !binio.Damaged(err) {
 				return err
@@ -57,6 +58,14 @@ func Manifest(fsys vfs.FS, dir string, m *manifest.Manifest, q *Quarantine) erro
 		m.Flushed = max(m.Flushed, f.MaxSequence)
 	}
 	return nil
+}
+
+// open opens a TSM file or a tail, of which it is not to read the body.
+func open(fsys vfs.FS, name string) (*tsm.Reader, error) {
+	if manifest.IsTail(name) {
+		return tsm.OpenTail(fsys, name, tails.Absent{Object: name})
+	}
+	return tsm.Open(fsys, name)
 }
 
 // keyRange is a file with its series and the keys of the first and last of them.

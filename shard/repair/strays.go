@@ -23,7 +23,7 @@ func Leftover(name string) bool {
 		return false
 	}
 	base, ext, _ := strings.Cut(name, ".")
-	return ext == "tsm" || ext == "tsi" || strings.HasSuffix(ext, ".tmp") || slices.Contains(tsm.ScratchNames(base+".tsm"), name)
+	return ext == "tsm" || ext == "tsi" || manifest.IsTail(name) || strings.HasSuffix(ext, ".tmp") || slices.Contains(tsm.ScratchNames(base+".tsm"), name)
 }
 
 // Strays are the files in the directory of a shard that its manifest does not name.
@@ -53,7 +53,7 @@ func (d *Strays) Remove(m *manifest.Manifest, incomplete bool) error {
 	}
 	for _, name := range names {
 		path := d.Dir + "/" + name
-		if strings.HasSuffix(name, ".tsm") {
+		if strings.HasSuffix(name, ".tsm") || manifest.IsTail(name) {
 			kept, err := d.keep(name, m, incomplete)
 			if err != nil {
 				return err
@@ -77,7 +77,7 @@ func (d *Strays) Remove(m *manifest.Manifest, incomplete bool) error {
 // in a manifest, newer than m, that somebody has replaced.
 func (d *Strays) keep(name string, m *manifest.Manifest, incomplete bool) (kept bool, err error) {
 	path := d.Dir + "/" + name
-	r, err := tsm.Open(d.FS, path)
+	r, err := open(d.FS, path)
 	if err != nil {
 		if binio.Damaged(err) {
 			return false, nil

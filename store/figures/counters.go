@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsdbd/shard"
+	"tsdbd/shard/counters"
 )
 
 // Counters count what a store does. The fields have the names that they have in Figures.
@@ -16,7 +16,7 @@ type Counters struct {
 	Deletes, Moves                                   atomic.Int64
 	Exemplars, OlderExemplars                        atomic.Int64
 
-	Files shard.Counters
+	Files counters.Counters
 }
 
 // Figures returns the figures that are counted.

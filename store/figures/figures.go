@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tsdbd/internal/binio"
-	"tsdbd/shard"
+	"tsdbd/shard/counters"
 	"tsdbd/shard/repair"
 	"tsdbd/wal"
 )
@@ -33,7 +33,7 @@ type Figures struct {
 	Compactions, CompactionFailures   int64
 	CompactionTime                    time.Duration
 	MergeReadBytes, MergeWrittenBytes int64
-	Merges, MergeBytes                [shard.Levels]int64 // by the level of their result
+	Merges, MergeBytes                [counters.Levels]int64 // by the level of their result
 	Compacting                        bool
 	QueueFiles                        int64 // that the next merge of each shard would read
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsdbd/shard"
+	"tsdbd/shard/counters"
 )
 
 // figure is one metric of a store.
@@ -37,7 +37,7 @@ func level(name, help string, n int, read func(f *Figures) float64) figure {
 
 // levels returns the counters of all levels of compaction.
 func levels() (out []figure) {
-	for n := range shard.Levels {
+	for n := range counters.Levels {
 		out = append(out,
 			level("tsdbd_compaction_merges_total", "Merges published, by the level of their result; 9 is full.", n, func(f *Figures) float64 { return float64(f.Merges[n]) }),
 			level("tsdbd_compaction_level_written_bytes_total", "Bytes of TSM files that merges wrote, by the level of their result.", n, func(f *Figures) float64 { return float64(f.MergeBytes[n]) }),

@@ -1,4 +1,5 @@
-package shard
+// Package counters has the figures of flushes and merges.
+package counters
 
 import (
 	"sync/atomic"
@@ -19,9 +20,14 @@ type Counters struct {
 	Merges     [Levels]atomic.Int64 // published
 }
 
-func (c *Counters) read(level int, n int64)  { c.ReadBytes[min(level, plan.FullLevel)].Add(n) }
-func (c *Counters) wrote(level int, n int64) { c.WriteBytes[min(level, plan.FullLevel)].Add(n) }
-func (c *Counters) merged(level int)         { c.Merges[min(level, plan.FullLevel)].Add(1) }
+// AddRead counts bytes that a merge to a level has read.
+func (c *Counters) AddRead(level int, n int64) { c.ReadBytes[min(level, plan.FullLevel)].Add(n) }
+
+// AddWritten counts bytes that a merge to a level has written.
+func (c *Counters) AddWritten(level int, n int64) { c.WriteBytes[min(level, plan.FullLevel)].Add(n) }
+
+// AddMerge counts a merge to a level.
+func (c *Counters) AddMerge(level int) { c.Merges[min(level, plan.FullLevel)].Add(1) }
 
 // Read returns the bytes that merges have read.
 func (c *Counters) Read() int64 { return sum(&c.ReadBytes) }

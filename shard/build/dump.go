@@ -1,4 +1,4 @@
-package shard
+package build
 
 import (
 	"context"
@@ -11,20 +11,20 @@ import (
 	"tsdbd/tsm"
 )
 
-// dump writes the living rows of a cache to a file, if there are any.
-func (s *Shard) dump(ctx context.Context, c cut) (_ []manifest.File, err error) {
-	w := s.newRun(manifest.File{MinSequence: c.first, MaxSequence: c.sequence})
+// Dump writes the living rows of a cache to a file, if there are any. keys appends the keys
+// of series. It aborts the run if it returns an error.
+func Dump(ctx context.Context, w Run, keys keyorder.Keys, c *cache.Cache) (_ []manifest.File, err error) {
 	w.MaxFile = 0
 	defer func() {
 		if err != nil {
 			w.Abort()
 		}
 	}()
-	order, err := keyorder.New(s.series.Keys, c.cache.Series())
+	order, err := keyorder.New(keys, c.Series())
 	if err != nil {
 		return nil, err
 	}
-	g := cache.NewGatherer(c.cache)
+	g := cache.NewGatherer(c)
 	var rows column.Rows
 	var part []keyorder.Series
 	var warm []model.SeriesID

@@ -1,0 +1,156 @@
+// Package tails has what a shard does with TSM files whose bodies are in a cold store.
+//
+// A cold file has only its tail in the shard's directory: keys, index entries, statistics
+// and checksums. Write brings bodies to the store and leaves tails, Fetch brings
+// files back, Restore makes a tail that was lost again. The shard names the results in its
+// manifest. Until then a crash leaves files that the next opening removes, and objects that
+// nobody needs.
+package tails
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"tsdbd/internal/binio"
+	"tsdbd/internal/vfs"
+	"tsdbd/shard/manifest"
+	"tsdbd/tsm"
+)
+
+// Store is a cold store.
+type Store interface {
+	// Put brings files of a directory to the store, except for those that it has.
+	Put(ctx context.Context, dir string, files []manifest.File) error
+	// Commit calls swap if the store has all of the files. Nobody removes objects from
+	// the store meanwhile.
+	Commit(ctx context.Context, files []manifest.File, swap func() error) error
+	// Get writes a file of the store to a path, synced.
+	Get(ctx context.Context, f *manifest.File, path string) error
+}
+
+// Local is an open file.
+type Local struct {
+	manifest.File
+	*tsm.Reader
+}
+
+// Write brings the bodies of files to a store and writes their tails. The caller syncs the
+// directory, and removes the tails if it does not use them.
+func Write(ctx context.Context, fs vfs.FS, dir string, files []Local, to Store) ([]manifest.File, error) {
+	var warm, cold []manifest.File
+	for _, f := range files {
+		if err := f.VerifyContent(ctx); err != nil { // what the store gets is sound
+			return nil, err
+		}
+		warm = append(warm, f.File)
+	}
+	if err := to.Put(ctx, dir, warm); err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		n, _ := manifest.Number(f.Name)
+		rec := f.File
+		rec.Name = manifest.TailName(n)
+		if err := f.WriteTail(fs, path.Join(dir, rec.Name)); err != nil {
+			Remove(fs, dir, cold)
+			return nil, err
+		}
+		cold = append(cold, rec)
+	}
+	return cold, nil
+}
+
+// Remove removes files that no manifest names. What it leaves the next opening removes.
+func Remove(fs vfs.FS, dir string, files []manifest.File) {
+	for _, f := range files {
+		_ = fs.Remove(path.Join(dir, f.Name))
+	}
+}
+
+// scratch is the suffix of files that are being fetched. The next opening of the shard
+// removes them.
+const scratch = ".fetch.tmp"
+
+// Fetch brings a file back from a store, under the name of a new number: the name that it
+// had may still be removed by the last reader of those days.
+func Fetch(ctx context.Context, fs vfs.FS, dir string, f manifest.File, number uint64, from Store) (manifest.File, error) {
+	name := manifest.TSMName(number)
+	tmp := path.Join(dir, name+scratch)
+	err := from.Get(ctx, &f, tmp)
+	if err == nil {
+		err = check(ctx, fs, tmp, &f, func(*tsm.Reader) error { return nil })
+	}
+	if err == nil {
+		err = fs.Rename(tmp, path.Join(dir, name))
+	}
+	if err != nil {
+		_ = fs.Remove(tmp)
+		return f, fmt.Errorf("fetch object %s: %w", f.Object(), err)
+	}
+	f.Name = name
+	return f, nil
+}
+
+// check opens a file that should be f, verifies its content, and calls then.
+func check(ctx context.Context, fs vfs.FS, name string, f *manifest.File, then func(*tsm.Reader) error) error {
+	r, err := tsm.Open(fs, name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if i := r.Info(); i.Checksum != f.Checksum || i.Size != f.Size {
+		return binio.Corruptf(f.Object(), -1, "the object has checksum %016x and %d bytes, the manifest says %016x and %d", i.Checksum, i.Size, f.Checksum, f.Size)
+	}
+	if err := r.VerifyContent(ctx); err != nil {
+		return err
+	}
+	return then(r)
+}
+
+// restoreBytes is how much of an object Restore reads at once.
+const restoreBytes = 1 << 20
+
+// Restore makes the tail of a cold file again, of its object. An error that is not of the
+// object's content leaves what there was.
+func Restore(ctx context.Context, fs vfs.FS, dir string, f *manifest.File, body tsm.Body) (err error) {
+	name := path.Join(dir, f.Name)
+	tmp := name + scratch
+	defer func() {
+		_ = fs.Remove(tmp)
+		if err != nil {
+			err = fmt.Errorf("restore %s of object %s: %w", name, f.Object(), err)
+		}
+	}()
+	out, err := fs.Create(tmp)
+	if err != nil {
+		return err
+	}
+	p := make([]byte, restoreBytes)
+	for at := int64(0); at < f.Size && err == nil; at += restoreBytes {
+		part := p[:min(restoreBytes, f.Size-at)]
+		if err = body.ReadBody(ctx, part, at); err == nil {
+			_, err = out.Write(part)
+		}
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	err = check(ctx, fs, tmp, f, func(r *tsm.Reader) error { return r.WriteTail(fs, name) })
+	if err == nil {
+		err = fs.SyncDir(dir)
+	}
+	return err
+}
+
+// Absent is the body of a file while no cold store is set.
+type Absent struct{ Object string }
+
+// ErrAbsent is returned for bodies of files while no cold store is set.
+var ErrAbsent = errors.New("no cold store is set (cold.url)")
+
+// ReadBody implements tsm.Body.
+func (a Absent) ReadBody(context.Context, []byte, int64) error {
+	return fmt.Errorf("read object %s: %w", a.Object, ErrAbsent)
+}
