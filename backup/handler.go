@@ -11,7 +11,9 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,9 +22,12 @@ import (
 	"tsdbd/exchange"
 	"tsdbd/exchange/rows"
 	"tsdbd/inspect"
+	"tsdbd/internal/object"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/shard"
+	"tsdbd/shard/manifest"
+	"tsdbd/shard/tails"
 	"tsdbd/store"
 )
 
@@ -41,6 +46,8 @@ type HandlerOptions struct {
 	// Authorize decides about each request; nil lets all pass. Its error's text
 	// is the answer, with status 401.
 	Authorize func(r *http.Request) error
+	// Cold is the cold store of the server, nil if it has none.
+	Cold object.Store
 	// Idle is how long a session lives without a request; default 10 min.
 	Idle time.Duration
 }
@@ -92,6 +99,7 @@ type place struct {
 	file   vfs.File
 	offset int64
 	size   int64
+	cold   bool // it is in the cold store
 }
 
 // NewHandler returns a handler over a store. Close ends its sessions and must
@@ -301,17 +309,22 @@ func describe(f *exchange.Filter, set *store.BackupSet, objects map[string]place
 	for _, e := range set.Shards {
 		held[e.ID] = e
 	}
-	var err error
+	var err, failed error
 	if m.Catalog, err = meta.Copy(set.Catalog); err != nil {
 		return nil, err
 	}
 	cut(m.Catalog, f, func(d *meta.Database, _ *meta.RetentionPolicy, _ *meta.ShardGroup, id uint64) bool {
 		e := held[id]
 		if e != nil {
-			m.Shards = append(m.Shards, describeShard(d.ID, e, objects))
+			one, err := describeShard(d.ID, e, objects)
+			failed = errors.Join(failed, err)
+			m.Shards = append(m.Shards, one)
 		}
 		return e != nil || whole
 	})
+	if failed != nil {
+		return nil, failed
+	}
 	for _, s := range set.Series {
 		if m.Catalog.DatabaseByID(s.Database) == nil {
 			continue
@@ -332,19 +345,32 @@ func describe(f *exchange.Filter, set *store.BackupSet, objects map[string]place
 	return m, nil
 }
 
-func describeShard(database uint32, e *shard.Export, objects map[string]place) ShardManifest {
+// describeShard describes a shard as if all of its files were local. Those that are not come
+// from the cold store.
+func describeShard(database uint32, e *shard.Export, objects map[string]place) (ShardManifest, error) {
+	warm := e.Manifest.Warm()
 	s := ShardManifest{ID: e.ID, Database: database, Manifest: e.Encoded}
+	if slices.ContainsFunc(e.Manifest.TSM, func(f manifest.File) bool { return f.Cold() }) {
+		var err error
+		if s.Manifest, err = warm.Encode(); err != nil {
+			return s, err
+		}
+	}
 	add := func(name string, o Object) {
 		s.Files = append(s.Files, File{name, o})
 		objects[o.Name] = place{path: path.Join(e.Dir, name), size: o.Size}
 	}
-	for i := range e.Manifest.TSM {
-		add(e.Manifest.TSM[i].Name, tsmObject(&e.Manifest.TSM[i]))
+	for i := range warm.TSM {
+		o := tsmObject(&warm.TSM[i])
+		add(warm.TSM[i].Name, o)
+		if e.Manifest.TSM[i].Cold() {
+			objects[o.Name] = place{cold: true, size: o.Size}
+		}
 	}
 	for i := range e.Manifest.TSI {
 		add(e.Manifest.TSI[i].Name, tsiObject(&e.Manifest.TSI[i]))
 	}
-	return s
+	return s, nil
 }
 
 // object sends one object, or the part of it that the request's Range names.
@@ -365,6 +391,10 @@ func (h *Handler) object(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, errors.New("no such object"))
 		return
 	}
+	if p.cold {
+		h.coldObject(w, r, Object{name, p.size})
+		return
+	}
 	file := p.file
 	if file == nil {
 		var err error
@@ -381,6 +411,37 @@ func (h *Handler) object(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(file, p.offset, p.size))
+}
+
+// coldObject sends an object of the cold store, from the offset on that Range names.
+func (h *Handler) coldObject(w http.ResponseWriter, r *http.Request, o Object) {
+	if h.opt.Cold == nil {
+		fail(w, http.StatusServiceUnavailable, fmt.Errorf("object %s: %w", o.Name, tails.ErrAbsent))
+		return
+	}
+	offset := int64(0)
+	if text, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes="); ok {
+		var err error
+		if offset, err = strconv.ParseInt(strings.TrimSuffix(text, "-"), 10, 64); err != nil || offset < 0 || offset > o.Size {
+			fail(w, http.StatusRequestedRangeNotSatisfiable, fmt.Errorf("range %q of an object in the cold store", text))
+			return
+		}
+	}
+	in, err := h.opt.Cold.ReadRange(r.Context(), key(o), offset, o.Size-offset)
+	if err != nil {
+		fail(w, http.StatusServiceUnavailable, fmt.Errorf("cold store: %w", err))
+		return
+	}
+	defer in.Close()
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.FormatInt(o.Size-offset, 10))
+	if offset > 0 {
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", offset, o.Size-1, o.Size))
+		w.WriteHeader(http.StatusPartialContent)
+	}
+	if _, err := io.Copy(w, in); err != nil {
+		panic(http.ErrAbortHandler) // the client finds the answer too short, and tries again
+	}
 }
 
 func (h *Handler) end(w http.ResponseWriter, r *http.Request) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"path"
 
 	"github.com/cespare/xxhash/v2"
@@ -28,13 +29,16 @@ func localObjects(ctx context.Context, fsys vfs.FS, dir string) (map[string]plac
 			}
 			in := path.Join(dir, layout.ShardDir(uint32(database), id))
 			if m, err := manifest.Read(fsys, in); err == nil {
-				describeShard(uint32(database), &shard.Export{ID: id, Dir: in, Manifest: m}, objects)
+				if _, err := describeShard(uint32(database), &shard.Export{ID: id, Dir: in, Manifest: m}, objects); err != nil {
+					return nil, err
+				}
 			}
 		}
 		if err := localPieces(ctx, fsys, path.Join(at, "series", series.LogName), objects); err != nil {
 			return nil, err
 		}
 	}
+	maps.DeleteFunc(objects, func(_ string, p place) bool { return p.cold }) // they are not here
 	return objects, nil
 }
 

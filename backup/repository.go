@@ -242,6 +242,11 @@ func (r *Repository) Prune(ctx context.Context, keep int) (backups, objects int,
 			needed[o.Name] = true
 		}
 	}
+	release, err := r.guardCold(ctx, needed)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	infos, err := r.store.List(ctx, objectsDir)
 	if err != nil {
 		return 0, 0, err

@@ -113,7 +113,7 @@ func (s *Store) openedDatabase(id uint32) (*database, error) {
 // openShard opens a shard, which the caller makes known. renew is for shard.Options.
 func (s *Store) openShard(db *database, id uint64, g *meta.ShardGroup, renew func(*manifest.Manifest) error) (*shardEntry, error) {
 	dir := path.Join(db.dir, fmt.Sprintf("%s%d", layout.ShardPrefix, id))
-	sh, err := shard.Open(dir, id, shard.Options{FS: s.fs, Series: db.series, Range: g.TimeRange(), Lineage: s.catalog.Data().Lineage, Known: s.ledger.Known(id), LogAfter: s.logAfter, Logger: s.logger, Counters: &s.counters.Files, Pace: s.pacer.Pace, Slabs: s.slabs, MergeBytes: s.opt.MergeBytes, Renew: renew})
+	sh, err := shard.Open(dir, id, shard.Options{FS: s.fs, Series: db.series, Range: g.TimeRange(), Lineage: s.catalog.Data().Lineage, Known: s.ledger.Known(id), LogAfter: s.logAfter, Logger: s.logger, Counters: &s.counters.Files, Pace: s.pacer.Pace, Slabs: s.slabs, MergeBytes: s.opt.MergeBytes, Cold: s.opt.Cold, Renew: renew})
 	if err != nil {
 		return nil, err
 	}

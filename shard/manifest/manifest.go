@@ -166,6 +166,16 @@ func (m *Manifest) Clone() *Manifest {
 	return &c
 }
 
+// Warm returns the manifest as if no file was cold, for copies that have them whole.
+func (m *Manifest) Warm() *Manifest {
+	c := m.Clone()
+	for i := range c.TSM {
+		n, _ := Number(c.TSM[i].Name)
+		c.TSM[i].Name = TSMName(n)
+	}
+	return c
+}
+
 // Has reports whether the manifest names a file.
 func (m *Manifest) Has(name string) bool {
 	named := func(f File) bool { return f.Name == name }

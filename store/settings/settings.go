@@ -10,6 +10,7 @@ import (
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
+	"tsdbd/tsm"
 	"tsdbd/wal"
 	"tsdbd/wal/entry"
 )
@@ -52,6 +53,10 @@ type Options struct {
 	RetentionInterval time.Duration       // between checks for expired shard groups; 0: the default; < 0: never
 	RetentionWait     time.Duration       // for which an expired group waits for downsamples; 0: for ever
 	Now               func() time.Time    // wall clock; nil: time.Now
+
+	// Cold returns the body of an object in the cold store, for files whose bodies are there;
+	// nil: no store is set.
+	Cold func(object string, size int64) tsm.Body
 }
 
 // Limits are the options that SetLimits changes while the store is open.

@@ -1,0 +1,73 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"tsdbd/cold/names"
+	"tsdbd/internal/object"
+	"tsdbd/internal/vfs"
+)
+
+// Guard keeps backups from being taken and pruned in a store that has other objects as well,
+// until the lock is closed. It returns the names of the objects that the backups need. dir is
+// that of the store if it is a directory, else "". A lease of the same holder is taken over
+// at once. names.InUse says that a backup is being taken or pruned.
+func Guard(ctx context.Context, store object.Store, fsys vfs.FS, dir, owner, holder string) (vfs.Lock, map[string]bool, error) {
+	var lock vfs.Lock
+	var err error
+	if dir == "" {
+		lock, err = object.Acquire(ctx, store, leaseDir, object.LeaseOptions{Owner: owner, Holder: holder})
+	} else if err = fsys.MkdirAll(dir); err == nil {
+		lock, err = fsys.Lock(path.Join(dir, "LOCK"))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	needed := map[string]bool{}
+	r := &Repository{store: store, where: dir}
+	backups, err := r.List(ctx)
+	for _, name := range backups {
+		if err != nil {
+			break
+		}
+		var m *Manifest
+		if _, m, err = r.Manifest(ctx, name); err == nil {
+			for _, o := range m.objects() {
+				needed[o.Name] = true
+			}
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, lock.Close())
+	}
+	return lock, needed, nil
+}
+
+// guardCold keeps servers from bringing files to the store while objects are removed, and
+// adds the names of those that they need. It does nothing in a store without servers: the
+// first one that comes waits for the lock of the repository.
+func (r *Repository) guardCold(ctx context.Context, needed map[string]bool) (release func() error, err error) {
+	nodes, err := names.Nodes(ctx, r.store)
+	if err != nil || len(nodes) == 0 {
+		return func() error { return nil }, err
+	}
+	dir := r.local
+	if dir = path.Dir(dir); r.own {
+		dir = ""
+	}
+	lock, err := names.Lock(ctx, r.store, r.fs, dir, "tsdbd backup", "")
+	if err != nil {
+		return nil, fmt.Errorf("%s: cold store: %w", r.where, err)
+	}
+	all, err := names.All(ctx, r.store)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: cold store: %w", r.where, err), lock.Close())
+	}
+	for name := range all {
+		needed[name] = true
+	}
+	return lock.Close, nil
+}

@@ -1,0 +1,513 @@
+package cold
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"tsdbd/backup"
+	"tsdbd/cold/names"
+	"tsdbd/internal/coldcache"
+	"tsdbd/internal/object"
+	"tsdbd/internal/object/place"
+	"tsdbd/internal/vfs"
+	"tsdbd/meta"
+	"tsdbd/retention"
+	"tsdbd/shard"
+	"tsdbd/store/merges"
+)
+
+// Store is what the service needs of a store.
+type Store interface {
+	Catalog() *meta.Data
+	OpenShard(id uint64) (sh *shard.Shard, release func(), err error)
+}
+
+// Options configure a Service. Store, Objects, Place, Dir and ID are required.
+type Options struct {
+	Store   Store
+	Objects object.Store
+	Place   place.Place
+	ID      string // of the server or the cluster: whose the cold store is
+	Node    string // of the server in it
+	FS      vfs.FS // default vfs.OS
+	Dir     string // of this package, in the data directory; it need not exist
+	// Waits returns an error if a shard group must stay until downsamples are computed.
+	Waits func(c meta.DropShardGroup, data *meta.Data) error
+	// After is how long after its end a shard goes to the store; 0: none does.
+	After time.Duration
+	// PurgeAfter is the time between two looks for deleted rows in the store.
+	PurgeAfter time.Duration
+	// Grace is how long an object stays that nobody needs.
+	Grace  time.Duration
+	Rate   int64 // bytes per second of uploads; 0: no bound
+	Cache  func() coldcache.Stats
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil: time.Now
+	// Every is the time between two looks for shards; default 1 min.
+	Every time.Duration
+}
+
+// Service keeps the cold store. See the package comment.
+type Service struct {
+	opt     Options
+	pacer   merges.Pacer
+	working sync.Mutex // held by a round, and by what Handler is asked for
+
+	mu struct {
+		sync.Mutex
+		Counters
+		intends   map[string]bool // objects that are being uploaded
+		published []string        // the list of this node in the store
+		known     bool            // published is it
+		claimed   bool            // the store is the owner's
+		failed    error           // of the last round, nil if it was well
+		since     time.Time       // when failed began
+		state     state
+	}
+	// Of rounds.
+	next   time.Time // of the next sweep
+	looked bool      // the store has no list of this node
+	errs   int64     // of the cache, at the last look
+}
+
+// Counters are what the service did since it was opened.
+type Counters struct {
+	Uploads        int64 `json:"uploads"`
+	UploadedBytes  int64 `json:"uploaded_bytes"`
+	UploadFailures int64 `json:"upload_failures"`
+	Shards         int64 `json:"shards_uploaded"`
+	Purges         int64 `json:"shards_purged"`
+	Removed        int64 `json:"objects_removed"`
+}
+
+// state is kept in the directory of the service.
+type state struct {
+	// Unneeded has the objects that nobody needs, and since when that is known.
+	Unneeded map[string]time.Time `json:"unneeded"`
+	Purged   time.Time            `json:"purged"` // when deleted rows were looked for
+}
+
+// New returns a service. Run runs it.
+func New(opt Options) *Service {
+	if opt.FS == nil {
+		opt.FS = vfs.OS
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Every <= 0 {
+		opt.Every = time.Minute
+	}
+	if opt.Waits == nil {
+		opt.Waits = func(meta.DropShardGroup, *meta.Data) error { return nil }
+	}
+	s := &Service{opt: opt}
+	s.pacer.Rate.Store(opt.Rate)
+	s.mu.intends = map[string]bool{}
+	s.load()
+	return s
+}
+
+// Objects returns the cold store.
+func (s *Service) Objects() object.Store { return s.opt.Objects }
+
+func (s *Service) statePath() string { return path.Join(s.opt.Dir, "state.json") }
+
+// load reads the state. Without it the times of grace begin again.
+func (s *Service) load() {
+	s.mu.state = state{Unneeded: map[string]time.Time{}, Purged: s.opt.Now()}
+	b, err := vfs.ReadFile(s.opt.FS, s.statePath())
+	if errors.Is(err, object.ErrNotFound) {
+		return
+	}
+	st := state{}
+	if err == nil {
+		err = json.Unmarshal(b, &st)
+	}
+	if err != nil {
+		s.opt.Logger.Warn("state of the cold store not read, times of grace begin again", "path", s.statePath(), "err", err)
+		return
+	}
+	s.mu.state.Purged = st.Purged
+	if st.Unneeded != nil {
+		s.mu.state.Unneeded = st.Unneeded
+	}
+}
+
+// save writes the state.
+func (s *Service) save() error {
+	s.mu.Lock()
+	b, err := json.Marshal(s.mu.state)
+	s.mu.Unlock()
+	if err == nil {
+		err = s.opt.FS.MkdirAll(s.opt.Dir)
+	}
+	if err == nil {
+		err = vfs.WriteFileAtomic(s.opt.FS, s.opt.Dir, s.statePath(), b)
+	}
+	return err
+}
+
+// Run keeps the store until ctx ends.
+func (s *Service) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		s.working.Lock()
+		err := s.round(ctx)
+		s.working.Unlock()
+		if ctx.Err() == nil {
+			s.note(err)
+		}
+		timer.Reset(s.opt.Every)
+	}
+}
+
+// note keeps how a round went, and logs when that changes.
+func (s *Service) note(err error) {
+	s.mu.Lock()
+	before := s.mu.failed
+	if s.mu.failed = err; before == nil && err != nil {
+		s.mu.since = s.opt.Now()
+	}
+	s.mu.Unlock()
+	switch {
+	case err != nil && (before == nil || before.Error() != err.Error()):
+		s.opt.Logger.Error("cold store not kept, which is tried again", "err", err)
+	case err == nil && before != nil:
+		s.opt.Logger.Info("cold store is kept again")
+	}
+}
+
+// Health returns why the store cannot be used, "" if it can.
+func (s *Service) Health() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.failed == nil {
+		return ""
+	}
+	return fmt.Sprintf("cold store %s: %v", s.opt.Place, s.mu.failed)
+}
+
+// round does what is due.
+func (s *Service) round(ctx context.Context) error {
+	now := s.opt.Now()
+	err := s.chill(ctx, now)
+	if used, e := s.used(ctx); !used || e != nil {
+		return errors.Join(err, e)
+	}
+	if e := s.look(ctx); e != nil {
+		return errors.Join(err, e)
+	}
+	s.mu.Lock()
+	purge := now.Sub(s.mu.state.Purged) >= s.opt.PurgeAfter
+	s.mu.Unlock()
+	if purge {
+		if _, e := s.purge(ctx); e != nil {
+			err = errors.Join(err, e)
+		}
+	}
+	if !now.Before(s.next) {
+		if _, e := s.sweep(ctx); e != nil && !names.InUse(e) {
+			return errors.Join(err, e)
+		}
+		s.next = now.Add(min(max(s.opt.Grace/4, time.Minute), 6*time.Hour))
+	}
+	return err
+}
+
+// used reports whether this node has, or had, objects in the store.
+func (s *Service) used(ctx context.Context) (bool, error) {
+	if bytes, _ := s.held(); bytes > 0 || s.claimed() {
+		return true, nil
+	}
+	if s.looked {
+		return false, nil
+	}
+	listed, err := s.listed(ctx)
+	s.looked = err == nil && !listed
+	return listed, err
+}
+
+// look brings the list up to date, and sees whether the store is there if anything failed
+// lately. While all is well and nothing changes there is no request.
+func (s *Service) look(ctx context.Context) error {
+	s.mu.Lock()
+	failed := s.mu.failed != nil
+	s.mu.Unlock()
+	if s.opt.Cache != nil {
+		errs := s.opt.Cache().Errors
+		failed = failed || errs > s.errs
+		s.errs = errs
+	}
+	if failed {
+		if err := s.verifyOwner(ctx); err != nil {
+			return err
+		}
+	}
+	return s.publish(ctx)
+}
+
+// each calls fn with every shard, until it returns an error.
+func (s *Service) each(fn func(at meta.ShardLocation, sh *shard.Shard) error) error {
+	for id, at := range s.opt.Store.Catalog().Shards() {
+		sh, release, err := s.opt.Store.OpenShard(id)
+		if errors.Is(err, meta.ErrShardNotFound) {
+			continue // it has no points, or was dropped
+		}
+		if err == nil {
+			err = fn(at, sh)
+			release()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// held returns the size and the names of the objects that the shards need.
+func (s *Service) held() (bytes int64, objects []string) {
+	_ = s.each(func(_ meta.ShardLocation, sh *shard.Shard) error {
+		n, some := sh.Cold()
+		bytes += n
+		objects = append(objects, some...)
+		return nil
+	})
+	return bytes, objects
+}
+
+// chill brings the shards to the store that are due. One that fails for reasons of its own
+// does not keep the others from going.
+func (s *Service) chill(ctx context.Context, now time.Time) error {
+	if s.opt.After <= 0 {
+		return nil
+	}
+	var errs []error
+	data := s.opt.Store.Catalog()
+	err := s.each(func(at meta.ShardLocation, sh *shard.Shard) error {
+		if !s.due(data, at, now) {
+			return nil
+		}
+		did, err := sh.Chill(ctx, s)
+		s.mu.Lock()
+		clear(s.mu.intends) // the manifest has them now, or nobody needs them
+		s.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, object.ErrUnreachable), errors.Is(err, object.ErrRefused), errors.Is(err, names.ErrForeign):
+			return err
+		case err != nil:
+			errs = append(errs, err)
+		case did:
+			s.mu.Lock()
+			s.mu.Shards++
+			s.mu.Unlock()
+			s.opt.Logger.Info("shard is cold", "db", at.Database.Name, "rp", at.Policy.Name, "shard", sh.ID())
+		}
+		return nil
+	})
+	return errors.Join(append(errs, err)...)
+}
+
+// due reports whether a shard is old enough and nothing waits for its rows.
+func (s *Service) due(data *meta.Data, at meta.ShardLocation, now time.Time) bool {
+	if at.Group.End > now.UnixNano()-int64(s.opt.After) || retention.Expired(at.Policy, at.Group, now) {
+		return false
+	}
+	return s.opt.Waits(meta.DropShardGroup{Database: at.Database.Name, RetentionPolicy: at.Policy.Name, ID: at.Group.ID}, data) == nil
+}
+
+// purge has deleted rows leave the store.
+func (s *Service) purge(ctx context.Context) (shards int, err error) {
+	begin := s.opt.Now()
+	err = s.each(func(at meta.ShardLocation, sh *shard.Shard) error {
+		did, err := sh.Purge(ctx)
+		if did {
+			shards++
+			s.mu.Lock()
+			s.mu.Purges++
+			s.mu.Unlock()
+			s.opt.Logger.Info("deleted rows taken out of a cold shard", "db", at.Database.Name, "rp", at.Policy.Name, "shard", sh.ID())
+		}
+		return err
+	})
+	if err == nil {
+		s.mu.Lock()
+		s.mu.state.Purged = begin
+		s.mu.Unlock()
+		err = s.save()
+	}
+	return shards, err
+}
+
+func (s *Service) claimed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.claimed
+}
+
+// claim makes sure that the store is the owner's and that its list has what it needs. The
+// first time nobody may remove objects meanwhile: who prunes backups looks for lists then.
+func (s *Service) claim(ctx context.Context) error {
+	if known, err := s.listed(ctx); err != nil {
+		return err
+	} else if !known {
+		lock, _, err := backup.Guard(ctx, s.opt.Objects, s.opt.FS, s.opt.Place.Dir, s.owner(), s.opt.ID+"/"+s.opt.Node)
+		if err != nil {
+			return fmt.Errorf("begin to use the cold store: %w", err)
+		}
+		if err = s.verifyOwner(ctx); err == nil {
+			err = s.write(ctx)
+		}
+		return errors.Join(err, lock.Close())
+	}
+	if err := s.verifyOwner(ctx); err != nil {
+		return err
+	}
+	return s.write(ctx)
+}
+
+// listed reports whether the store has a list of this node, or is about to.
+func (s *Service) listed(ctx context.Context) (bool, error) {
+	if s.claimed() {
+		return true, nil
+	}
+	nodes, err := names.Nodes(ctx, s.opt.Objects)
+	return slices.Contains(nodes, s.opt.Node), err
+}
+
+// verifyOwner returns an ErrForeign if the store is that of another server.
+func (s *Service) verifyOwner(ctx context.Context) error {
+	return names.Claim(ctx, s.opt.Objects, names.Owner{ID: s.opt.ID, Node: s.opt.Node, Since: s.opt.Now().UTC()}, false)
+}
+
+// publish puts what this node needs, and is about to upload, into its list, unless that has
+// it.
+func (s *Service) publish(ctx context.Context) error {
+	if _, same := s.wanted(); same {
+		return nil
+	}
+	return s.claim(ctx)
+}
+
+// wanted returns what the list is to have, and whether it is known to have that.
+func (s *Service) wanted() (objects []string, same bool) {
+	_, objects = s.held()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	objects = slices.AppendSeq(objects, maps.Keys(s.mu.intends))
+	slices.Sort(objects)
+	objects = slices.Compact(objects)
+	return objects, s.mu.known && slices.Equal(objects, s.mu.published)
+}
+
+// write writes the list if it is not as it should be.
+func (s *Service) write(ctx context.Context) error {
+	objects, same := s.wanted()
+	if !same {
+		s.mu.Lock()
+		s.mu.known = false
+		s.mu.Unlock()
+		if err := names.Publish(ctx, s.opt.Objects, s.opt.Node, objects); err != nil {
+			return fmt.Errorf("publish what this node needs: %w", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.published, s.mu.known, s.mu.claimed = objects, true, true
+	return nil
+}
+
+// sweep removes the objects that nobody has needed for the time of grace. It returns how
+// many.
+func (s *Service) sweep(ctx context.Context) (removed int, err error) {
+	guard, needed, err := backup.Guard(ctx, s.opt.Objects, s.opt.FS, s.opt.Place.Dir, s.owner(), s.opt.ID+"/"+s.opt.Node)
+	if err != nil {
+		return 0, fmt.Errorf("sweep the cold store: %w", err)
+	}
+	defer func() { err = errors.Join(err, guard.Close()) }()
+	lock, err := s.lock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := s.claim(ctx); err != nil {
+		return 0, err
+	}
+	all, err := names.All(ctx, s.opt.Objects)
+	if err != nil {
+		return 0, fmt.Errorf("sweep the cold store: %w", err)
+	}
+	maps.Copy(needed, all)
+	infos, err := s.opt.Objects.List(ctx, names.Objects)
+	if err != nil {
+		return 0, fmt.Errorf("sweep the cold store: %w", err)
+	}
+	now, unneeded := s.opt.Now(), map[string]time.Time{}
+	var old []string
+	for _, i := range infos {
+		name := path.Base(i.Name)
+		if needed[name] {
+			continue
+		}
+		s.mu.Lock()
+		first, ok := s.mu.state.Unneeded[name]
+		s.mu.Unlock()
+		if !ok || first.After(now) {
+			first = now
+		}
+		unneeded[name] = first
+		if now.Sub(first) < s.opt.Grace {
+			continue
+		}
+		info, err := s.opt.Objects.Stat(ctx, i.Name)
+		if errors.Is(err, object.ErrNotFound) || err == nil && info.Age < s.opt.Grace {
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("sweep the cold store: %w", err)
+		}
+		old = append(old, i.Name)
+	}
+	for some := range slices.Chunk(old, sweepStep) {
+		if err := errors.Join(guard.Held(), lock.Held()); err != nil {
+			return removed, fmt.Errorf("sweep the cold store: %w", err)
+		}
+		if err := s.opt.Objects.Delete(ctx, some...); err != nil {
+			return removed, fmt.Errorf("sweep the cold store: %w", err)
+		}
+		for _, name := range some {
+			delete(unneeded, path.Base(name))
+		}
+		removed += len(some)
+	}
+	s.mu.Lock()
+	s.mu.state.Unneeded = unneeded
+	s.mu.Removed += int64(removed)
+	s.mu.Unlock()
+	if removed > 0 {
+		s.opt.Logger.Info("objects removed that nobody needs", "objects", removed)
+	}
+	return removed, s.save()
+}
+
+// sweepStep is how many objects are removed before the locks are looked at again.
+const sweepStep = 500
