@@ -139,7 +139,7 @@ func (h nodeHealth) Degraded() bool { return h.store.Degraded() }
 
 // health returns what /health asks.
 func (s *Server) health() httpapi.Health {
-	st := storeHealth{s.store, time.Duration(s.config.HTTP.WriteTimeout), &s.overdue, s.downsample.Health}
+	st := storeHealth{s.store, time.Duration(s.config.HTTP.WriteTimeout), &s.overdue, s.lags}
 	if s.node == nil {
 		return st
 	}

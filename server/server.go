@@ -19,6 +19,7 @@ import (
 	"tsdbd/backup"
 	"tsdbd/cluster"
 	"tsdbd/cluster/admin"
+	"tsdbd/cold"
 	"tsdbd/config"
 	"tsdbd/exchange"
 	"tsdbd/httpapi"
@@ -74,6 +75,7 @@ type Server struct {
 	backups      *backup.Handler
 	store        *store.Store
 	scrub        *scrub.Service
+	cold         *cold.Service // nil: no cold store is set
 	subscribers  *subscriber.Service
 	guard        *memory.Guard
 	engine       engine
@@ -190,10 +192,15 @@ func (s *Server) openStore() (err error) {
 		// Retention runs where the node leads.
 		o.OpenLog, o.LogAfter, o.Follower, o.RetentionInterval = s.node.OpenLog, s.node.LogAfter(), true, -1
 	}
+	kept, err := s.openCold(&o)
+	if err != nil {
+		return err
+	}
 	if s.store, err = store.Open(c.Data.Dir, o); err != nil {
 		return err
 	}
 	s.onClose(s.store.Close)
+	s.keepCold(kept)
 	s.scrub = scrub.New(scrub.Options{
 		Store: s.store, Dir: c.Data.Dir, Interval: time.Duration(c.Data.ScrubInterval), Log: s.node == nil, Heals: s.node != nil, Logger: s.log,
 	})
@@ -295,7 +302,11 @@ func (s *Server) downsamples(use choose.Use) stored.Downsamples {
 // openAPI makes the handler of requests and opens its log.
 func (s *Server) openAPI() (err error) {
 	c := s.config
-	s.backups = backup.NewHandler(s.store, backup.HandlerOptions{Dir: c.Data.Dir, Logger: s.log})
+	b := backup.HandlerOptions{Dir: c.Data.Dir, Logger: s.log}
+	if s.cold != nil {
+		b.Cold = s.cold.Objects()
+	}
+	s.backups = backup.NewHandler(s.store, b)
 	s.onClose(quiet(s.backups.Close))
 	o := httpapi.Options{
 		Mounts: s.mounts(), Cluster: s.apiCluster(), Boards: boards.New(boards.Options{Catalog: s.store.Catalog, Apply: s.clients.admin().Apply, Registry: s.registry}),
@@ -338,6 +349,9 @@ func (s *Server) mounts() []httpapi.Mount {
 		{Prefix: operations.RightsPath, Name: "rights", Access: httpapi.LoggedIn, Serve: operations.Rights(s.config.HTTP.AuthEnabled)},
 		{Prefix: operations.FiguresPath, Name: "figures", Access: httpapi.AdminOnly, Handler: http.HandlerFunc(s.figures)},
 	}
+	if s.cold != nil {
+		all = append(all, httpapi.Mount{Prefix: cold.Path, Name: "admin", Access: httpapi.AdminOnly, Handler: s.cold})
+	}
 	if s.config.HTTP.UIEnabled {
 		page := web.New()
 		all = append(all,
@@ -364,20 +378,10 @@ func (s *Server) openServices() (err error) {
 	s.registry.MustRegister(s.inputs.metrics())
 	s.certificates = s.inputs.certificates()
 	s.openRecorder()
-	scrubbing, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.scrub.Run(scrubbing)
-	}()
-	s.onClose(quiet(func() {
-		cancel()
-		select {
-		case <-ended:
-		case <-time.After(time.Duration(c.HTTP.StopTimeout)):
-			s.log.Warn("scrub has not ended, a read of the disk hangs")
-		}
-	}))
+	s.runs("scrub", s.scrub.Run)
+	if s.cold != nil {
+		s.runs("keeping the cold store", s.cold.Run)
+	}
 	if s.node == nil {
 		s.leading.begin(context.Background(), s.lead)
 		s.onClose(quiet(s.leading.close))

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"tsdbd/cold"
+	"tsdbd/cold/names"
+	"tsdbd/internal/coldcache"
+	"tsdbd/internal/vfs"
+	"tsdbd/store"
+	"tsdbd/tsm"
+)
+
+// coldParallel is how many requests to the cold store queries have at a time, at least.
+const coldParallel = 8
+
+// openCold opens the cold store that the settings name, and has the store read it. It
+// returns what is known of a service that keeps it, nil if none is named.
+func (s *Server) openCold(to *store.Options) (*cold.Options, error) {
+	c := &s.config.Cold
+	if c.URL == "" {
+		return nil, nil
+	}
+	where, err := c.Place()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := where.Open(vfs.OS, c.S3())
+	if err != nil {
+		return nil, err
+	}
+	dir := c.CacheDir
+	if dir == "" {
+		dir = filepath.Join(s.config.Data.Dir, "cold-cache")
+	}
+	cache, err := coldcache.Open(coldcache.Options{
+		Dir: filepath.ToSlash(dir), Size: int64(c.CacheSize), Store: objects, Timeout: time.Duration(c.Timeout),
+		Parallel: max(coldParallel, 2*runtime.GOMAXPROCS(0)), Logger: s.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(cache.Close)
+	to.Cold = func(object string, size int64) tsm.Body { return cache.Object(names.Key(object), size) }
+	return &cold.Options{
+		Objects: objects, Place: where, Dir: filepath.ToSlash(filepath.Join(s.config.Data.Dir, "cold")), After: time.Duration(c.After),
+		PurgeAfter: time.Duration(c.PurgeAfter), Grace: time.Duration(c.Grace), Rate: int64(c.UploadRate),
+		Cache: cache.Stats, Logger: s.log, Node: "server",
+	}, nil
+}
+
+// keepCold makes the service that keeps the cold store, once the store is open.
+func (s *Server) keepCold(o *cold.Options) {
+	if o == nil {
+		return
+	}
+	o.Store, o.Waits, o.ID = s.store, s.store.Touched().Expirable, s.store.Catalog().Lineage.String()
+	if s.node != nil {
+		o.ID, o.Node = s.node.Status().Cluster, s.config.Cluster.Node
+	}
+	s.cold = cold.New(*o)
+	s.registry.MustRegister(s.cold)
+}
+
+// runs runs a service until the server closes. It is not waited for any longer than the
+// requests, because a read of the disk may hang.
+func (s *Server) runs(name string, run func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		run(ctx)
+	}()
+	s.onClose(quiet(func() {
+		cancel()
+		select {
+		case <-ended:
+		case <-time.After(time.Duration(s.config.HTTP.StopTimeout)):
+			s.log.Warn(name + " has not ended, a read of the disk hangs")
+		}
+	}))
+}
+
+// lags returns what /health says of work that is behind, "" if nothing is.
+func (s *Server) lags() string {
+	text := s.downsample.Health()
+	if s.cold != nil {
+		if more := s.cold.Health(); more != "" && text != "" {
+			text += "; " + more
+		} else if more != "" {
+			text = more
+		}
+	}
+	return text
+}
