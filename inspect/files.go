@@ -65,7 +65,7 @@ type TSMSeries struct {
 // cannot be read. A file without a sound frame is an error.
 func TSM(fsys vfs.FS, name string, keys bool) (_ *TSMReport, err error) {
 	defer vfs.CatchFault(&err)()
-	r, err := tsm.Open(fsys, name)
+	r, err := openTSM(fsys, name)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func program(stdout, stderr io.Writer) *cli.Command {
 		Commands: []*cli.Command{
 			serveCommand(), queryCommand(), configCommand(), healthCommand(),
 			backupCommand(), restoreCommand(), exportCommand(), importCommand(), boardCommand(), inspectCommand(), verifyCommand(),
-			clusterCommand(),
+			clusterCommand(), coldCommand(),
 			manCommand(), versionCommand(),
 		},
 		EnableShellCompletion: true,

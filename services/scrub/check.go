@@ -17,6 +17,7 @@ import (
 	"tsdbd/shard"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/repair"
+	"tsdbd/shard/tails"
 	"tsdbd/store/layout"
 	"tsdbd/tsi"
 	"tsdbd/tsm"
@@ -182,7 +183,11 @@ func (c *check) shard(id uint64) error {
 		return nil
 	}
 	for i := range held.Manifest.TSM {
-		c.file(sh, held.Dir, &held.Manifest.TSM[i], tsmLook, c.tsmCloser)
+		if f := &held.Manifest.TSM[i]; f.Cold() {
+			c.file(sh, held.Dir, f, c.tailLook, c.tailCloser)
+		} else {
+			c.file(sh, held.Dir, f, tsmLook, c.tsmCloser)
+		}
 	}
 	for i := range held.Manifest.TSI {
 		c.file(sh, held.Dir, &held.Manifest.TSI[i], tsiLook, c.tsiCloser)
@@ -317,6 +322,29 @@ func (c *check) tsmCloser(name string) error {
 	}
 	defer r.Close()
 	return r.Verify(c.ctx)
+}
+
+// tailLook checks the tail of a file whose body is in the cold store.
+func (c *check) tailLook(fs vfs.FS, name string, rec *manifest.File) error {
+	r, err := tsm.OpenTail(fs, name, tails.Absent{Object: rec.Object()})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if i := r.Info(); i.Checksum != rec.Checksum || i.Size != rec.Size {
+		return binio.Corruptf(name, -1, "this is another file")
+	}
+	return r.VerifyTail(c.ctx)
+}
+
+// tailCloser is tailLook where it is not known which file it should be.
+func (c *check) tailCloser(name string) error {
+	r, err := tsm.OpenTail(c.disk, name, tails.Absent{Object: name})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return r.VerifyTail(c.ctx)
 }
 
 // tsiLook compares the checksum of an index file.
