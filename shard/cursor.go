@@ -8,6 +8,7 @@ import (
 	"tsdbd/model"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/shard/rows"
 )
 
 // cursor hands out what files and caches hold of each series. A piece that
@@ -26,7 +27,7 @@ type cursor struct {
 	ahead scan.Chunk // the series' first, found by NextSeries
 
 	direct fileChunk
-	mem    scan.RowsChunk
+	mem    rows.Chunk
 }
 
 // Scan opens a cursor over the series of req.
@@ -135,7 +136,7 @@ func (c *cursor) memory(merged *column.Rows) scan.Chunk {
 	if merged.Len() == 0 {
 		return nil
 	}
-	c.mem = scan.RowsChunk{Rows: merged, Absent: c.absent}
+	c.mem = rows.Chunk{Rows: merged, Absent: c.absent}
 	return &c.mem
 }
 
