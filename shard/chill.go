@@ -144,8 +144,7 @@ func (s *Shard) Cold() (bytes int64, objects []string) {
 	defer s.mu.RUnlock()
 	for _, f := range s.mu.manifest.TSM {
 		if f.Cold() {
-			bytes += f.Size
-			objects = append(objects, f.Object())
+			bytes, objects = bytes+f.Size, append(objects, f.Object())
 		}
 	}
 	return bytes, objects
