@@ -3,11 +3,11 @@ package main
 import (
 	"github.com/urfave/cli/v3"
 
-	"tsdbd/cold/command"
+	coldcommand "tsdbd/cold/command"
 	"tsdbd/exchange"
 )
 
 func coldCommand() *cli.Command {
 	var client exchange.Client
-	return command.New(&client, clientFlags(&client, defaultHost), func() { withScheme(&client) })
+	return coldcommand.New(&client, clientFlags(&client, defaultHost), func() { withScheme(&client) })
 }

@@ -211,7 +211,7 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
-	f("tsdbd", "serve query config health backup restore export import board inspect verify cluster man version help completion")
+	f("tsdbd", "serve query config health backup restore export import board inspect verify cluster cold man version help completion")
 	f("tsdbd -da", "--data")
 	f("tsdbd -log-level", "debug info warn error")
 	f("tsdbd backup -pr", "--prune")
