@@ -16,7 +16,7 @@ CLUSTER  = go test -count=1 -v -timeout 4h ./internal/testkit/clustertest -elect
 all: fmt lint test
 
 build: ## build bin/tsdbd
-	go build -tags $(TAGS) -o bin/tsdbd ./cmd/tsdbd
+	go build -tags $(TAGS) -ldflags "$$(.ci/version ldflags)" -o bin/tsdbd ./cmd/tsdbd
 
 fmt: ## format the code
 	$(TOOL) gofumpt -w $$(git ls-files '*.go')

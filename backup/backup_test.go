@@ -22,6 +22,7 @@ import (
 	"tsdbd/exchange"
 	"tsdbd/inspect"
 	"tsdbd/internal/binio"
+	"tsdbd/internal/version"
 	"tsdbd/internal/vfs"
 	"tsdbd/lineproto"
 	"tsdbd/meta"
@@ -284,8 +285,8 @@ func TestIncremental(t *testing.T) {
 	}
 	for i, n := range names {
 		_, m, err := r.Manifest(t.Context(), n)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || m.Program != version.String() {
+			t.Fatalf("%s: taken by %q, %v", n, m.Program, err)
 		}
 		var last Progress
 		tell := func(p Progress) { last = p }

@@ -23,6 +23,7 @@ import (
 	"tsdbd/exchange/rows"
 	"tsdbd/inspect"
 	"tsdbd/internal/object"
+	"tsdbd/internal/version"
 	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/shard"
@@ -304,7 +305,7 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 // catalog of a whole set keeps the shards that have no files: the entries of the log
 // behind the set go there.
 func describe(f *exchange.Filter, set *store.BackupSet, objects map[string]place, whole bool) (*Manifest, error) {
-	m := &Manifest{Version: manifestVersion, Created: time.Now().UTC().Truncate(time.Millisecond), Sequence: set.Sequence, Filter: *f}
+	m := &Manifest{Version: manifestVersion, Program: version.String(), Created: time.Now().UTC().Truncate(time.Millisecond), Sequence: set.Sequence, Filter: *f}
 	held := map[uint64]*shard.Export{}
 	for _, e := range set.Shards {
 		held[e.ID] = e

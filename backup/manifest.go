@@ -25,7 +25,8 @@ const manifestVersion = 3
 type Manifest struct {
 	Version  int             `json:"version"`
 	Created  time.Time       `json:"created"`
-	Sequence uint64          `json:"sequence"` // the log position it is consistent with
+	Program  string          `json:"program,omitempty"` // the version of tsdbd that took it, for people
+	Sequence uint64          `json:"sequence"`          // the log position it is consistent with
 	Filter   exchange.Filter `json:"filter"`
 	// Session is the server's, while the backup is being taken.
 	Session string `json:"session,omitempty"`

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"tsdbd/internal/version"
 	"tsdbd/meta"
 )
 
@@ -63,6 +64,7 @@ func (c *Client) Do(ctx context.Context, method, path string, params url.Values,
 	if err != nil {
 		return nil, err
 	}
+	req.Header.Set("User-Agent", version.UserAgent())
 	for k, v := range header {
 		req.Header[k] = v
 	}

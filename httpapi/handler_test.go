@@ -48,10 +48,10 @@ func TestServiceRoutes(t *testing.T) {
 	f("HEAD", "/ping?wait_for_leader=5s", 204, "")
 	f("GET", "/ping?verbose=0", 204, "")
 	f("GET", "/ping?verbose=false", 204, "")
-	f("GET", "/ping?verbose=true", 200, `{"version":"`+httpapi.InfluxVersion+`"}`+"\n")
+	f("GET", "/ping?verbose=true", 200, `{"tsdbd":"7.7.7","version":"`+httpapi.InfluxVersion+`"}`+"\n")
 	f("GET", "/status", 204, "")
 	f("HEAD", "/status", 204, "")
-	f("GET", "/health", 200, `{"checks":[],"message":"ready for queries and writes","name":"influxdb","status":"pass","version":"`+httpapi.InfluxVersion+`"}`+"\n")
+	f("GET", "/health", 200, `{"checks":[],"message":"ready for queries and writes","name":"influxdb","status":"pass","tsdbd":"7.7.7","version":"`+httpapi.InfluxVersion+`"}`+"\n")
 	if h := f("PUT", "/write", 405, "Method Not Allowed\n"); h.Get("Allow") != "OPTIONS, POST" || h.Get("X-Request-Id") != "" {
 		t.Errorf("headers of a 405: %v", h)
 	}

@@ -14,7 +14,7 @@ func (h *Handler) ping(w *response, r *request) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return writeJSON(w, http.StatusOK, map[string]string{"version": InfluxVersion})
+	return writeJSON(w, http.StatusOK, map[string]string{"version": InfluxVersion, "tsdbd": h.opt.Version})
 }
 
 // boards answers /api/boards.
@@ -63,5 +63,5 @@ func (h *Handler) health(w *response, r *request) error {
 	if !ok {
 		status, state = http.StatusServiceUnavailable, "fail"
 	}
-	return writeJSON(w, status, map[string]any{"checks": []string{}, "message": message, "name": "influxdb", "status": state, "version": InfluxVersion})
+	return writeJSON(w, status, map[string]any{"checks": []string{}, "message": message, "name": "influxdb", "status": state, "version": InfluxVersion, "tsdbd": h.opt.Version})
 }

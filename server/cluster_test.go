@@ -80,7 +80,7 @@ func openNodes(t *testing.T, env ...string) *nodes {
 func (n *nodes) open(i int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	s, err := Open(ctx, n.configs[i], Options{Stderr: n.t.Output(), Version: "test"})
+	s, err := Open(ctx, n.configs[i], Options{Stderr: n.t.Output(), Version: fmt.Sprint("0.9.", i)})
 	if err != nil {
 		n.t.Error(err)
 		return
@@ -184,6 +184,15 @@ func (n *nodes) query(i int, text string, header ...string) string {
 func TestCluster(t *testing.T) {
 	n := openNodes(t)
 	leader, follower := n.leader(), n.follower()
+
+	// Each node knows which version every other one runs.
+	for i, s := range n.servers {
+		for _, m := range s.node.Status().Members {
+			if want := "0.9." + string(m.Name[1]-1); m.Version != want {
+				t.Errorf("n%d takes %s for version %q, want %q", i+1, m.Name, m.Version, want)
+			}
+		}
+	}
 
 	// Statements through a follower, seen by all at its position.
 	status, answer, head := n.ask(follower, "POST", "/query?q=CREATE+DATABASE+d", "")

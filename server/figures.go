@@ -3,11 +3,28 @@ package server
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"runtime/metrics"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"tsdbd/httpapi/operations"
+	"tsdbd/internal/version"
 	"tsdbd/services/recorder"
 )
+
+// buildInfo returns the metric whose labels say what runs.
+func (s *Server) buildInfo() prometheus.Collector {
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tsdbd_build_info", Help: "1; the labels say which build runs.",
+		ConstLabels: prometheus.Labels{
+			"version": s.Version, "revision": version.Of().Commit,
+			"goversion": runtime.Version(), "goos": runtime.GOOS, "goarch": runtime.GOARCH,
+		},
+	})
+	build.Set(1)
+	return build
+}
 
 // recorded are the figures that the page plots. Those with total count since the start.
 var recorded = []recorder.Figure{"points_written_total", "requests_total", "queries_total", "queries_running", "heap_bytes"}

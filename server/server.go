@@ -226,7 +226,7 @@ func (s *Server) openStore() (err error) {
 	s.clients = s.own
 	s.clients.limit = time.Duration(c.HTTP.WriteTimeout)
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		s.store, s.subscribers, s.guard, s.scrub)
+		s.store, s.subscribers, s.guard, s.scrub, s.buildInfo())
 	return nil
 }
 

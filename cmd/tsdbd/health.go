@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/exchange"
+	"tsdbd/internal/version"
 )
 
 // healthTimeout is how long a server may take to answer.
@@ -46,6 +47,7 @@ func health(ctx context.Context, url, username, password string, stdout io.Write
 	if err != nil {
 		return err
 	}
+	req.Header.Set("User-Agent", version.UserAgent())
 	if username != "" {
 		req.SetBasicAuth(username, password)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"tsdbd/internal/version"
 )
 
 func manCommand() *cli.Command {
@@ -64,7 +66,7 @@ func roffText(b *bytes.Buffer, text string) {
 // manual returns the manual page of a program.
 func manual(root *cli.Command) string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, ".TH TSDBD 1 \"\" \"tsdbd %s\" \"User Commands\"\n", version)
+	fmt.Fprintf(&b, ".TH TSDBD 1 \"\" \"tsdbd %s\" \"User Commands\"\n", version.String())
 	fmt.Fprintf(&b, ".SH NAME\ntsdbd \\- %s\n.SH SYNOPSIS\n.B tsdbd\n.RI [ COMMAND ]\n.RI [ flags ]\n.SH DESCRIPTION\n", roff(root.Usage))
 	roffText(&b, root.Description)
 	b.WriteString(".SH COMMANDS\n")

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/urfave/cli/v3"
+
+	"tsdbd/internal/version"
 )
 
 // run is the program. It returns when ctx ends or on failure.
@@ -70,7 +72,7 @@ func program(stdout, stderr io.Writer) *cli.Command {
 			return unknownCommand(c, c.Args().First())
 		}
 		if c.Bool("version") {
-			_, err := fmt.Fprintln(stdout, versionText())
+			_, err := fmt.Fprintln(stdout, version.Of().Text())
 			return err
 		}
 		return settings.Action(ctx, c)

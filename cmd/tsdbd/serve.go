@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tsdbd/config"
+	"tsdbd/internal/version"
 	"tsdbd/server"
 )
 
@@ -41,7 +42,7 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return server.Run(ctx, settings, server.Options{Version: version, Notes: notes, Reload: load, Stdout: stdout, Stderr: stderr})
+			return server.Run(ctx, settings, server.Options{Version: version.String(), Notes: notes, Reload: load, Stdout: stdout, Stderr: stderr})
 		}),
 	}
 }

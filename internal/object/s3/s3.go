@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tsdbd/internal/object"
+	"tsdbd/internal/version"
 )
 
 // Options say where the bucket is and who asks. Only Bucket is needed.
@@ -100,6 +101,7 @@ func Open(opt Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("object store %s: %w", opt.Endpoint, err)
 	}
+	client.SetAppInfo("tsdbd", version.String())
 	s.core = minio.Core{Client: client}
 	return s, nil
 }
