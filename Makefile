@@ -11,7 +11,7 @@ COLD     = Reference|Short|IndexSize|NewSeries
 SERVERS  = tsdbd=bin/tsdbd,influxd,victoria-metrics=bin/peers/victoria-metrics,prometheus=bin/peers/prometheus,null-wal
 CLUSTER  = go test -count=1 -v -timeout 4h ./internal/testkit/clustertest -election-timeout=1s
 
-.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-peers bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench cluster-balancers cluster-five downsamples-long golden cover clients clients-follower client-compliance docs-test cross test-386 test-qemu dist dist-test run ui ui-check browser cluster help
+.PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-peers bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench cluster-balancers cluster-five downsamples-long golden cover clients clients-follower client-compliance docs-test cross test-386 test-qemu dist dist-test dist-again release licenses chart run ui ui-check browser cluster help
 
 all: fmt lint test
 
@@ -141,8 +141,20 @@ client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node parquet
 docs-test: ## every command of README.md and docs against a server, with what it prints
 	go test -count=1 -v -run '^TestDocs' ./internal/testkit/apptest
 
-dist: ## what is handed out, in dist/: static binaries, Debian packages, checksums
+dist: ## what is handed out, in dist/: static binaries, packages, lists of modules, checksums
 	.ci/dist
+
+dist-again: ## build dist/ again elsewhere, with an empty cache: all bytes are the same
+	.ci/dist-again
+
+release: ## a release of VERSION in dist/, with notes, signed if the environment has a key
+	VERSION=$(VERSION) .ci/release
+
+licenses: ## the licenses of all that the program is linked with; fails for one that nobody has looked at
+	go run .ci/licenses.go >/dev/null
+
+chart: ## the manifests for Kubernetes, rendered by Helm and checked against its types
+	cd packaging/helm/check && go vet ./... && go test -count=1 ./...
 
 dist-test: dist ## install the package over this machine's files, without changing them
 	.ci/dist-test
