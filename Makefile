@@ -135,7 +135,7 @@ clients-follower: ## the same against a node of a cluster that follows
 client-compliance: ## the queries of the PromQL compliance tester; QUERIES is its promql-test-queries.yml
 	cd clients && TSDBD_PROMQL_QUERIES=$(abspath $(QUERIES)) go test -count=1 -v -run '^TestCompliance$$' ./promjudge
 
-client-%: ## of telegraf influxshell gov1 gov2 python pythonlibrary node parquet prometheus prometheusroundtrip prometheusblocks receiver promtool vmalert grafana migration migrationfiles servermigration influxdb2 victoriametrics
+client-%: ## of examples telegraf influxshell gov1 gov2 python pythonlibrary node parquet prometheus prometheusroundtrip prometheusblocks receiver promtool vmalert grafana migration migrationfiles servermigration influxdb2 victoriametrics
 	cd clients && go test -count=1 -timeout 30m -run '(?i)^Test$*$$'
 
 docs-test: ## every command of README.md and docs against a server, with what it prints

@@ -215,3 +215,32 @@ func TestChartVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestClientExamples holds the programs of docs/client-libraries.md to those that the tests
+// of clients run.
+func TestClientExamples(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "client-libraries.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, pattern := range []string{"*.*", "go/*"} {
+		files, err := filepath.Glob(filepath.Join(root, "clients", "examples", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			n++
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(page), "\n"+string(text)+"```\n") {
+				t.Errorf("docs/client-libraries.md has another program than %s", file)
+			}
+		}
+	}
+	if n != 5 {
+		t.Errorf("%d programs, want 5", n)
+	}
+}
