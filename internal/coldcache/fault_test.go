@@ -90,6 +90,7 @@ func TestAway(t *testing.T) {
 	if err := s.read(t.Context(), c.Object("objects/none", 10), 0, 1); !errors.Is(err, ErrUnreachable) || binio.Damaged(err) || !strings.Contains(err.Error(), "not exist") {
 		t.Errorf("no such object: %v", err)
 	}
+	c.runs.Wait()
 	if n := s.inFlight.Load(); n != 0 {
 		t.Errorf("%d requests are left", n)
 	}
