@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tsdbd/internal/testkit/apptest"
+	"tsdbd/internal/version"
 )
 
 func TestMain(m *testing.M) { apptest.Main(m) }
@@ -19,7 +20,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("tsdbd %v: %v %q", args, err, out.String())
 		}
 	}
-	f("tsdbd "+version, "version")
+	f("tsdbd "+version.String(), "version")
 	f("USAGE:", "help")
 	f("USAGE:", "-h")
 	f(`bind-address = "127.0.0.1:1"`, "config", "-http", "127.0.0.1:1")

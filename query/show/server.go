@@ -4,13 +4,13 @@ import (
 	"maps"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/internal/version"
 	"tsdbd/model"
 	"tsdbd/query/result"
 	"tsdbd/query/syntax"
@@ -189,17 +189,6 @@ func (s *Statement) ShowDiagnostics(st *influxql.ShowDiagnosticsStatement) ([]*r
 
 // buildDiagnostic tells what the binary was built from.
 func buildDiagnostic() Diagnostic {
-	version, commit, built := "unknown", "unknown", ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-		for _, setting := range info.Settings {
-			switch setting.Key {
-			case "vcs.revision":
-				commit = setting.Value
-			case "vcs.time":
-				built = setting.Value
-			}
-		}
-	}
-	return Diagnostic{"build", []string{"Branch", "Build Time", "Commit", "Version"}, []any{"", built, commit, version}}
+	b := version.Of()
+	return Diagnostic{"build", []string{"Branch", "Build Time", "Commit", "Version"}, []any{"", b.Time, b.Commit, b.Version}}
 }

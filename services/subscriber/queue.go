@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"tsdbd/internal/version"
 	"tsdbd/lineproto"
 )
 
@@ -185,6 +186,7 @@ func (d *httpDestination) send(ctx context.Context, lines []byte) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "text/plain; charset=utf-8")
+	req.Header.Set("User-Agent", version.UserAgent())
 	if d.user != nil {
 		password, _ := d.user.Password()
 		req.SetBasicAuth(d.user.Username(), password)

@@ -20,6 +20,7 @@ const downsample: [string, string, ((v: number) => string)?][] = [
   ["behind", "behind"],
   ["waiting", "waiting"],
   ["back-filled", "backfilled", (v) => `${Math.floor(100 * v)} %`],
+  ["rows", "rows"],
   ["on disk", "bytes", bytes],
   ["held", "held"],
   ["failing", "failing"],
