@@ -195,9 +195,6 @@ func parseFooter(path string, header, b []byte, base uint64) (footer, error) {
 		last = *p
 	}
 	s := &f.sec
-	if base > 0 && s.keys != base {
-		return bad(start, "tail does not begin where the data section ends")
-	}
 	if series > math.MaxUint32 || chunks > math.MaxInt64 || rows > math.MaxInt64 || values > math.MaxInt64 {
 		return bad(start, "counts out of range")
 	}

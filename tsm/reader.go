@@ -120,6 +120,18 @@ func (r *Reader) check(off, n uint64) error {
 	return nil
 }
 
+// VerifyIndex checks the checksums of the index region, which a tail has.
+func (r *Reader) VerifyIndex() (err error) {
+	defer vfs.CatchFault(&err)()
+	s := &r.foot.sec
+	for b := uint64(0); b*blockSize < s.checksums-s.keys; b++ {
+		if err := r.checkBlock(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *Reader) checkBlock(b uint64) error {
 	s := &r.foot.sec
 	at := s.keys + b*blockSize

@@ -92,6 +92,9 @@ func (r *Reader) openTail() (err error) {
 	if r.foot, err = parseFooter(r.Path(), head[28:28+headerSize], r.bytes, base); err != nil {
 		return err
 	}
+	if r.foot.sec.keys != base {
+		return bad(12, "tail does not begin where the data section ends")
+	}
 	return r.ready()
 }
 
@@ -106,23 +109,29 @@ func (r *Reader) WriteTail(fs vfs.FS, path string) (err error) {
 			err = fmt.Errorf("write tail of tsm %s: %w", r.Path(), err)
 		}
 	}()
+	if err := r.VerifyIndex(); err != nil {
+		return err
+	}
 	defer vfs.CatchFault(&err)()
 	s := &r.foot.sec
-	for b := uint64(0); b*blockSize < s.checksums-s.keys; b++ {
-		if err := r.checkBlock(b); err != nil {
-			return err
-		}
-	}
 	header := r.bytes[:headerSize]
 	if r.body != nil {
 		header = r.Data()[28 : 28+headerSize]
 	}
+	return writeTail(fs, path, header, &r.foot, func(f vfs.File) error {
+		_, err := f.Write(r.bytes[s.keys-r.base:])
+		return err
+	})
+}
+
+// writeTail writes a tail file. index writes what stands behind the header.
+func writeTail(fs vfs.FS, path string, header []byte, foot *footer, index func(vfs.File) error) error {
 	le := binary.LittleEndian
 	head := append(make([]byte, 0, tailHeaderSize), tailMagic...)
 	head = le.AppendUint16(head, tailVersion)
 	head = le.AppendUint16(head, 0)
-	head = le.AppendUint64(head, s.keys)
-	head = le.AppendUint64(head, uint64(r.foot.info.Size))
+	head = le.AppendUint64(head, foot.sec.keys)
+	head = le.AppendUint64(head, uint64(foot.info.Size))
 	head = append(head, header...)
 	head = le.AppendUint32(head, binio.Checksum(head))
 	f, err := fs.Create(path)
@@ -130,18 +139,76 @@ func (r *Reader) WriteTail(fs vfs.FS, path string) (err error) {
 		return err
 	}
 	if _, err = f.Write(head); err == nil {
-		_, err = f.Write(r.bytes[s.keys-r.base:])
+		err = index(f)
 	}
 	if err == nil {
 		err = f.Sync()
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		err = errors.Join(err, fs.Remove(path))
 	}
 	return err
+}
+
+const (
+	// footerBytes is how much of the end of a file FetchTail reads at first: all of the
+	// footer, unless keys are very long.
+	footerBytes = 4 << 10
+	// maxFooterBytes bounds it: two keys and some numbers.
+	maxFooterBytes = 1 << 20
+	// fetchBytes is how much it reads at a time.
+	fetchBytes = 1 << 20
+)
+
+// FetchTail writes the tail of a file of which nothing is local to path, and syncs it. It
+// reads the header and what the tail has, and checks the footer. OpenTail and the reads behind it
+// check the rest. name is that of the file in errors.
+func FetchTail(ctx context.Context, fs vfs.FS, path string, body Body, name string, size int64) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("fetch tail of tsm %s: %w", name, err)
+		}
+	}()
+	if size < headerSize+trailerSize {
+		return binio.Corruptf(name, 0, "tsm: file of %d bytes is too short", size)
+	}
+	header := make([]byte, headerSize)
+	if err := body.ReadBody(ctx, header, 0); err != nil {
+		return err
+	}
+	var end []byte
+	for n := min(size, footerBytes); ; {
+		end = make([]byte, n)
+		if err := body.ReadBody(ctx, end, size-n); err != nil {
+			return err
+		}
+		length := int64(binary.LittleEndian.Uint32(end[n-trailerSize:])) + trailerSize
+		if length <= n || length > size {
+			break // the second is damage, which parseFooter tells
+		}
+		if length > maxFooterBytes {
+			return binio.Corruptf(name, size-trailerSize, "tsm: footer of %d bytes", length)
+		}
+		n = length
+	}
+	foot, err := parseFooter(name, header, end, uint64(size)-uint64(len(end)))
+	if err != nil {
+		return err
+	}
+	return writeTail(fs, path, header, &foot, func(f vfs.File) error {
+		p := make([]byte, min(fetchBytes, size-int64(foot.sec.keys)))
+		for at := int64(foot.sec.keys); at < size; {
+			p = p[:min(int64(len(p)), size-at)]
+			if err := body.ReadBody(ctx, p, at); err != nil {
+				return err
+			}
+			if _, err := f.Write(p); err != nil {
+				return err
+			}
+			at += int64(len(p))
+		}
+		return nil
+	})
 }
 
 // blamed returns the name of what damage in the data section is damage of.
