@@ -46,7 +46,7 @@ func sampleManifest() *Manifest {
 // TestManifestGolden keeps backups of version 3 readable forever.
 func TestManifestGolden(t *testing.T) {
 	const name = "testdata/manifest-v3.golden"
-	b, err := sampleManifest().encode()
+	b, err := sampleManifest().Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,14 +63,14 @@ func TestManifestGolden(t *testing.T) {
 	if !bytes.Equal(b, want) {
 		t.Errorf("a manifest is written otherwise than in version 3:\n%s", b)
 	}
-	m, err := decodeBackup(name, want)
+	m, err := Decode(name, want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if m.Catalog.Database("d") == nil {
 		t.Error("catalog is not usable")
 	}
-	again, err := m.encode()
+	again, err := m.Encode()
 	if err != nil || !bytes.Equal(again, want) {
 		t.Errorf("what was read is written otherwise: %v\n%s", err, again)
 	}
@@ -80,7 +80,7 @@ func TestManifestGolden(t *testing.T) {
 	for i := range want {
 		bad := bytes.Clone(want)
 		bad[i] ^= 1
-		if _, err := decodeBackup(name, bad); err == nil {
+		if _, err := Decode(name, bad); err == nil {
 			t.Fatalf("byte %d changed and nothing noticed", i)
 		}
 	}
@@ -97,11 +97,11 @@ func TestOtherVersions(t *testing.T) {
 			m := sampleManifest()
 			m.Version = version
 			spoil(m)
-			b, err := m.encode()
+			b, err := m.Encode()
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = decodeBackup("x.backup", b)
+			_, err = Decode("x.backup", b)
 			if !errors.Is(err, binio.ErrVersion) || errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), want) {
 				t.Errorf("version %d: %v, want %q", version, err, want)
 			}
@@ -131,7 +131,7 @@ func TestStrangeNames(t *testing.T) {
 }
 
 func FuzzDecodeBackup(f *testing.F) {
-	b, err := sampleManifest().encode()
+	b, err := sampleManifest().Encode()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -139,14 +139,14 @@ func FuzzDecodeBackup(f *testing.F) {
 	f.Add([]byte(manifestMagic))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := decodeBackup("x", b)
+		m, err := Decode("x", b)
 		if err == nil && m.check() != nil {
 			t.Error("a manifest that does not pass its check")
 		}
 		// Behind the checksum as well: a manifest made by hand.
 		if _, body, ok := bytes.Cut(b, []byte("\n")); ok {
 			made := append([]byte(nil), sealed(body)...)
-			if _, err := decodeBackup("x", made); err != nil && errors.Is(err, binio.ErrCorrupt) && strings.Contains(err.Error(), "checksum") {
+			if _, err := Decode("x", made); err != nil && errors.Is(err, binio.ErrCorrupt) && strings.Contains(err.Error(), "checksum") {
 				t.Error(err)
 			}
 		}

@@ -69,5 +69,28 @@ func (r *Repository) guardCold(ctx context.Context, needed map[string]bool) (rel
 	for name := range all {
 		needed[name] = true
 	}
+	if err := NeededByStates(ctx, r.store, needed); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", r.where, err), lock.Close())
+	}
 	return lock.Close, nil
+}
+
+// NeededByStates adds the names of the objects that published states of a cold store need.
+// They are manifests too. The caller holds the lock of the cold store, so that none is put
+// meanwhile. A state that is removed meanwhile needs nothing.
+func NeededByStates(ctx context.Context, store object.Store, needed map[string]bool) error {
+	states, err := store.List(ctx, names.States)
+	for _, s := range states {
+		m, err := ReadManifest(ctx, store, s.Name)
+		if errors.Is(err, object.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read state of the cold store: %w", err)
+		}
+		for _, o := range m.objects() {
+			needed[o.Name] = true
+		}
+	}
+	return err
 }

@@ -280,7 +280,7 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := &session{set: set, objects: map[string]place{}, used: time.Now()}
-	m, err := describe(&f, set, s.objects, whole)
+	m, err := describe(&f, set, s.objects, whole, false)
 	if err != nil {
 		set.Release()
 		fail(w, statusOf(err), err)
@@ -303,8 +303,8 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 
 // describe makes the manifest of a backup set and notes where its objects are. The
 // catalog of a whole set keeps the shards that have no files: the entries of the log
-// behind the set go there.
-func describe(f *exchange.Filter, set *store.BackupSet, objects map[string]place, whole bool) (*Manifest, error) {
+// behind the set go there. Cold files stay cold, or are described as if they were local.
+func describe(f *exchange.Filter, set *store.BackupSet, objects map[string]place, whole, cold bool) (*Manifest, error) {
 	m := &Manifest{Version: manifestVersion, Program: version.String(), Created: time.Now().UTC().Truncate(time.Millisecond), Sequence: set.Sequence, Filter: *f}
 	held := map[uint64]*shard.Export{}
 	for _, e := range set.Shards {
@@ -317,7 +317,7 @@ func describe(f *exchange.Filter, set *store.BackupSet, objects map[string]place
 	cut(m.Catalog, f, func(d *meta.Database, _ *meta.RetentionPolicy, _ *meta.ShardGroup, id uint64) bool {
 		e := held[id]
 		if e != nil {
-			one, err := describeShard(d.ID, e, objects)
+			one, err := describeShard(d.ID, e, objects, cold)
 			failed = errors.Join(failed, err)
 			m.Shards = append(m.Shards, one)
 		}
@@ -346,14 +346,14 @@ func describe(f *exchange.Filter, set *store.BackupSet, objects map[string]place
 	return m, nil
 }
 
-// describeShard describes a shard as if all of its files were local. Those that are not come
-// from the cold store.
-func describeShard(database uint32, e *shard.Export, objects map[string]place) (ShardManifest, error) {
-	warm := e.Manifest.Warm()
+// describeShard describes a shard. The objects of cold files are in the cold store.
+func describeShard(database uint32, e *shard.Export, objects map[string]place, cold bool) (ShardManifest, error) {
+	m := e.Manifest
 	s := ShardManifest{ID: e.ID, Database: database, Manifest: e.Encoded}
-	if slices.ContainsFunc(e.Manifest.TSM, func(f manifest.File) bool { return f.Cold() }) {
+	if !cold && slices.ContainsFunc(m.TSM, func(f manifest.File) bool { return f.Cold() }) {
+		m = m.Warm()
 		var err error
-		if s.Manifest, err = warm.Encode(); err != nil {
+		if s.Manifest, err = m.Encode(); err != nil {
 			return s, err
 		}
 	}
@@ -361,9 +361,9 @@ func describeShard(database uint32, e *shard.Export, objects map[string]place) (
 		s.Files = append(s.Files, File{name, o})
 		objects[o.Name] = place{path: path.Join(e.Dir, name), size: o.Size}
 	}
-	for i := range warm.TSM {
-		o := tsmObject(&warm.TSM[i])
-		add(warm.TSM[i].Name, o)
+	for i := range m.TSM {
+		o := tsmObject(&m.TSM[i])
+		add(m.TSM[i].Name, o)
 		if e.Manifest.TSM[i].Cold() {
 			objects[o.Name] = place{cold: true, size: o.Size}
 		}

@@ -29,7 +29,7 @@ func localObjects(ctx context.Context, fsys vfs.FS, dir string) (map[string]plac
 			}
 			in := path.Join(dir, layout.ShardDir(uint32(database), id))
 			if m, err := manifest.Read(fsys, in); err == nil {
-				if _, err := describeShard(uint32(database), &shard.Export{ID: id, Dir: in, Manifest: m}, objects); err != nil {
+				if _, err := describeShard(uint32(database), &shard.Export{ID: id, Dir: in, Manifest: m}, objects, false); err != nil {
 					return nil, err
 				}
 			}
@@ -84,7 +84,7 @@ func (r *Repository) adopt(ctx context.Context, o Object, p place) (string, erro
 		err = vfs.Link(r.fs, p.path, tmp)
 	}
 	if err == nil {
-		if err = checkContent(ctx, r.fs, tmp, o); err == nil {
+		if err = CheckContent(ctx, r.fs, tmp, o); err == nil {
 			return tmp, nil
 		}
 	}

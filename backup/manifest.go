@@ -168,7 +168,8 @@ func (m *Manifest) check() error {
 // follows that line is behind it.
 const manifestMagic = "tsdbd-backup 1 "
 
-func (m *Manifest) encode() ([]byte, error) {
+// Encode returns the bytes of the manifest's file.
+func (m *Manifest) Encode() ([]byte, error) {
 	b, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
 		return nil, fmt.Errorf("encode backup manifest: %w", err)
@@ -182,7 +183,8 @@ func sealed(body []byte) []byte {
 	return append([]byte(manifestMagic+hex.EncodeToString(sum[:])+"\n"), body...)
 }
 
-func decodeBackup(name string, b []byte) (*Manifest, error) {
+// Decode returns the manifest in the bytes of a file, which name names in errors.
+func Decode(name string, b []byte) (*Manifest, error) {
 	head, body, ok := bytes.Cut(b, []byte("\n"))
 	want, magic := bytes.CutPrefix(head, []byte(manifestMagic))
 	if !ok || !magic {

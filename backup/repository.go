@@ -100,12 +100,21 @@ func (r *Repository) Manifest(ctx context.Context, name string) (string, *Manife
 	if err != nil {
 		return "", nil, err
 	}
-	m, err := decodeBackup(r.at(name+manifestSuffix), b)
+	m, err := Decode(r.at(name+manifestSuffix), b)
 	return name, m, err
 }
 
-// checkContent holds a file against the name of the object it should be.
-func checkContent(ctx context.Context, fsys vfs.FS, file string, o Object) error {
+// ReadManifest reads a manifest under any name of a store.
+func ReadManifest(ctx context.Context, store object.Store, name string) (*Manifest, error) {
+	b, err := object.Read(ctx, store, name, maxManifestBytes)
+	if err != nil {
+		return nil, err
+	}
+	return Decode(name, b)
+}
+
+// CheckContent holds a file against the name of the object it should be.
+func CheckContent(ctx context.Context, fsys vfs.FS, file string, o Object) error {
 	want := o.checksum()
 	if path.Ext(o.Name) != ".tsm" {
 		sum, err := inspect.HashFile(fsys, file)
@@ -135,7 +144,7 @@ func (r *Repository) verifyObject(ctx context.Context, o Object, keep bool) (str
 	if !keep {
 		defer r.release(file)
 	}
-	if err := checkContent(ctx, r.fs, file, o); err != nil {
+	if err := CheckContent(ctx, r.fs, file, o); err != nil {
 		var damage *binio.CorruptError
 		if errors.As(err, &damage) && damage.Path == file {
 			err = binio.Corruptf(r.at(key(o)), damage.Offset, "%s", damage.Reason)

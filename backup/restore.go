@@ -361,8 +361,20 @@ func (v *view) open(ctx context.Context, r *Repository, report func(Progress)) (
 	if err := workers.Wait(); err != nil {
 		return nil, err
 	}
+	return v.mount(r.fs, store.Options{}, func(f File) overlay.Part { return overlay.Part{Path: r.Object(f.Object), Size: f.Object.Size} })
+}
+
+// OpenFiles opens the whole backup as a store that can only be read, of files on fsys. place
+// says where the file of each object is; those of series logs have no name.
+func (m *Manifest) OpenFiles(fsys vfs.FS, opt store.Options, place func(File) overlay.Part) (*store.Store, error) {
+	v := &view{catalog: m.Catalog, logs: m.Series, shards: m.Shards}
+	return v.mount(fsys, opt, place)
+}
+
+// mount opens the part as a store, of files on fsys.
+func (v *view) mount(fsys vfs.FS, opt store.Options, place func(File) overlay.Part) (*store.Store, error) {
 	const root = "/backup"
-	over := overlay.New(r.fs)
+	over := overlay.New(fsys)
 	catalog, err := meta.AppendFile(nil, v.catalog)
 	if err != nil {
 		return nil, err
@@ -376,7 +388,7 @@ func (v *view) open(ctx context.Context, r *Repository, report func(Progress)) (
 	for _, s := range v.logs {
 		var parts []overlay.Part
 		for _, o := range s.Pieces {
-			parts = append(parts, overlay.Part{Path: r.Object(o), Size: o.Size})
+			parts = append(parts, place(File{Object: o}))
 		}
 		over.Map(path.Join(root, layout.DatabaseDir(s.Database), "series", series.LogName), parts...)
 	}
@@ -384,10 +396,11 @@ func (v *view) open(ctx context.Context, r *Repository, report func(Progress)) (
 		dir := path.Join(root, layout.ShardDir(s.Database, s.ID))
 		over.Put(path.Join(dir, manifest.Name), s.Manifest)
 		for _, f := range s.Files {
-			over.Map(path.Join(dir, f.Name), overlay.Part{Path: r.Object(f.Object), Size: f.Object.Size})
+			over.Map(path.Join(dir, f.Name), place(f))
 		}
 	}
-	return store.OpenForReading(root, store.Options{FS: over})
+	opt.FS = over
+	return store.OpenForReading(root, opt)
 }
 
 // Restore writes the points of a backup to a running server. It creates databases

@@ -185,7 +185,7 @@ func (r *Repository) putManifest(ctx context.Context, lock vfs.Lock, m *Manifest
 	defer cancel()
 	for {
 		name := m.Created.Format("20060102T150405.000Z")
-		b, err := m.encode()
+		b, err := m.Encode()
 		if err != nil {
 			return "", err
 		}
@@ -380,7 +380,7 @@ func (f *fetcher) download(ctx context.Context, o Object, part string) (string, 
 		err = to.Sync()
 	}
 	if err = errors.Join(err, to.Close()); err == nil {
-		err = checkContent(ctx, r.fs, part, o)
+		err = CheckContent(ctx, r.fs, part, o)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), got, err
 }

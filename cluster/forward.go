@@ -19,6 +19,9 @@ import (
 // Leads reports whether this node takes writes.
 func (n *Node) Leads() bool { return n.current() != nil && n.replica.Leads() }
 
+// Term returns the term of the leader that this node knows.
+func (n *Node) Term() uint64 { return n.replica.Term() }
+
 // TakesRows reports whether the leader reads all that this node passes on in place of the body
 // of a write. While it runs an older program, or has not said, it does not.
 func (n *Node) TakesRows() bool {

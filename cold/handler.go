@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"tsdbd/cold/names"
 	"tsdbd/internal/coldcache"
 	"tsdbd/meta"
 	"tsdbd/shard"
@@ -69,14 +68,14 @@ type Problem struct {
 func (s *Service) Status() Status {
 	st := Status{Place: s.opt.Place.String(), ID: s.opt.ID, Node: s.opt.Node, After: s.opt.After.String(), Shards: []Shard{}}
 	_ = s.each(func(at meta.ShardLocation, sh *shard.Shard) error {
-		bytes, objects := sh.Cold()
-		if len(objects) == 0 {
+		held := sh.Cold()
+		if len(held.Objects) == 0 {
 			return nil
 		}
 		local, _ := sh.DiskBytes()
-		st.Shards = append(st.Shards, Shard{at.Database.Name, at.Policy.Name, sh.ID(), time.Unix(0, at.Group.End).UTC(), bytes, local, len(objects)})
-		st.Bytes += bytes
-		st.Objects += len(objects)
+		st.Shards = append(st.Shards, Shard{at.Database.Name, at.Policy.Name, sh.ID(), time.Unix(0, at.Group.End).UTC(), held.Bytes, local, len(held.Objects)})
+		st.Bytes += held.Bytes
+		st.Objects += len(held.Objects)
 		return nil
 	})
 	s.mu.Lock()
@@ -148,7 +147,7 @@ func (s *Service) request(r *http.Request) (func(context.Context, *Report) error
 		return func(ctx context.Context, to *Report) error { return s.fetch(ctx, to, chosen) }, nil
 	case "claim":
 		return func(ctx context.Context, _ *Report) error {
-			return names.Claim(ctx, s.opt.Objects, names.Owner{ID: s.opt.ID, Node: s.opt.Node, Since: s.opt.Now().UTC()}, true)
+			return s.claimOwner(ctx, true)
 		}, nil
 	}
 	return nil, errors.New("do is verify, sweep, fetch or claim")
@@ -207,6 +206,9 @@ func (s *Service) sweepNow(ctx context.Context, to *Report) (err error) {
 	if err := s.claim(ctx); err != nil {
 		return err
 	}
+	if err := s.publishState(ctx); err != nil {
+		return err
+	}
 	to.Removed, err = s.sweep(ctx)
 	return err
 }
@@ -214,15 +216,15 @@ func (s *Service) sweepNow(ctx context.Context, to *Report) (err error) {
 // fetch brings shards back from the store.
 func (s *Service) fetch(ctx context.Context, to *Report, chosen func(meta.ShardLocation, uint64) bool) error {
 	return s.each(func(at meta.ShardLocation, sh *shard.Shard) error {
-		bytes, objects := sh.Cold()
-		if len(objects) == 0 || !chosen(at, sh.ID()) {
+		held := sh.Cold()
+		if len(held.Objects) == 0 || !chosen(at, sh.ID()) {
 			return nil
 		}
 		did, err := sh.Thaw(ctx, s)
 		if did {
 			to.Shards++
-			to.Objects += len(objects)
-			to.Bytes += bytes
+			to.Objects += len(held.Objects)
+			to.Bytes += held.Bytes
 		}
 		return err
 	})

@@ -47,15 +47,15 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, v int64) {
 		ch <- prometheus.MustNewConstMetric(d, kind, float64(v))
 	}
-	bytes, objects := s.held()
+	held, _ := s.held() // what does not open is told elsewhere
 	s.mu.Lock()
 	c, unneeded, failing := s.mu.Counters, len(s.mu.state.Unneeded), int64(0)
 	if s.mu.failed != nil {
 		failing = 1
 	}
 	s.mu.Unlock()
-	send(bytesDesc, prometheus.GaugeValue, bytes)
-	send(objectsDesc, prometheus.GaugeValue, int64(len(objects)))
+	send(bytesDesc, prometheus.GaugeValue, held.Bytes)
+	send(objectsDesc, prometheus.GaugeValue, int64(len(held.Objects)))
 	send(unneededDesc, prometheus.GaugeValue, int64(unneeded))
 	send(failingDesc, prometheus.GaugeValue, failing)
 	send(uploadsDesc, prometheus.CounterValue, c.Uploads)

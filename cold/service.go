@@ -14,6 +14,7 @@ import (
 
 	"tsdbd/backup"
 	"tsdbd/cold/names"
+	"tsdbd/cold/states"
 	"tsdbd/internal/coldcache"
 	"tsdbd/internal/object"
 	"tsdbd/internal/object/place"
@@ -21,12 +22,13 @@ import (
 	"tsdbd/meta"
 	"tsdbd/retention"
 	"tsdbd/shard"
+	"tsdbd/shard/tails"
 	"tsdbd/store/merges"
 )
 
 // Store is what the service needs of a store.
 type Store interface {
-	Catalog() *meta.Data
+	states.Source
 	OpenShard(id uint64) (sh *shard.Shard, release func(), err error)
 }
 
@@ -53,6 +55,9 @@ type Options struct {
 	Now    func() time.Time // nil: time.Now
 	// Every is the time between two looks for shards; default 1 min.
 	Every time.Duration
+	// Leads returns the term of the leader of the cluster, if this node is it; nil: a single
+	// server. The leader publishes for readers.
+	Leads func() (term uint64, leads bool)
 }
 
 // Service keeps the cold store. See the package comment.
@@ -76,6 +81,8 @@ type Service struct {
 	next   time.Time // of the next sweep
 	looked bool      // the store has no list of this node
 	errs   int64     // of the cache, at the last look
+	number uint64    // of the owner, see names.Claim
+	states *states.Publisher
 }
 
 // Counters are what the service did since it was opened.
@@ -112,7 +119,10 @@ func New(opt Options) *Service {
 	if opt.Waits == nil {
 		opt.Waits = func(meta.DropShardGroup, *meta.Data) error { return nil }
 	}
-	s := &Service{opt: opt}
+	if opt.Leads == nil {
+		opt.Leads = func() (uint64, bool) { return 0, true }
+	}
+	s := &Service{opt: opt, states: states.New(states.Options{Store: opt.Store, Objects: opt.Objects, FS: opt.FS, Now: opt.Now})}
 	s.pacer.Rate.Store(opt.Rate)
 	s.mu.intends = map[string]bool{}
 	s.load()
@@ -223,6 +233,9 @@ func (s *Service) round(ctx context.Context) error {
 			err = errors.Join(err, e)
 		}
 	}
+	if e := s.publishState(ctx); e != nil {
+		err = errors.Join(err, e)
+	}
 	if !now.Before(s.next) {
 		if _, e := s.sweep(ctx); e != nil && !names.InUse(e) {
 			return errors.Join(err, e)
@@ -232,10 +245,40 @@ func (s *Service) round(ctx context.Context) error {
 	return err
 }
 
+// publishState publishes the cold shards for readers, if they have changed.
+func (s *Service) publishState(ctx context.Context) error {
+	term, leads := s.opt.Leads()
+	if !leads {
+		return nil
+	}
+	if err := s.states.Load(ctx); err != nil {
+		return err
+	}
+	shards := map[uint64]states.Edition{}
+	err := s.each(func(_ meta.ShardLocation, sh *shard.Shard) error {
+		// A shard that is written again without deleted rows is local for a while.
+		if h := sh.Cold(); h.Bytes > 0 || s.opt.After > 0 && s.states.Has(sh.ID()) {
+			shards[sh.ID()] = states.Edition{Manifest: h.Edition, Dirty: h.Dirty}
+		}
+		return nil
+	})
+	if err != nil || !s.states.Due(shards) {
+		return err
+	}
+	lock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	if err = s.claim(ctx); err == nil {
+		err = s.states.Publish(ctx, s.number, term, shards)
+	}
+	return errors.Join(err, lock.Close())
+}
+
 // used reports whether this node has, or had, objects in the store.
 func (s *Service) used(ctx context.Context) (bool, error) {
-	if bytes, _ := s.held(); bytes > 0 || s.claimed() {
-		return true, nil
+	if h, err := s.held(); h.Bytes > 0 || s.claimed() || err != nil {
+		return true, err
 	}
 	if s.looked {
 		return false, nil
@@ -282,15 +325,19 @@ func (s *Service) each(fn func(at meta.ShardLocation, sh *shard.Shard) error) er
 	return nil
 }
 
-// held returns the size and the names of the objects that the shards need.
-func (s *Service) held() (bytes int64, objects []string) {
-	_ = s.each(func(_ meta.ShardLocation, sh *shard.Shard) error {
-		n, some := sh.Cold()
-		bytes += n
-		objects = append(objects, some...)
+// held returns the objects that the shards need, and their bytes. Of a shard that does not
+// open they are not known, which is an error.
+func (s *Service) held() (all tails.Held, err error) {
+	err = s.each(func(_ meta.ShardLocation, sh *shard.Shard) error {
+		h := sh.Cold()
+		all.Bytes += h.Bytes
+		all.Objects = append(all.Objects, h.Objects...)
 		return nil
 	})
-	return bytes, objects
+	if err != nil {
+		err = fmt.Errorf("what the cold store must keep is not known: %w", err)
+	}
+	return all, err
 }
 
 // chill brings the shards to the store that are due. One that fails for reasons of its own
@@ -396,32 +443,44 @@ func (s *Service) listed(ctx context.Context) (bool, error) {
 
 // verifyOwner returns an ErrForeign if the store is that of another server.
 func (s *Service) verifyOwner(ctx context.Context) error {
-	return names.Claim(ctx, s.opt.Objects, names.Owner{ID: s.opt.ID, Node: s.opt.Node, Since: s.opt.Now().UTC()}, false)
+	return s.claimOwner(ctx, false)
+}
+
+// claimOwner makes the store the owner's, if it is nobody's or take is set.
+func (s *Service) claimOwner(ctx context.Context, take bool) (err error) {
+	s.number, err = names.Claim(ctx, s.opt.Objects, names.Owner{ID: s.opt.ID, Node: s.opt.Node, Since: s.opt.Now().UTC()}, take)
+	return err
 }
 
 // publish puts what this node needs, and is about to upload, into its list, unless that has
 // it.
 func (s *Service) publish(ctx context.Context) error {
-	if _, same := s.wanted(); same {
-		return nil
+	if _, same, err := s.wanted(); same || err != nil {
+		return err
 	}
 	return s.claim(ctx)
 }
 
 // wanted returns what the list is to have, and whether it is known to have that.
-func (s *Service) wanted() (objects []string, same bool) {
-	_, objects = s.held()
+func (s *Service) wanted() (objects []string, same bool, err error) {
+	h, err := s.held()
+	if err != nil {
+		return nil, false, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	objects = slices.AppendSeq(objects, maps.Keys(s.mu.intends))
+	objects = slices.AppendSeq(h.Objects, maps.Keys(s.mu.intends))
 	slices.Sort(objects)
 	objects = slices.Compact(objects)
-	return objects, s.mu.known && slices.Equal(objects, s.mu.published)
+	return objects, s.mu.known && slices.Equal(objects, s.mu.published), nil
 }
 
 // write writes the list if it is not as it should be.
 func (s *Service) write(ctx context.Context) error {
-	objects, same := s.wanted()
+	objects, same, err := s.wanted()
+	if err != nil {
+		return err
+	}
 	if !same {
 		s.mu.Lock()
 		s.mu.known = false
@@ -457,6 +516,9 @@ func (s *Service) sweep(ctx context.Context) (removed int, err error) {
 		return 0, fmt.Errorf("sweep the cold store: %w", err)
 	}
 	maps.Copy(needed, all)
+	if err := backup.NeededByStates(ctx, s.opt.Objects, needed); err != nil {
+		return 0, fmt.Errorf("sweep the cold store: %w", err)
+	}
 	infos, err := s.opt.Objects.List(ctx, names.Objects)
 	if err != nil {
 		return 0, fmt.Errorf("sweep the cold store: %w", err)

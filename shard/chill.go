@@ -127,7 +127,7 @@ func (s *Shard) Thaw(ctx context.Context, from tails.Store) (did bool, err error
 func (s *Shard) Purge(ctx context.Context) (did bool, err error) {
 	s.purging.Store(true)
 	defer s.purging.Store(false)
-	if bytes, _ := s.Cold(); bytes == 0 {
+	if s.Cold().Bytes == 0 {
 		return false, nil
 	}
 	for {
@@ -138,14 +138,9 @@ func (s *Shard) Purge(ctx context.Context) (did bool, err error) {
 	}
 }
 
-// Cold returns the size of the files in the cold store, and the names of their objects.
-func (s *Shard) Cold() (bytes int64, objects []string) {
+// Cold returns what the shard has in the cold store.
+func (s *Shard) Cold() tails.Held {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, f := range s.mu.manifest.TSM {
-		if f.Cold() {
-			bytes, objects = bytes+f.Size, append(objects, f.Object())
-		}
-	}
-	return bytes, objects
+	return tails.HeldBy(s.mu.manifest, s.mu.dirty != 0)
 }

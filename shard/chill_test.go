@@ -186,7 +186,8 @@ func TestChillLeavesTails(t *testing.T) {
 	if c.reads == 0 {
 		t.Fatal("rows were read without the store")
 	}
-	bytes, objects := b.s.Cold()
+	held := b.s.Cold()
+	bytes, objects := held.Bytes, held.Objects
 	if here, _ := b.s.DiskBytes(); len(objects) != 1 || bytes < 4*here/3 {
 		t.Errorf("%d bytes in %d objects, %d bytes here", bytes, len(objects), here)
 	}
@@ -210,7 +211,7 @@ func TestChillLeavesTails(t *testing.T) {
 	if did, err := b.s.Purge(t.Context()); !did || err != nil {
 		t.Errorf("purge: %v, %v", did, err)
 	}
-	if bytes, _ := b.s.Cold(); bytes > 0 || len(b.s.mu.set.Tombstones) > 0 {
+	if b.s.Cold().Bytes > 0 || len(b.s.mu.set.Tombstones) > 0 {
 		t.Errorf("%d bytes with deleted rows are left, %d tombstones", bytes, len(b.s.mu.set.Tombstones))
 	}
 	b.checks()
@@ -276,7 +277,7 @@ func TestLateRowsStayLocal(t *testing.T) {
 	}
 	f(2, false)
 	f(3000, true)
-	if _, objects := b.s.Cold(); len(objects) != 2 {
+	if objects := b.s.Cold().Objects; len(objects) != 2 {
 		t.Errorf("%d objects", len(objects))
 	}
 }
@@ -332,7 +333,7 @@ func TestChillWhileOperationsFail(t *testing.T) {
 	check := func(b *bench, c *coldDir, at int) {
 		t.Helper()
 		b.check()
-		_, objects := b.s.Cold()
+		objects := b.s.Cold().Objects
 		for _, o := range objects {
 			if _, err := c.store().Stat(t.Context(), o); err != nil {
 				t.Errorf("operation %d: %v", at, err)

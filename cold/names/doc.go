@@ -7,6 +7,7 @@
 //
 //	cold/names/<node>.<number>   a list; the newest of each node counts
 //	cold/owner/<number>          whose the cold store is; the newest counts
+//	cold/states/             what readers open: manifests, which need objects as well
 //	cold/lease/                  the lease of a bucket
 //	cold/LOCK                    the lock of a directory
 //

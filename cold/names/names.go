@@ -22,6 +22,8 @@ const (
 	listsDir = Dir + "/names"
 	lockName = Dir + "/LOCK"
 	leaseDir = Dir + "/lease"
+	// States has what readers open, see package states.
+	States = Dir + "/states"
 
 	magic = "tsdbd-cold-names 1 "
 	// maxListBytes bounds a list: a million names have 60 MB.

@@ -59,7 +59,7 @@ func TestOwner(t *testing.T) {
 	one, other := Owner{ID: "1", Node: "one"}, Owner{ID: "2", Node: "other"}
 	f := func(o Owner, take bool, want error) {
 		t.Helper()
-		if err := Claim(ctx, s, o, take); !errors.Is(err, want) {
+		if _, err := Claim(ctx, s, o, take); !errors.Is(err, want) {
 			t.Errorf("claim by %s, take %v: %v, want %v", o.Node, take, err, want)
 		}
 	}

@@ -29,26 +29,27 @@ var ErrForeign = errors.New("cold store of another server")
 
 // Claim makes a store that nobody has the owner's. It returns an ErrForeign if it is that of
 // another one, unless take is set: then it is the owner's from now on, and the other one
-// finds that out before it uploads or removes anything.
-func Claim(ctx context.Context, s object.Store, o Owner, take bool) error {
+// finds that out before it uploads or removes anything. It returns the number of the owner:
+// later ones have greater numbers.
+func Claim(ctx context.Context, s object.Store, o Owner, take bool) (uint64, error) {
 	for {
 		newest, have, err := owner(ctx, s)
 		switch {
 		case err != nil:
-			return err
+			return 0, err
 		case newest > 0 && have.ID == o.ID:
-			return nil
+			return newest, nil
 		case newest > 0 && !take:
-			return fmt.Errorf("%w: it belongs to %s since %s, whose id is %s, and this one is %s: use another prefix, or tsdbd cold claim if that server is gone",
+			return 0, fmt.Errorf("%w: it belongs to %s since %s, whose id is %s, and this one is %s: use another prefix, or tsdbd cold claim if that server is gone",
 				ErrForeign, have.Node, have.Since.UTC().Format(time.RFC3339), have.ID, o.ID)
 		}
 		b, err := json.Marshal(o)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		err = s.Put(ctx, fmt.Sprintf("%s/%016x", ownersDir, newest+1), object.Content{Bytes: b})
 		if err != nil && !errors.Is(err, object.ErrExists) {
-			return err
+			return 0, err
 		}
 		// Whoever was first is the owner: look again.
 	}
