@@ -13,6 +13,8 @@ import (
 type Cold struct {
 	// URL is s3://BUCKET/PREFIX, or a directory as file:///DIR.
 	URL string `toml:"url"`
+	// Reader is the store of another server: this one reads it, and has no data of its own.
+	Reader string `toml:"reader"`
 	// Endpoint is the server with the API of S3; empty: Amazon.
 	Endpoint  string `toml:"endpoint"`
 	Region    string `toml:"region"`
@@ -42,11 +44,15 @@ func defaultCold() Cold {
 	}
 }
 
-// Place returns where the store is. There is a URL.
+// Place returns where the store is. There is a URL, of a server or a reader.
 func (c *Cold) Place() (place.Place, error) {
-	p, err := place.Parse(c.URL)
+	key, text := "cold.url", c.URL
+	if c.Reader != "" {
+		key, text = "cold.reader", c.Reader
+	}
+	p, err := place.Parse(text)
 	if err != nil {
-		return p, fmt.Errorf("cold.url: %w", err)
+		return p, fmt.Errorf("%s: %w", key, err)
 	}
 	return p, nil
 }
@@ -60,7 +66,7 @@ func (c *Cold) S3() s3.Options {
 }
 
 func (c *Cold) check() error {
-	if c.URL == "" {
+	if c.URL == "" && c.Reader == "" {
 		if c.After != 0 {
 			return errors.New("cold.after needs cold.url, the store that old shards go to")
 		}
@@ -73,6 +79,7 @@ func (c *Cold) check() error {
 		}
 	}
 	_, err := c.Place()
+	check(c.URL == "" || c.Reader == "", "cold.reader excludes cold.url: a reader has nothing that could go to the store")
 	check((c.AccessKey == "") == (c.SecretKey.Reveal() == ""), "cold.access-key and cold.secret-key belong together")
 	check(c.After >= 0 && c.UploadRate >= 0, "cold.after and cold.upload-rate must not be negative")
 	check(c.CacheSize >= 16<<20, "cold.cache-size must be at least 16MiB")

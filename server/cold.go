@@ -21,7 +21,7 @@ const coldParallel = 8
 // returns what is known of a service that keeps it, nil if none is named.
 func (s *Server) openCold(to *store.Options) (*cold.Options, error) {
 	c := &s.config.Cold
-	if c.URL == "" {
+	if c.URL == "" && c.Reader == "" {
 		return nil, nil
 	}
 	where, err := c.Place()
@@ -59,6 +59,7 @@ func (s *Server) keepCold(o *cold.Options) {
 	}
 	o.Store, o.Waits, o.ID = s.store, s.store.Touched().Expirable, s.store.Catalog().Lineage.String()
 	if s.node != nil {
+		o.Leads = func() (uint64, bool) { return s.node.Term(), s.node.Leads() }
 		o.ID, o.Node = s.node.Status().Cluster, s.config.Cluster.Node
 	}
 	s.cold = cold.New(*o)

@@ -41,7 +41,7 @@ func (s *Server) readRecorded(values []float64) {
 }
 
 // openRecorder records figures until the server closes.
-func (s *Server) openRecorder() {
+func (s *Server) openRecorder() error {
 	s.recorder = recorder.New(recorded, s.readRecorded)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -53,6 +53,7 @@ func (s *Server) openRecorder() {
 		cancel()
 		<-ended
 	}))
+	return nil
 }
 
 // figures answers with the figures of the last hour.

@@ -28,6 +28,9 @@ func Run(ctx context.Context, c *config.Config, o Options) (err error) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
+	if c.Cold.Reader != "" {
+		return runReader(ctx, c, o, heap, source, hangup)
+	}
 	for first := true; ; first = false {
 		stop := keepWaiting(c)
 		s, err := open(ctx, c, o, heap, source)

@@ -91,7 +91,9 @@ type Server struct {
 	continuous   *continuous.Service
 	downsample   *downsample.Service
 	handler      *httpapi.Handler
-	accessLog    *reopenedFile // nil without a file of its own
+	serves       listener.Handler // what listeners serve
+	front        *front           // nil: it is no state of a reader
+	accessLog    *reopenedFile    // nil without a file of its own
 	inputs       inputs
 	certificates []*listener.Certificate // of the listeners and inputs
 	listeners    []*listener.Server
@@ -102,10 +104,8 @@ type Server struct {
 // open returns. Each step leaves its closers behind, so that Close, and a step that fails,
 // close what is open in reverse order. A node of a cluster may wait for others: ctx ends that.
 func open(ctx context.Context, c *config.Config, o Options, heap int64, source string) (*Server, error) {
-	s := &Server{Options: o, config: c, heap: heap, heapSource: source, level: new(slog.LevelVar), registry: prometheus.NewRegistry(), opening: ctx, leading: newLeadership()}
-	s.level.Set(slog.Level(c.Log.Level))
-	s.log = logger(c.Log.Format, o.Stderr, s.level)
-	for _, step := range []func() error{s.check, s.openNode, s.openStore, s.openQueries, s.openAPI, s.startNode, s.openServices, s.openListeners} {
+	s := newServer(ctx, c, o, heap, source)
+	for _, step := range []func() error{s.check, s.openNode, s.openStore, s.openQueries, func() error { return s.openAPI(s.health()) }, s.startNode, s.openServices, s.openListeners} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
@@ -115,6 +115,14 @@ func open(ctx context.Context, c *config.Config, o Options, heap int64, source s
 	}
 	close(s.leading.opened)
 	return s, nil
+}
+
+// newServer returns a server with nothing open.
+func newServer(ctx context.Context, c *config.Config, o Options, heap int64, source string) *Server {
+	s := &Server{Options: o, config: c, heap: heap, heapSource: source, level: new(slog.LevelVar), registry: prometheus.NewRegistry(), opening: ctx, leading: newLeadership()}
+	s.level.Set(slog.Level(c.Log.Level))
+	s.log = logger(c.Log.Format, o.Stderr, s.level)
+	return s
 }
 
 // Close closes everything in reverse order. Requests under way get the time of
@@ -179,14 +187,9 @@ func (s *Server) storeOptions() store.Options {
 	}
 }
 
-// openStore opens the store with what all writes go through: the guard of the
-// memory and the copies to subscribers.
-func (s *Server) openStore() (err error) {
+// openStore opens the store with what keeps it.
+func (s *Server) openStore() error {
 	c := s.config
-	trust, err := c.Subscriber.TLS(s.tls)
-	if err != nil {
-		return err
-	}
 	o := s.storeOptions()
 	if s.node != nil {
 		// Retention runs where the node leads.
@@ -199,8 +202,19 @@ func (s *Server) openStore() (err error) {
 	if s.store, err = store.Open(c.Data.Dir, o); err != nil {
 		return err
 	}
-	s.onClose(s.store.Close)
 	s.keepCold(kept)
+	return s.serveStore()
+}
+
+// serveStore puts around the open store what all writes go through: the guard of the
+// memory and the copies to subscribers.
+func (s *Server) serveStore() error {
+	c := s.config
+	s.onClose(s.store.Close)
+	trust, err := c.Subscriber.TLS(s.tls)
+	if err != nil {
+		return err
+	}
 	s.scrub = scrub.New(scrub.Options{
 		Store: s.store, Dir: c.Data.Dir, Interval: time.Duration(c.Data.ScrubInterval), Log: s.node == nil, Heals: s.node != nil, Logger: s.log,
 	})
@@ -209,7 +223,7 @@ func (s *Server) openStore() (err error) {
 		Concurrency: c.Subscriber.WriteConcurrency, QueueLength: c.Subscriber.WriteBufferSize,
 	})
 	s.onClose(quiet(s.subscribers.Close))
-	if c.Subscriber.Enabled {
+	if c.Subscriber.Enabled && s.front == nil {
 		s.subscribers.Start()
 	}
 	s.memory = admission.NewMemory(int64(c.Query.MaxTotalMemory))
@@ -300,7 +314,7 @@ func (s *Server) downsamples(use choose.Use) stored.Downsamples {
 }
 
 // openAPI makes the handler of requests and opens its log.
-func (s *Server) openAPI() (err error) {
+func (s *Server) openAPI(health httpapi.Health) (err error) {
 	c := s.config
 	b := backup.HandlerOptions{Dir: c.Data.Dir, Logger: s.log}
 	if s.cold != nil {
@@ -310,7 +324,7 @@ func (s *Server) openAPI() (err error) {
 	s.onClose(quiet(s.backups.Close))
 	o := httpapi.Options{
 		Mounts: s.mounts(), Cluster: s.apiCluster(), Boards: boards.New(boards.Options{Catalog: s.store.Catalog, Apply: s.clients.admin().Apply, Registry: s.registry}),
-		Writer: s.clients, Query: s.executor, PromQL: s.promql, Delete: s.clients.admin().Delete, Memory: s.memory, Explorer: s.executor, Health: s.health(), Catalog: s.store,
+		Writer: s.clients, Query: s.executor, PromQL: s.promql, Delete: s.clients.admin().Delete, Memory: s.memory, Explorer: s.executor, Health: health, Catalog: s.store,
 		Registry: s.registry, Logger: s.log, Version: s.Version, Limits: httpLimits(c),
 		AuthEnabled: c.HTTP.AuthEnabled, PingAuth: c.HTTP.PingAuthEnabled, AllowedOrigins: c.HTTP.AllowedOrigins, AllowedHosts: c.HTTP.AllowedHosts,
 		Realm: c.HTTP.Realm, SharedSecret: c.HTTP.SharedSecret.Reveal(), Pprof: c.HTTP.PprofEnabled, Bind: c.HTTP.BindAddress,
@@ -335,6 +349,7 @@ func (s *Server) openAPI() (err error) {
 		o.AccessLog = s.log
 	}
 	s.handler = httpapi.New(o)
+	s.serves = s.handler
 	s.onClose(quiet(s.handler.Close))
 	return nil
 }
@@ -377,7 +392,9 @@ func (s *Server) openServices() (err error) {
 	s.onClose(func() error { return closeTogether(time.Duration(c.HTTP.StopTimeout), s.inputs) })
 	s.registry.MustRegister(s.inputs.metrics())
 	s.certificates = s.inputs.certificates()
-	s.openRecorder()
+	if err := s.openRecorder(); err != nil {
+		return err
+	}
 	s.runs("scrub", s.scrub.Run)
 	if s.cold != nil {
 		s.runs("keeping the cold store", s.cold.Run)
@@ -404,7 +421,7 @@ func (s *Server) openListeners() error {
 	}
 	for _, o := range listenerOptions(c, encrypted) {
 		o.Logger = s.log
-		l, err := listener.Listen(s.handler, o)
+		l, err := listener.Listen(s.serves, o)
 		if err != nil {
 			return errors.Join(err, closeTogether(time.Duration(c.HTTP.StopTimeout), s.listeners))
 		}

@@ -73,6 +73,7 @@ func settingsFlags(from *config.Source) []cli.Flag {
 		&cli.StringFlag{Name: "data", Destination: &from.Dir, Local: true, Usage: "keep the data in `DIR`, not in ./data"},
 		&cli.StringFlag{Name: "http", Destination: &from.Address, Local: true, Usage: "listen on `HOST:PORT`, not on 127.0.0.1:8086"},
 		&cli.StringFlag{Name: "log-level", Destination: &from.Level, Local: true, Usage: "log from a level on: `debug|info|warn|error`; without it from info"},
+		&cli.GenericFlag{Name: "reader", Value: &settingFlag{from, "reader", "cold.reader"}, Local: true, Usage: "answer queries of what a server has published in its cold store at `URL`, and take no writes"},
 	}, clusterFlags(from)...)
 }
 

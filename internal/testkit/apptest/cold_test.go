@@ -271,3 +271,80 @@ func TestColdInADirectory(t *testing.T) {
 		t.Errorf("after a tail was lost: %s, want %s", got, want)
 	}
 }
+
+// TestColdReader has readers of a store: they answer what the server answers for shards that
+// are cold, follow its late rows and deletes, take no writes, and go on without the server.
+func TestColdReader(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "nas")
+	place := "file://" + filepath.ToSlash(dir)
+	s := New(t)
+	s.Env = append([]string{"TSDBD_COLD_URL=" + place}, coldEnv...)
+	s.Begin()
+	if err := s.Await(); err != nil {
+		t.Fatal(err)
+	}
+	if text := Refusal(t, "-reader", place, "-data", t.TempDir()); !strings.Contains(text, "nothing has been published") {
+		t.Errorf("a reader of an empty store says %q", text)
+	}
+	s.Query("", "CREATE DATABASE d")
+	var b strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&b, "cpu,host=h%d v=%di,f=%g %d\n", i%5, i, float64(i)/7, 1_500_000_000_000_000_000+int64(i)*60_000_000_000)
+	}
+	s.Write("d", b.String())
+	s.chill(1)
+	reader := Start(t, "-reader", place)
+	if text := Refusal(t, "-reader", place, "-data", s.Dir); !strings.Contains(text, "has the data of a server") {
+		t.Errorf("a reader in the directory of the server says %q", text)
+	}
+	questions := []string{
+		"SELECT count(v), mean(f), max(v) FROM cpu GROUP BY host", "SELECT * FROM cpu WHERE v % 97 = 3 AND host = 'h3' LIMIT 50",
+		"SELECT percentile(f, 90) FROM cpu GROUP BY time(6h) FILL(none)", "SHOW TAG VALUES WITH KEY = host", "SHOW SERIES",
+	}
+	same := func(what string) {
+		t.Helper()
+		for _, q := range questions {
+			want, got := s.Query("d", q), ""
+			for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+				if got = reader.Query("d", q); got == want {
+					break
+				}
+			}
+			if got != want {
+				t.Errorf("%s: %s: the reader says %s, the server %s", what, q, got, want)
+			}
+		}
+	}
+	same("cold shards")
+	if status, answer := reader.Send("/write?db=d", "cpu v=1i 1"); status != http.StatusServiceUnavailable || !strings.Contains(answer, "reading") {
+		t.Errorf("a write to a reader: %d %s", status, answer)
+	}
+	s.Write("d", "cpu,host=late v=77i 1500000000000000001")
+	s.Query("d", "DELETE FROM cpu WHERE host = 'h1' AND time < 1500100000000000000")
+	if status, body := s.coldDo("sweep"); status != http.StatusOK {
+		t.Fatalf("sweep: %d %s", status, body)
+	}
+	same("late rows and a delete")
+	want := s.Query("d", questions[0])
+	s.Kill()
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	reader.WaitLog("newer state not opened")
+	if status, body, err := reader.Do(context.Background(), http.MethodGet, "/health", nil, ""); err != nil || status != http.StatusOK || !strings.Contains(body, "not known") {
+		t.Errorf("health of a reader whose store is away: %d %s %v", status, body, err)
+	}
+	if got := reader.Query("d", questions[0]); got != want {
+		t.Errorf("without server and store the reader says %s, want %s", got, want)
+	}
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	reader.WaitLog("states are opened again")
+	reader.Stop()
+	reader.Restart()
+	if got := reader.Query("d", questions[0]); got != want {
+		t.Errorf("after a restart the reader says %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,258 @@
+package reader
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tsdbd/cold"
+	"tsdbd/cold/names"
+	"tsdbd/cold/states"
+	"tsdbd/exchange"
+	"tsdbd/internal/coldcache"
+	"tsdbd/internal/object"
+	"tsdbd/internal/object/place"
+	"tsdbd/internal/vfs"
+	"tsdbd/lineproto"
+	"tsdbd/meta"
+	"tsdbd/model"
+	"tsdbd/model/point"
+	"tsdbd/model/scan"
+	"tsdbd/shard"
+	"tsdbd/store"
+	"tsdbd/tsm"
+)
+
+const week int64 = 7 * 24 * 3600 * 1_000_000_000
+
+// node is a server that brings its shards to a cold store and publishes them.
+type node struct {
+	t testing.TB
+	*store.Store
+	objects   object.Store
+	service   *cold.Service
+	publisher *states.Publisher
+}
+
+// openCache returns a cache of objects in a directory of its own.
+func openCache(t testing.TB, objects object.Store) func(string, int64) tsm.Body {
+	t.Helper()
+	c, err := coldcache.Open(coldcache.Options{Dir: filepath.ToSlash(t.TempDir()), Store: objects, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(name string, size int64) tsm.Body { return c.Object(names.Key(name), size) }
+}
+
+func newNode(t testing.TB) *node {
+	t.Helper()
+	dir := filepath.ToSlash(t.TempDir())
+	n := &node{t: t, objects: object.OpenDir(vfs.OS, dir)}
+	var err error
+	n.Store, err = store.Open(filepath.ToSlash(t.TempDir()), store.Options{RetentionInterval: -1, CompactAfter: time.Hour, Cold: openCache(t, n.objects)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	n.service = cold.New(cold.Options{Store: n.Store, Objects: n.objects, Place: place.Place{Dir: dir}, ID: "1", Node: "n", Dir: filepath.ToSlash(t.TempDir())})
+	n.publisher = states.New(states.Options{Store: n.Store, Objects: n.objects, FS: vfs.OS})
+	return n
+}
+
+func (n *node) write(lines string) {
+	n.t.Helper()
+	table, err := n.Table("d")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var p lineproto.Parser
+	var b point.Batch
+	if _, err = p.Parse(&b, table, []byte(lines), lineproto.Options{}); err == nil {
+		err = n.Write(context.Background(), "d", "", &b)
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// shards returns the shards that have cold files, as a publisher takes them.
+func (n *node) shards(each func(sh *shard.Shard)) map[uint64]states.Edition {
+	n.t.Helper()
+	all := map[uint64]states.Edition{}
+	for id := range n.Catalog().Shards() {
+		sh, release, err := n.OpenShard(id)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		func() {
+			defer release()
+			each(sh)
+			if h := sh.Cold(); h.Bytes > 0 {
+				all[id] = states.Edition{Manifest: h.Edition, Dirty: h.Dirty}
+			}
+		}()
+	}
+	return all
+}
+
+// chill merges and brings all shards to the store that end before a time.
+func (n *node) chill(before int64) {
+	n.t.Helper()
+	n.shards(func(sh *shard.Shard) {
+		if sh.TimeRange().Max >= before || sh.Cold().Bytes > 0 {
+			return
+		}
+		for more := true; more; {
+			var err error
+			if more, err = sh.Compact(n.t.Context(), true); err != nil {
+				n.t.Fatal(err)
+			}
+		}
+		if did, err := sh.Chill(n.t.Context(), n.service); err != nil || !did {
+			n.t.Fatalf("chill: %v, %v", did, err)
+		}
+	})
+}
+
+func (n *node) publish() {
+	n.t.Helper()
+	all := n.shards(func(*shard.Shard) {})
+	if !n.publisher.Due(all) {
+		n.t.Fatal("nothing to publish")
+	}
+	if err := n.publisher.Publish(n.t.Context(), 1, 0, all); err != nil {
+		n.t.Fatal(err)
+	}
+	if all = n.shards(func(*shard.Shard) {}); n.publisher.Due(all) {
+		n.t.Error("the same is to be published again")
+	}
+}
+
+// flush writes what is in memory to files.
+func (n *node) flush() {
+	n.t.Helper()
+	set, err := n.Backup(n.t.Context(), nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	set.Release()
+}
+
+// dump returns the points of a store before a time.
+func dump(t testing.TB, src exchange.Source, before int64) []string {
+	t.Helper()
+	var b bytes.Buffer
+	f := exchange.Filter{Range: model.TimeRange{Min: math.MinInt64, Max: before - 1}}
+	if _, err := exchange.Export(t.Context(), src, &b, exchange.ExportOptions{Filter: f, LinesOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(b.String(), "\n")
+	slices.Sort(lines)
+	return lines
+}
+
+// TestReader has a reader follow a server: cold shards, late rows and deletes in them, and
+// policies. A shard that is not cold is not seen.
+func TestReader(t *testing.T) {
+	n := newNode(t)
+	if err := n.Apply(t.Context(), meta.CreateDatabase{Name: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for i := range int64(4000) {
+		fmt.Fprintf(&b, "cpu,host=h%d usage=%g,text=\"%d\" %d\n", i%7, float64(i)/3, i, 10*week+i*(week/1000))
+	}
+	n.write(b.String())
+	n.flush()
+	warm := 13*week - 3*week/7 // weeks of shards begin on Monday
+	n.chill(warm)
+
+	r, err := Open(Options{Objects: n.objects, Body: openCache(t, n.objects), Dir: filepath.ToSlash(t.TempDir())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Fetch(t.Context(), nil); !errors.Is(err, states.ErrNone) {
+		t.Errorf("before anything is published: %v", err)
+	}
+	var st *State
+	same := func(what string) {
+		t.Helper()
+		next, err := r.Fetch(t.Context(), st)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if next == st {
+			t.Errorf("%s: no new state", what)
+		}
+		st = next
+		open, err := r.Store(st, store.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		got, want := dump(t, open, model.MaxTime), dump(t, n, warm)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the reader has %d lines, the server %d", what, len(got), len(want))
+		}
+		if err := open.Apply(t.Context(), meta.CreateDatabase{Name: "e"}); !errors.Is(err, store.ErrReadOnly) {
+			t.Errorf("%s: a change of the catalog of a reader: %v", what, err)
+		}
+		if err := open.Close(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		r.Clean(st)
+		files, err := vfs.OS.List(r.path(""))
+		if err != nil || len(files) != len(st.sizes) {
+			t.Errorf("%s: %d files for %d that are needed, %v", what, len(files), len(st.sizes), err)
+		}
+	}
+	n.publish()
+	same("first")
+	if again, err := r.Fetch(t.Context(), st); err != nil || again != st {
+		t.Errorf("nothing new: %v, %v", again, err)
+	}
+	n.write(fmt.Sprintf("cpu,host=h1 usage=-1 %d\ncpu,host=new usage=5 %d\n", 10*week+5, 11*week+5))
+	n.publish()
+	same("late rows")
+	if err := n.Delete(t.Context(), scan.DeleteRequest{Database: "d", Range: model.TimeRange{Min: 11 * week, Max: 11*week + week/2}}); err != nil {
+		t.Fatal(err)
+	}
+	n.publish()
+	same("a delete")
+	n.chill(warm + week)
+	warm += week
+	n.publish()
+	same("one more cold shard")
+
+	// What a leader publishes that was deposed does not count.
+	later := states.New(states.Options{Store: n.Store, Objects: n.objects, FS: vfs.OS})
+	all := n.shards(func(*shard.Shard) {})
+	if err := later.Publish(t.Context(), 1, 3, all); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.publisher.Publish(t.Context(), 1, 2, all); err == nil {
+		t.Error("a deposed leader publishes")
+	}
+	same("another leader")
+	if st.ID.Term != 3 {
+		t.Errorf("the state is %s", st.ID)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
