@@ -81,8 +81,8 @@ func (r *Reader) openTail() (err error) {
 	if le.Uint32(head[tailHeaderSize-4:]) != binio.Checksum(head[:tailHeaderSize-4]) {
 		return bad(0, "tail header checksum mismatch")
 	}
-	if v := uint64(le.Uint32(head[8:])); v != tailVersion {
-		return &binio.VersionError{Path: r.Path(), Format: "tail of a TSM file", Version: v, Known: tailVersion}
+	if err := binio.CheckVersions(r.Path(), "tail of a TSM file", uint64(le.Uint32(head[8:])), tailVersion, tailVersion); err != nil {
+		return err
 	}
 	base, size := le.Uint64(head[12:]), le.Uint64(head[20:])
 	r.bytes, r.base = b[tailHeaderSize:], base

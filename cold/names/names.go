@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tsdbd/internal/binio"
 	"tsdbd/internal/object"
 	"tsdbd/internal/vfs"
 )
@@ -79,6 +80,12 @@ func read(ctx context.Context, s object.Store, key string) ([]string, error) {
 		return nil, err
 	}
 	head, body, _ := bytes.Cut(b, []byte("\n"))
+	var v uint64
+	if n, _ := fmt.Sscanf(string(head), "tsdbd-cold-names %d ", &v); n == 1 {
+		if err := binio.CheckVersions(key, "list of needed objects", v, 1, 1); err != nil {
+			return nil, err
+		}
+	}
 	want, ok := bytes.CutPrefix(head, []byte(magic))
 	if sum := sha256.Sum256(body); !ok || hex.EncodeToString(sum[:]) != string(want) {
 		return nil, fmt.Errorf("%s is not a list of names, or damaged", key)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"tsdbd/internal/binio"
 	"tsdbd/internal/object"
 	"tsdbd/internal/vfs/vfstest"
 )
@@ -44,6 +45,16 @@ func TestLists(t *testing.T) {
 	have("v", "z")
 	if nodes, err := Nodes(ctx, s); err != nil || !slices.Equal(nodes, []string{"a.b"}) {
 		t.Errorf("nodes %q, %v", nodes, err)
+	}
+	newer := listsDir + "/b.0000000000000001"
+	if err := s.Put(ctx, newer, object.Content{Bytes: []byte("tsdbd-cold-names 2 0\nx")}); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := All(ctx, s); !errors.Is(err, binio.ErrVersion) {
+		t.Errorf("a list of a newer program passes: %v, %v", all, err)
+	}
+	if err := s.Delete(ctx, newer); err != nil {
+		t.Fatal(err)
 	}
 	if err := s.Put(ctx, listsDir+"/c.0000000000000001", object.Content{Bytes: []byte(magic + "0\nx")}); err != nil {
 		t.Fatal(err)

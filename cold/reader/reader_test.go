@@ -136,11 +136,14 @@ func (n *node) publish() {
 	if !n.publisher.Due(all) {
 		n.t.Fatal("nothing to publish")
 	}
-	if err := n.publisher.Publish(n.t.Context(), 1, 0, all); err != nil {
-		n.t.Fatal(err)
-	}
-	if all = n.shards(func(*shard.Shard) {}); n.publisher.Due(all) {
-		n.t.Error("the same is to be published again")
+	for try := 0; n.publisher.Due(all); try++ {
+		if try > 10 { // a merge in the background may change a shard once or twice
+			n.t.Fatal("the same is to be published again and again")
+		}
+		if err := n.publisher.Publish(n.t.Context(), 1, 0, all); err != nil {
+			n.t.Fatal(err)
+		}
+		all = n.shards(func(*shard.Shard) {})
 	}
 }
 

@@ -182,7 +182,7 @@ func TestVersionsRefused(t *testing.T) {
 		m, err := Decode("d/MANIFEST", sealed(v, payload))
 		if m != nil || err == nil || binio.Damaged(err) {
 			t.Errorf("version %d: %+v, %v", v, m, err)
-		} else if !strings.Contains(err.Error(), "d/MANIFEST") || !strings.Contains(err.Error(), "this one reads version 5") {
+		} else if !strings.Contains(err.Error(), "d/MANIFEST") || !strings.Contains(err.Error(), "this one reads versions 4 to 5") {
 			t.Errorf("version %d: %v", v, err)
 		}
 	}

@@ -291,10 +291,8 @@ func Decode(path string, b []byte) (*Manifest, error) {
 		return nil, binio.Corruptf(path, 0, "manifest checksum mismatch")
 	}
 	v := binary.LittleEndian.Uint32(b[len(magic):])
-	if v != versionWarm {
-		if err := binio.CheckVersion(path, "shard manifest", uint64(v), version); err != nil {
-			return nil, err
-		}
+	if err := binio.CheckVersions(path, "shard manifest", uint64(v), versionWarm, version); err != nil {
+		return nil, err
 	}
 	d := binio.NewDecoder(body[head:])
 	m := &Manifest{Shard: d.Uvarint()}

@@ -155,7 +155,21 @@ func formats(t testing.TB) []format {
 			return touched.Check(vfs.OS, filepath.Dir(name), data.Lineage)
 		}},
 		{
-			name: "shard manifest", archive: "data", file: "db-1/shard-*/MANIFEST", oldest: 4, newest: 4, set: at32(8, func(b []byte) { sumAt(len(b) - 4)(b) }),
+			name: "shard manifest", archive: "data", file: "db-1/shard-*/MANIFEST", oldest: 4, newest: 5, set: func(b []byte, version uint64) []byte {
+				m, err := manifest.Decode("MANIFEST", b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range m.TSM {
+					if n, ok := manifest.Number(m.TSM[i].Name); ok && version > 4 {
+						m.TSM[i].Name = manifest.TailName(n) // version 5 has cold files
+					}
+				}
+				if b, err = m.Encode(); err != nil {
+					t.Fatal(err)
+				}
+				return at32(8, func(b []byte) { sumAt(len(b) - 4)(b) })(b, version)
+			},
 			read: func(_, name string, _ []byte) error {
 				return manifest.ReadCopy(vfs.OS, filepath.Dir(name), manifest.Name).Err
 			},
@@ -170,6 +184,17 @@ func formats(t testing.TB) []format {
 				return err
 			},
 		},
+		{name: "tail of a TSM file", text: tail(t), oldest: 1, newest: 1, set: at32(8, sumAt(44)), read: func(dir, _ string, b []byte) error {
+			name := filepath.Join(dir, "00000001.tail")
+			if err := os.WriteFile(name, b, 0o600); err != nil {
+				return err
+			}
+			r, err := tsm.OpenTail(vfs.OS, name, nil)
+			if err == nil {
+				err = errors.Join(r.VerifyIndex(), r.Close())
+			}
+			return err
+		}},
 		{name: "TSI file", archive: "data", file: "db-1/shard-*/*.tsi", oldest: 2, newest: 2, set: func(b []byte, version uint64) []byte {
 			le.PutUint32(b[len(b)-16:], uint32(version))
 			at := len(b) - 96
@@ -291,6 +316,28 @@ func formats(t testing.TB) []format {
 			return err
 		}},
 	}
+}
+
+// tail returns the tail of a TSM file.
+func tail(t testing.TB) []byte {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(unpack(t, filepath.Join(root, first, "data.tar.gz")), "db-1", "shard-*", "*.tsm"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no TSM file: %v", err)
+	}
+	r, err := tsm.Open(vfs.OS, files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "tail")
+	if err := errors.Join(r.WriteTail(vfs.OS, name), r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // TestFormats reads each format as it is, as a newer and as an older program has written it,
