@@ -39,8 +39,9 @@ func TestOtherVersions(t *testing.T) {
 			base := b[:32+le.Uint64(b[20:])] // records follow
 			le.PutUint32(b[28:], binio.ChecksumUpdate(binio.Checksum(b[:28]), base[32:]))
 		}, fileVersion(t, clean, "meta/catalog.0")},
-		"ledger":         {"meta/ledger", u32(8), sum(28), fileVersion(t, clean, "meta/ledger")},
-		"shard manifest": {"db-1/shard-1/MANIFEST*", u32(8), func(b []byte) { sum(len(b) - 4)(b) }, fileVersion(t, clean, "db-1/shard-1/MANIFEST")},
+		"ledger": {"meta/ledger", u32(8), sum(28), fileVersion(t, clean, "meta/ledger")},
+		// The next version is that of shards with cold files.
+		"shard manifest": {"db-1/shard-1/MANIFEST*", u32(8), func(b []byte) { sum(len(b) - 4)(b) }, fileVersion(t, clean, "db-1/shard-1/MANIFEST") + 1},
 		"TSM file":       {"db-1/shard-1/*.tsm", func(b []byte, to uint32) { le.PutUint16(b[8:], uint16(to)) }, sum(12), fileVersion(t, clean, "db-1/shard-1/*.tsm")},
 		"TSI file": {"db-1/shard-1/*.tsi", func(b []byte, to uint32) { le.PutUint32(b[len(b)-16:], to) }, func(b []byte) {
 			at := len(b) - 96

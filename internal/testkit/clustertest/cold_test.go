@@ -1,0 +1,123 @@
+//go:build linux
+
+package clustertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tsdbd/cold"
+	"tsdbd/internal/testkit/apptest"
+)
+
+// chilled returns why a node has not the shards in the store that it should have.
+func (n *node) chilled(shards int) error {
+	var st cold.Status
+	a, err := n.ask(context.Background(), http.MethodPost, cold.Path, url.Values{"do": {"sweep"}}, "", 0)
+	if err == nil {
+		a, err = n.ask(context.Background(), http.MethodGet, cold.Path, nil, "", 0)
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(a.body), &st)
+	}
+	if err == nil && (len(st.Shards) != shards || st.Problem != "") {
+		err = fmt.Errorf("%s has %d shards in the store, want %d; problem %q", n.name, len(st.Shards), shards, st.Problem)
+	}
+	return err
+}
+
+// TestCold has three nodes share a cold store: files with equal content are there once, late
+// rows and deletes are the same on all, and neither the kill of the leader nor a node that
+// begins again without data loses anything. A reader follows.
+func TestCold(t *testing.T) {
+	t.Parallel()
+	store := filepath.Join(t.TempDir(), "store")
+	place := "file://" + filepath.ToSlash(store)
+	c := start(t, setup{nodes: 3, env: append([]string{"TSDBD_COLD_URL=" + place, "TSDBD_COLD_AFTER=1h", "TSDBD_COLD_GRACE=1m"}, small...)})
+	c.nodes[0].must("", "CREATE DATABASE db")
+	var b strings.Builder
+	for i := range 20_000 { // three weeks
+		fmt.Fprintf(&b, "cpu,host=h%d v=%di,f=%g %d\n", i%5, i, float64(i)/7, 1_500_000_000_000_000_000+int64(i)*60_000_000_000)
+	}
+	c.nodes[1].write("db", b.String())
+	for _, n := range c.nodes {
+		c.await("cold shards", func() error { return n.chilled(3) })
+	}
+	files, err := filepath.Glob(filepath.Join(store, "objects", "*.tsm"))
+	if err != nil || len(files) != 3 {
+		t.Errorf("three nodes with equal shards have %d objects, want 3, %v", len(files), err)
+	}
+	reader := apptest.Start(t, "-reader", place)
+	questions := []string{
+		"SELECT count(v), sum(f) FROM cpu GROUP BY host", "SELECT percentile(f, 90) FROM cpu WHERE host = 'h3'",
+		"SELECT v FROM cpu WHERE host = 'h2' LIMIT 5",
+	}
+	same := func(what string) {
+		t.Helper()
+		for _, q := range questions {
+			var answers []string
+			c.await(what, func() error {
+				answers = nil
+				for _, n := range c.nodes {
+					a, err := n.query(context.Background(), "db", q)
+					if err != nil {
+						return err
+					}
+					answers = append(answers, a.body)
+				}
+				answers = append(answers, reader.Query("db", q))
+				if len(slices.Compact(slices.Clone(answers))) > 1 || strings.Contains(answers[0], "error") {
+					return fmt.Errorf("%s: %s: the nodes and the reader say %q", what, q, answers)
+				}
+				return nil
+			})
+		}
+	}
+	same("cold shards")
+
+	c.nodes[0].write("db", "cpu,host=late v=1i 1500000000000000001\n")
+	c.nodes[2].must("db", "DELETE FROM cpu WHERE host = 'h1' AND time < 1500100000000000000")
+	l := c.leader()
+	l.Kill()
+	for _, n := range c.others(l) {
+		c.await("cold shards after the end of the leader", func() error { return n.chilled(3) })
+	}
+	c.restart(l)
+	c.healthy()
+	c.await("cold shards of the old leader", func() error { return l.chilled(3) })
+	same("late rows and a delete")
+	c.verify()
+
+	// A node that has lost its data copies that of another node, and comes to the store again.
+	n := c.follower()
+	n.Kill()
+	n.wipe()
+	c.others(n)[0].expel(n.name)
+	c.restart(n)
+	c.healthy()
+	c.await("cold shards of the new node", func() error { return n.chilled(3) })
+	same("a new node")
+	c.verify()
+
+	// Every object that a node needs is there.
+	for _, n := range c.nodes {
+		a, err := n.ask(context.Background(), http.MethodPost, cold.Path, url.Values{"do": {"verify"}}, "", 0)
+		var report cold.Report
+		if err = errors.Join(err, json.Unmarshal([]byte(a.body), &report)); err != nil || len(report.Problems) > 0 || report.Objects != 3 {
+			t.Errorf("%s: %s, %v", n.name, a.body, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(store, "cold", "states")); err != nil {
+		t.Error(err)
+	}
+	c.stop()
+}
