@@ -421,11 +421,13 @@ func (s *Service) claim(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("begin to use the cold store: %w", err)
 		}
-		if err = s.verifyOwner(ctx); err == nil {
-			err = s.write(ctx)
-		}
-		return errors.Join(err, lock.Close())
+		return errors.Join(s.own(ctx), lock.Close())
 	}
+	return s.own(ctx)
+}
+
+// own makes sure that the store is the owner's, and writes the list.
+func (s *Service) own(ctx context.Context) error {
 	if err := s.verifyOwner(ctx); err != nil {
 		return err
 	}
@@ -508,7 +510,7 @@ func (s *Service) sweep(ctx context.Context) (removed int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := s.claim(ctx); err != nil {
+	if err := s.own(ctx); err != nil {
 		return 0, err
 	}
 	all, err := names.All(ctx, s.opt.Objects)
