@@ -382,8 +382,8 @@ func TestExportRowsOfServer(t *testing.T) {
 		t.Errorf("%d rows, %d told, %v\n%s\nwant\n%s", n, told, err, got.String(), want.String())
 	}
 	for want, other := range map[string]http.HandlerFunc{
-		"it is of another version": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/plain") },
-		"unexpected EOF":           func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", rows.StreamType) },
+		"use the tsdbd of the version that the server has": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/plain") },
+		"unexpected EOF": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", rows.StreamType) },
 		"disk on fire": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Trailer", exchange.TrailerError)
 			w.Header().Set("Content-Type", rows.StreamType)

@@ -80,7 +80,7 @@ func Fetch(ctx context.Context, fs vfs.FS, dir string, f manifest.File, number u
 	tmp := path.Join(dir, name+scratch)
 	err := from.Get(ctx, &f, tmp)
 	if err == nil {
-		err = check(ctx, fs, tmp, &f, func(*tsm.Reader) error { return nil })
+		err = check(ctx, fs, tmp, &f)
 	}
 	if err == nil {
 		err = fs.Rename(tmp, path.Join(dir, name))
@@ -93,24 +93,25 @@ func Fetch(ctx context.Context, fs vfs.FS, dir string, f manifest.File, number u
 	return f, nil
 }
 
-// check opens a file that should be f, verifies its content, and calls then.
-func check(ctx context.Context, fs vfs.FS, name string, f *manifest.File, then func(*tsm.Reader) error) error {
+// check opens a file that should be f and verifies its content.
+func check(ctx context.Context, fs vfs.FS, name string, f *manifest.File) error {
 	r, err := tsm.Open(fs, name)
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	if err = same(f, r); err == nil {
+		err = r.VerifyContent(ctx)
+	}
+	return errors.Join(err, r.Close())
+}
+
+// same returns damage of the object if a file is not f.
+func same(f *manifest.File, r *tsm.Reader) error {
 	if i := r.Info(); i.Checksum != f.Checksum || i.Size != f.Size {
 		return binio.Corruptf(f.Object(), -1, "the object has checksum %016x and %d bytes, the manifest says %016x and %d", i.Checksum, i.Size, f.Checksum, f.Size)
 	}
-	if err := r.VerifyContent(ctx); err != nil {
-		return err
-	}
-	return then(r)
+	return nil
 }
-
-// restoreBytes is how much of an object Restore reads at once.
-const restoreBytes = 1 << 20
 
 // Restore makes the tail of a cold file again, of its object. An error that is not of the
 // object's content leaves what there was.
@@ -118,30 +119,28 @@ func Restore(ctx context.Context, fs vfs.FS, dir string, f *manifest.File, body 
 	name := path.Join(dir, f.Name)
 	tmp := name + scratch
 	defer func() {
-		_ = fs.Remove(tmp)
 		if err != nil {
+			_ = fs.Remove(tmp)
 			err = fmt.Errorf("restore %s of object %s: %w", name, f.Object(), err)
 		}
 	}()
-	out, err := fs.Create(tmp)
+	if err := tsm.FetchTail(ctx, fs, tmp, body, f.Object(), f.Size); err != nil {
+		return err
+	}
+	r, err := tsm.OpenTail(fs, tmp, body)
 	if err != nil {
 		return err
 	}
-	p := make([]byte, restoreBytes)
-	for at := int64(0); at < f.Size && err == nil; at += restoreBytes {
-		part := p[:min(restoreBytes, f.Size-at)]
-		if err = body.ReadBody(ctx, part, at); err == nil {
-			_, err = out.Write(part)
-		}
+	if err = r.VerifyIndex(); err == nil {
+		err = same(f, r)
 	}
-	if err = errors.Join(err, out.Close()); err != nil {
+	if err = errors.Join(err, r.Close()); err != nil {
 		return err
 	}
-	err = check(ctx, fs, tmp, f, func(r *tsm.Reader) error { return r.WriteTail(fs, name) })
-	if err == nil {
-		err = fs.SyncDir(dir)
+	if err := fs.Rename(tmp, name); err != nil {
+		return err
 	}
-	return err
+	return fs.SyncDir(dir)
 }
 
 // Absent is the body of a file while no cold store is set.
