@@ -181,6 +181,9 @@ func TestStoresLong(t *testing.T) {
 
 func checkStores(t *testing.T, text string, batch uint16, tells bool) {
 	t.Helper()
+	if strings.HasSuffix(text, `\`) {
+		return // the last line is refused: what comes behind it in a request would go on with it
+	}
 	if strings.Contains(text, "\r") || strings.Contains(text, "CONTEXT") || strings.Contains(text, "DDL") {
 		return // these mean more in a file
 	}
