@@ -14,7 +14,13 @@ export const shared: readonly string[] = ["db", "rp", "from", "to", "refresh", "
 
 export const place = signal<Place>(parsePlace(location.hash));
 
-addEventListener("hashchange", () => (place.value = parsePlace(location.hash)));
+/** The part of the URL that place is made of. */
+let taken = location.hash;
+
+addEventListener("hashchange", () => {
+  taken = location.hash;
+  place.value = parsePlace(taken);
+});
 
 /** The last parameters of each view. The tab keeps them, so that they survive a reload in another view. */
 const key = "tsdbd-views";
@@ -55,10 +61,15 @@ export function linkBack(page: string): string {
   return linkTo(page, Object.fromEntries([...(last.get(page) ?? [])].filter(([name]) => !shared.includes(name))));
 }
 
-/** Goes to a view. With replace, the step back passes over the present place. */
+/**
+ * Goes to a view. With replace, the step back passes over the present place. A link that the user has
+ * opened meanwhile, and whose event is yet to come, is not replaced.
+ */
 export function go(page: string, params: Record<string, string> = {}, replace = false): void {
+  if (replace && location.hash !== taken) return;
   const link = linkTo(page, params);
   if (replace) history.replaceState(null, "", link);
   else history.pushState(null, "", link);
+  taken = location.hash;
   place.value = parsePlace(link);
 }
