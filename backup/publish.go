@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -13,52 +12,50 @@ import (
 	"tsdbd/store"
 )
 
-// Publish puts the objects of a set into a store, and returns the manifest of the set.
-// Nothing is put of have, and of files whose bodies are in the store already. The caller
-// keeps others from removing objects of the store.
-func Publish(ctx context.Context, set *store.BackupSet, to object.Store, fsys vfs.FS, have map[string]bool) (*Manifest, error) {
-	places := map[string]place{}
-	m, err := describe(&exchange.Filter{Range: model.AllTime}, set, places, false, true)
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range m.objects() {
-		p := places[o.Name]
-		if have[o.Name] || p.cold {
-			continue
-		}
-		if err := publish(ctx, to, fsys, o, p); err != nil {
-			return nil, fmt.Errorf("publish object %s, %s: %w", o.Name, m.owner(o.Name), err)
-		}
-	}
-	return m, nil
+// Publication is a set that is put into a store of objects. Cold files stay cold: their
+// objects are there.
+type Publication struct {
+	Manifest *Manifest
+	places   map[string]place
+	fsys     vfs.FS
 }
 
-// publish puts one object, unless it is there.
-func publish(ctx context.Context, to object.Store, fsys vfs.FS, o Object, p place) error {
-	info, err := to.Stat(ctx, key(o))
-	if err == nil && info.Size == o.Size {
-		return nil
-	}
-	if err == nil {
-		err = to.Delete(ctx, key(o)) // it is damaged: equal names are equal content
-	}
-	if err != nil && !errors.Is(err, object.ErrNotFound) {
-		return err
-	}
-	c := object.Content{FS: fsys, Path: p.path, Keep: true}
-	if p.file != nil {
-		c = object.Content{Bytes: make([]byte, p.size)}
-		if _, err := io.ReadFull(io.NewSectionReader(p.file, p.offset, p.size), c.Bytes); err != nil {
-			return err
+// Describe returns the publication of a set of files on fsys. It is valid as long as the set.
+func Describe(set *store.BackupSet, fsys vfs.FS) (*Publication, error) {
+	p := &Publication{places: map[string]place{}, fsys: fsys}
+	var err error
+	p.Manifest, err = describe(&exchange.Filter{Range: model.AllTime}, set, p.places, false, true)
+	return p, err
+}
+
+// Put puts the objects that the store lacks, at the pace of a function that may be nil. It does
+// not look for those of have.
+func (p *Publication) Put(ctx context.Context, to object.Store, have map[string]bool, pace func(ctx context.Context, bytes int) error) error {
+	for _, o := range p.Manifest.objects() {
+		if have[o.Name] || p.places[o.Name].cold {
+			continue
 		}
-	} else if err := CheckContent(ctx, fsys, p.path, o); err != nil {
-		return err
-	}
-	if err := to.Put(ctx, key(o), c); err != nil && !errors.Is(err, object.ErrExists) {
-		return err
+		_, err := object.Ensure(ctx, to, key(o), o.Size, func() (object.Content, error) {
+			c, err := p.content(ctx, o)
+			c.Pace = pace
+			return c, err
+		})
+		if err != nil {
+			return fmt.Errorf("publish object %s, %s: %w", o.Name, p.Manifest.owner(o.Name), err)
+		}
 	}
 	return nil
+}
+
+// content returns the content of an object, checked.
+func (p *Publication) content(ctx context.Context, o Object) (object.Content, error) {
+	at := p.places[o.Name]
+	if at.file == nil {
+		return object.Content{FS: p.fsys, Path: at.path, Keep: true}, CheckContent(ctx, p.fsys, at.path, o)
+	}
+	b := make([]byte, at.size) // a piece
+	_, err := io.ReadFull(io.NewSectionReader(at.file, at.offset, at.size), b)
+	return object.Content{Bytes: b}, err
 }
 
 // Names returns the names of the objects that the backup needs.

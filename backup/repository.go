@@ -151,21 +151,7 @@ func (r *Repository) verifyObject(ctx context.Context, o Object, keep bool) (str
 		}
 		return "", err
 	}
-	return sumFile(ctx, r.fs, file)
-}
-
-// sumFile returns the SHA-256 of a file.
-func sumFile(ctx context.Context, fsys vfs.FS, file string) (string, error) {
-	in, err := object.OpenDir(fsys, path.Dir(file)).ReadRange(ctx, path.Base(file), 0, -1)
-	if err != nil {
-		return "", err
-	}
-	defer in.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, in); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	return object.SumFile(ctx, r.fs, file)
 }
 
 // copyObject writes an object to a writer and returns its SHA-256.

@@ -293,7 +293,7 @@ func (f *fetcher) fetch(ctx context.Context, o Object) (sum string, n int64, err
 	if p, ok := f.local[o.Name]; ok {
 		file, err := r.adopt(ctx, o, p)
 		if err == nil && file != "" {
-			if sum, err = sumFile(ctx, r.fs, file); err == nil {
+			if sum, err = object.SumFile(ctx, r.fs, file); err == nil {
 				err = r.put(ctx, o, file, sum)
 			}
 			f.meter.add(reused, false)

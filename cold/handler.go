@@ -1,6 +1,7 @@
 package cold
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,23 +66,23 @@ type Problem struct {
 }
 
 // Status returns what is in the cold store.
-func (s *Service) Status() Status {
+func (s *Service) Status(ctx context.Context) Status {
 	st := Status{Place: s.opt.Place.String(), ID: s.opt.ID, Node: s.opt.Node, After: s.opt.After.String(), Shards: []Shard{}}
-	_ = s.each(func(at meta.ShardLocation, sh *shard.Shard) error {
+	err := s.each(ctx, func(at meta.ShardLocation, sh *shard.Shard) error {
 		held := sh.Cold()
-		if len(held.Objects) == 0 {
+		if len(held.Cold) == 0 {
 			return nil
 		}
 		local, _ := sh.DiskBytes()
-		st.Shards = append(st.Shards, Shard{at.Database.Name, at.Policy.Name, sh.ID(), time.Unix(0, at.Group.End).UTC(), held.Bytes, local, len(held.Objects)})
+		st.Shards = append(st.Shards, Shard{at.Database.Name, at.Policy.Name, sh.ID(), time.Unix(0, at.Group.End).UTC(), held.Bytes, local, len(held.Cold)})
 		st.Bytes += held.Bytes
-		st.Objects += len(held.Objects)
+		st.Objects += len(held.Cold)
 		return nil
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.failed != nil {
-		st.Problem = s.mu.failed.Error()
+	if err = cmp.Or(s.mu.failed, err); err != nil {
+		st.Problem = err.Error()
 	}
 	st.Unneeded, st.Purged, st.Counters = len(s.mu.state.Unneeded), s.mu.state.Purged, s.mu.Counters
 	if s.opt.Cache != nil {
@@ -100,7 +101,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
-		_ = json.NewEncoder(w).Encode(s.Status()) // the client is gone
+		_ = json.NewEncoder(w).Encode(s.Status(r.Context())) // the client is gone
 		return
 	case http.MethodPost:
 	default:
@@ -113,10 +114,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(http.StatusBadRequest, err)
 		return
 	}
-	s.working.Lock()
-	defer s.working.Unlock()
 	report := &Report{Problems: []Problem{}}
-	if err := do(r.Context(), report); err != nil {
+	if err := s.alone(r.Context(), func() error { return do(r.Context(), report) }); err != nil {
 		fail(http.StatusServiceUnavailable, err)
 		return
 	}
@@ -159,7 +158,7 @@ func (s *Service) verify(ctx context.Context, to *Report, chosen func(meta.Shard
 	if err := s.opt.FS.MkdirAll(s.opt.Dir); err != nil {
 		return err
 	}
-	return s.each(func(at meta.ShardLocation, sh *shard.Shard) error {
+	return s.each(ctx, func(at meta.ShardLocation, sh *shard.Shard) error {
 		held, err := sh.Export()
 		if held == nil || err != nil || !chosen(at, sh.ID()) {
 			if held != nil {
@@ -215,15 +214,15 @@ func (s *Service) sweepNow(ctx context.Context, to *Report) (err error) {
 
 // fetch brings shards back from the store.
 func (s *Service) fetch(ctx context.Context, to *Report, chosen func(meta.ShardLocation, uint64) bool) error {
-	return s.each(func(at meta.ShardLocation, sh *shard.Shard) error {
+	return s.each(ctx, func(at meta.ShardLocation, sh *shard.Shard) error {
 		held := sh.Cold()
-		if len(held.Objects) == 0 || !chosen(at, sh.ID()) {
+		if len(held.Cold) == 0 || !chosen(at, sh.ID()) {
 			return nil
 		}
 		did, err := sh.Thaw(ctx, s)
 		if did {
 			to.Shards++
-			to.Objects += len(held.Objects)
+			to.Objects += len(held.Cold)
 			to.Bytes += held.Bytes
 		}
 		return err

@@ -1,6 +1,7 @@
 package cold
 
 import (
+	"context"
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,7 +48,7 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, v int64) {
 		ch <- prometheus.MustNewConstMetric(d, kind, float64(v))
 	}
-	held, _ := s.held() // what does not open is told elsewhere
+	held, _ := s.held(context.Background()) // what does not open is told elsewhere
 	s.mu.Lock()
 	c, unneeded, failing := s.mu.Counters, len(s.mu.state.Unneeded), int64(0)
 	if s.mu.failed != nil {
@@ -55,7 +56,7 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 	}
 	s.mu.Unlock()
 	send(bytesDesc, prometheus.GaugeValue, held.Bytes)
-	send(objectsDesc, prometheus.GaugeValue, int64(len(held.Objects)))
+	send(objectsDesc, prometheus.GaugeValue, int64(len(held.Cold)))
 	send(unneededDesc, prometheus.GaugeValue, int64(unneeded))
 	send(failingDesc, prometheus.GaugeValue, failing)
 	send(uploadsDesc, prometheus.CounterValue, c.Uploads)

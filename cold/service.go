@@ -64,17 +64,16 @@ type Options struct {
 type Service struct {
 	opt     Options
 	pacer   merges.Pacer
-	working sync.Mutex // held by a round, and by what Handler is asked for
+	working chan struct{} // has one element during a round, and what a request asks for
 
 	mu struct {
 		sync.Mutex
 		Counters
-		intends   map[string]bool // objects that are being uploaded
+		intends   map[string]bool // objects that are uploaded, or due to be
 		published []string        // the list of this node in the store
 		known     bool            // published is it
 		claimed   bool            // the store is the owner's
 		failed    error           // of the last round, nil if it was well
-		since     time.Time       // when failed began
 		state     state
 	}
 	// Of rounds.
@@ -122,8 +121,9 @@ func New(opt Options) *Service {
 	if opt.Leads == nil {
 		opt.Leads = func() (uint64, bool) { return 0, true }
 	}
-	s := &Service{opt: opt, states: states.New(states.Options{Store: opt.Store, Objects: opt.Objects, FS: opt.FS, Now: opt.Now})}
+	s := &Service{opt: opt, working: make(chan struct{}, 1)}
 	s.pacer.Rate.Store(opt.Rate)
+	s.states = states.New(states.Options{Store: opt.Store, Objects: opt.Objects, FS: opt.FS, Pace: s.pacer.Pace, Now: opt.Now})
 	s.mu.intends = map[string]bool{}
 	s.load()
 	return s
@@ -179,13 +179,21 @@ func (s *Service) Run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		s.working.Lock()
-		err := s.round(ctx)
-		s.working.Unlock()
-		if ctx.Err() == nil {
+		if err := s.alone(ctx, func() error { return s.round(ctx) }); ctx.Err() == nil {
 			s.note(err)
 		}
 		timer.Reset(s.opt.Every)
+	}
+}
+
+// alone calls f while no other call of alone runs. Uploads take long: it waits until ctx ends.
+func (s *Service) alone(ctx context.Context, f func() error) error {
+	select {
+	case s.working <- struct{}{}:
+		defer func() { <-s.working }()
+		return f()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -193,9 +201,7 @@ func (s *Service) Run(ctx context.Context) {
 func (s *Service) note(err error) {
 	s.mu.Lock()
 	before := s.mu.failed
-	if s.mu.failed = err; before == nil && err != nil {
-		s.mu.since = s.opt.Now()
-	}
+	s.mu.failed = err
 	s.mu.Unlock()
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
@@ -255,7 +261,7 @@ func (s *Service) publishState(ctx context.Context) error {
 		return err
 	}
 	shards := map[uint64]states.Edition{}
-	err := s.each(func(_ meta.ShardLocation, sh *shard.Shard) error {
+	err := s.each(ctx, func(_ meta.ShardLocation, sh *shard.Shard) error {
 		// A shard that is written again without deleted rows is local for a while.
 		if h := sh.Cold(); h.Bytes > 0 || s.opt.After > 0 && s.states.Has(sh.ID()) {
 			shards[sh.ID()] = states.Edition{Manifest: h.Edition, Dirty: h.Dirty}
@@ -265,19 +271,21 @@ func (s *Service) publishState(ctx context.Context) error {
 	if err != nil || !s.states.Due(shards) {
 		return err
 	}
-	lock, err := s.lock(ctx)
-	if err != nil {
-		return err
-	}
-	if err = s.claim(ctx); err == nil {
-		err = s.states.Publish(ctx, s.number, term, shards)
-	}
-	return errors.Join(err, lock.Close())
+	return s.states.Publish(ctx, term, shards, func(put func(owner uint64) error) error {
+		lock, err := s.lock(ctx)
+		if err != nil {
+			return err
+		}
+		if err = s.claim(ctx); err == nil {
+			err = put(s.number)
+		}
+		return errors.Join(err, lock.Close())
+	})
 }
 
 // used reports whether this node has, or had, objects in the store.
 func (s *Service) used(ctx context.Context) (bool, error) {
-	if h, err := s.held(); h.Bytes > 0 || s.claimed() || err != nil {
+	if h, err := s.held(ctx); h.Bytes > 0 || s.claimed() || err != nil {
 		return true, err
 	}
 	if s.looked {
@@ -307,9 +315,14 @@ func (s *Service) look(ctx context.Context) error {
 	return s.publish(ctx)
 }
 
-// each calls fn with every shard, until it returns an error.
-func (s *Service) each(fn func(at meta.ShardLocation, sh *shard.Shard) error) error {
+// each calls fn with every shard. One that does not open, or for which fn fails, does not keep it
+// from the others, but the end of ctx and a store that cannot be used do.
+func (s *Service) each(ctx context.Context, fn func(at meta.ShardLocation, sh *shard.Shard) error) error {
+	var errs []error
 	for id, at := range s.opt.Store.Catalog().Shards() {
+		if err := ctx.Err(); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
 		sh, release, err := s.opt.Store.OpenShard(id)
 		if errors.Is(err, meta.ErrShardNotFound) {
 			continue // it has no points, or was dropped
@@ -319,19 +332,22 @@ func (s *Service) each(fn func(at meta.ShardLocation, sh *shard.Shard) error) er
 			release()
 		}
 		if err != nil {
-			return err
+			errs = append(errs, err)
+		}
+		if errors.Is(err, object.ErrUnreachable) || errors.Is(err, object.ErrRefused) || errors.Is(err, names.ErrForeign) {
+			break
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // held returns the objects that the shards need, and their bytes. Of a shard that does not
 // open they are not known, which is an error.
-func (s *Service) held() (all tails.Held, err error) {
-	err = s.each(func(_ meta.ShardLocation, sh *shard.Shard) error {
+func (s *Service) held(ctx context.Context) (all tails.Held, err error) {
+	err = s.each(ctx, func(_ meta.ShardLocation, sh *shard.Shard) error {
 		h := sh.Cold()
 		all.Bytes += h.Bytes
-		all.Objects = append(all.Objects, h.Objects...)
+		all.Cold = append(all.Cold, h.Cold...)
 		return nil
 	})
 	if err != nil {
@@ -340,38 +356,38 @@ func (s *Service) held() (all tails.Held, err error) {
 	return all, err
 }
 
-// chill brings the shards to the store that are due. One that fails for reasons of its own
-// does not keep the others from going.
+// chill brings the shards to the store that are due. The list of this node gets the names of all
+// of them at once.
 func (s *Service) chill(ctx context.Context, now time.Time) error {
 	if s.opt.After <= 0 {
 		return nil
 	}
-	var errs []error
-	data := s.opt.Store.Catalog()
-	err := s.each(func(at meta.ShardLocation, sh *shard.Shard) error {
-		if !s.due(data, at, now) {
+	data, due, intends := s.opt.Store.Catalog(), map[uint64]bool{}, map[string]bool{}
+	_ = s.each(ctx, func(at meta.ShardLocation, sh *shard.Shard) error { // what fails does so again below
+		if s.due(data, at, now) {
+			due[sh.ID()] = true
+			for _, f := range sh.Cold().Local {
+				intends[f.Object()] = true
+			}
+		}
+		return nil
+	})
+	s.mu.Lock()
+	s.mu.intends = intends
+	s.mu.Unlock()
+	return s.each(ctx, func(at meta.ShardLocation, sh *shard.Shard) error {
+		if !due[sh.ID()] {
 			return nil
 		}
 		did, err := sh.Chill(ctx, s)
-		s.mu.Lock()
-		clear(s.mu.intends) // the manifest has them now, or nobody needs them
-		s.mu.Unlock()
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, object.ErrUnreachable), errors.Is(err, object.ErrRefused), errors.Is(err, names.ErrForeign):
-			return err
-		case err != nil:
-			errs = append(errs, err)
-		case did:
+		if did {
 			s.mu.Lock()
 			s.mu.Shards++
 			s.mu.Unlock()
 			s.opt.Logger.Info("shard is cold", "db", at.Database.Name, "rp", at.Policy.Name, "shard", sh.ID())
 		}
-		return nil
+		return err
 	})
-	return errors.Join(append(errs, err)...)
 }
 
 // due reports whether a shard is old enough and nothing waits for its rows.
@@ -385,7 +401,7 @@ func (s *Service) due(data *meta.Data, at meta.ShardLocation, now time.Time) boo
 // purge has deleted rows leave the store.
 func (s *Service) purge(ctx context.Context) (shards int, err error) {
 	begin := s.opt.Now()
-	err = s.each(func(at meta.ShardLocation, sh *shard.Shard) error {
+	err = s.each(ctx, func(at meta.ShardLocation, sh *shard.Shard) error {
 		did, err := sh.Purge(ctx)
 		if did {
 			shards++
@@ -457,21 +473,24 @@ func (s *Service) claimOwner(ctx context.Context, take bool) (err error) {
 // publish puts what this node needs, and is about to upload, into its list, unless that has
 // it.
 func (s *Service) publish(ctx context.Context) error {
-	if _, same, err := s.wanted(); same || err != nil {
+	if _, same, err := s.wanted(ctx); same || err != nil {
 		return err
 	}
 	return s.claim(ctx)
 }
 
 // wanted returns what the list is to have, and whether it is known to have that.
-func (s *Service) wanted() (objects []string, same bool, err error) {
-	h, err := s.held()
+func (s *Service) wanted(ctx context.Context) (objects []string, same bool, err error) {
+	h, err := s.held(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	objects = slices.AppendSeq(h.Objects, maps.Keys(s.mu.intends))
+	for _, f := range h.Cold {
+		objects = append(objects, f.Object())
+	}
+	objects = slices.AppendSeq(objects, maps.Keys(s.mu.intends))
 	slices.Sort(objects)
 	objects = slices.Compact(objects)
 	return objects, s.mu.known && slices.Equal(objects, s.mu.published), nil
@@ -479,7 +498,7 @@ func (s *Service) wanted() (objects []string, same bool, err error) {
 
 // write writes the list if it is not as it should be.
 func (s *Service) write(ctx context.Context) error {
-	objects, same, err := s.wanted()
+	objects, same, err := s.wanted(ctx)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package cold
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -19,13 +21,17 @@ import (
 
 // noShards is a store with a catalog of which no shard opens.
 type noShards struct {
-	data *meta.Data
-	err  error
+	data  *meta.Data
+	err   error
+	asked int // shards
 }
 
 func (n *noShards) Catalog() *meta.Data { return n.data }
 
-func (n *noShards) OpenShard(uint64) (*shard.Shard, func(), error) { return nil, nil, n.err }
+func (n *noShards) OpenShard(uint64) (*shard.Shard, func(), error) {
+	n.asked++
+	return nil, nil, n.err
+}
 
 func (n *noShards) Backup(context.Context, func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) (*store.BackupSet, error) {
 	return nil, errors.New("not here")
@@ -121,11 +127,11 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// oneShard returns a catalog with a shard.
-func oneShard(t *testing.T) *meta.Data {
+// twoShards returns a catalog with two shards.
+func twoShards(t *testing.T) *meta.Data {
 	t.Helper()
 	data := &meta.Data{}
-	for _, cmd := range []meta.Command{meta.CreateDatabase{Name: "d"}, meta.CreateShardGroup{Database: "d"}} {
+	for _, cmd := range []meta.Command{meta.CreateDatabase{Name: "d"}, meta.CreateShardGroup{Database: "d"}, meta.CreateShardGroup{Database: "d", Time: 1 << 60}} {
 		var err error
 		if data, err = meta.Apply(cmd, data); err != nil {
 			t.Fatal(err)
@@ -146,7 +152,7 @@ func TestUnknownNeeds(t *testing.T) {
 	}
 	b = newBench(t, fs, "1", "one")
 	b.store.err = errors.New("it does not open")
-	b.store.data = oneShard(t)
+	b.store.data = twoShards(t)
 	for range 3 {
 		if _, err := b.sweep(t.Context()); err == nil {
 			t.Error("a sweep does not fail")
@@ -158,5 +164,42 @@ func TestUnknownNeeds(t *testing.T) {
 	}
 	if _, err := b.opt.Objects.Stat(t.Context(), names.Key("a.tsm")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEach has a shard fail: the others have their turn, unless the store cannot be used.
+func TestEach(t *testing.T) {
+	b := newBench(t, vfstest.New(), "1", "one")
+	b.store.data = twoShards(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		ctx   context.Context
+		err   error
+		asked int
+	}{
+		{t.Context(), errors.New("it does not open"), 2}, {t.Context(), object.ErrUnreachable, 1}, {t.Context(), meta.ErrShardNotFound, 2}, {ended, nil, 0},
+	} {
+		b.store.asked, b.store.err = 0, c.err
+		err := b.each(c.ctx, func(meta.ShardLocation, *shard.Shard) error { return nil })
+		if b.store.asked != c.asked || (err == nil) != errors.Is(c.err, meta.ErrShardNotFound) {
+			t.Errorf("%v: %d shards, want %d, %v", c.err, b.store.asked, c.asked, err)
+		}
+	}
+}
+
+// TestRequestWhileRoundRuns has a request wait for a round, which may upload for hours, and its client
+// leave.
+func TestRequestWhileRoundRuns(t *testing.T) {
+	b := newBench(t, vfstest.New(), "1", "one")
+	ctx, cancel := context.WithCancel(t.Context())
+	w := httptest.NewRecorder()
+	err := b.alone(t.Context(), func() error {
+		cancel()
+		b.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, Path+"?do=sweep", nil))
+		return nil
+	})
+	if err != nil || w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s, %v", w.Code, w.Body, err)
 	}
 }

@@ -2,97 +2,57 @@ package cold
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"time"
 
+	"tsdbd/backup"
 	"tsdbd/cold/names"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/object"
 	"tsdbd/internal/vfs"
 	"tsdbd/shard/manifest"
 	"tsdbd/shard/tails"
-	"tsdbd/tsm"
 )
 
 var _ tails.Store = (*Service)(nil)
 
-// Put implements tails.Store. It publishes the names of the files before it uploads them.
+// Put implements tails.Store. The names of the files are in the list of this node before they
+// are uploaded.
 func (s *Service) Put(ctx context.Context, dir string, files []manifest.File) error {
 	s.mu.Lock()
+	listed := s.mu.known
 	for _, f := range files {
 		s.mu.intends[f.Object()] = true
+		_, ok := slices.BinarySearch(s.mu.published, f.Object())
+		listed = listed && ok
 	}
 	s.mu.Unlock()
-	if err := s.publish(ctx); err != nil {
-		return err
+	if !listed {
+		if err := s.publish(ctx); err != nil {
+			return err
+		}
 	}
 	for _, f := range files {
-		if err := s.put(ctx, dir+"/"+f.Name, &f); err != nil {
-			s.mu.Lock()
+		did, err := object.Ensure(ctx, s.opt.Objects, names.Key(f.Object()), f.Size, func() (object.Content, error) {
+			name := dir + "/" + f.Name
+			sum, err := object.SumFile(ctx, s.opt.FS, name)
+			return object.Content{FS: s.opt.FS, Path: name, Keep: true, SHA256: sum, Pace: s.pacer.Pace}, err
+		})
+		s.mu.Lock()
+		if did {
+			s.mu.Uploads++
+			s.mu.UploadedBytes += f.Size
+		} else if err != nil {
 			s.mu.UploadFailures++
-			s.mu.Unlock()
+		}
+		s.mu.Unlock()
+		if err != nil {
 			return fmt.Errorf("upload %s: %w", f.Object(), err)
 		}
 	}
 	return nil
-}
-
-// put uploads a file, unless the store has it.
-func (s *Service) put(ctx context.Context, name string, f *manifest.File) error {
-	key := names.Key(f.Object())
-	info, err := s.opt.Objects.Stat(ctx, key)
-	if err == nil && info.Size == f.Size {
-		return nil // that of another node, of a backup, or of an earlier attempt
-	}
-	if err == nil {
-		err = s.opt.Objects.Delete(ctx, key) // it is damaged: equal names are equal content
-	}
-	if err != nil && !errors.Is(err, object.ErrNotFound) {
-		return err
-	}
-	sum, err := sumFile(ctx, s.opt.FS, name)
-	if err != nil {
-		return err
-	}
-	err = s.opt.Objects.Put(ctx, key, object.Content{FS: s.opt.FS, Path: name, Keep: true, SHA256: sum, Pace: s.pacer.Pace})
-	if errors.Is(err, object.ErrExists) { // another node was faster, or an answer was lost
-		return nil
-	}
-	if err == nil {
-		s.mu.Lock()
-		s.mu.Uploads++
-		s.mu.UploadedBytes += f.Size
-		s.mu.Unlock()
-	}
-	return err
-}
-
-// sumFile returns the SHA-256 of a file.
-func sumFile(ctx context.Context, fsys vfs.FS, name string) (string, error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return "", err
-	}
-	const step = 4 << 20
-	sum := sha256.New()
-	for at := int64(0); at < size; at += step {
-		if err := ctx.Err(); err != nil {
-			return "", err
-		}
-		if _, err := io.Copy(sum, io.NewSectionReader(f, at, min(step, size-at))); err != nil {
-			return "", err
-		}
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // Commit implements tails.Store.
@@ -151,37 +111,16 @@ func (s *Service) owner() string { return "node " + s.opt.Node + " of " + s.opt.
 
 // Get implements tails.Store.
 func (s *Service) Get(ctx context.Context, f *manifest.File, path string) error {
-	in, err := s.opt.Objects.ReadRange(ctx, names.Key(f.Object()), 0, f.Size)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := s.opt.FS.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	if err == nil {
-		err = out.Sync()
-	}
-	return errors.Join(err, out.Close())
+	return object.Save(ctx, s.opt.Objects, names.Key(f.Object()), f.Size, s.opt.FS, path)
 }
 
 // checkContent downloads an object and compares its content with its name.
-func (s *Service) checkContent(ctx context.Context, f *manifest.File) (err error) {
+func (s *Service) checkContent(ctx context.Context, f *manifest.File) error {
 	path := s.opt.Dir + "/verify.tmp"
 	defer func() { _ = s.opt.FS.Remove(path) }()
-	if err := s.Get(ctx, f, path); err != nil {
-		return err
-	}
-	r, err := tsm.Open(s.opt.FS, path)
+	err := s.Get(ctx, f, path)
 	if err == nil {
-		defer r.Close()
-		if i := r.Info(); i.Checksum != f.Checksum || i.Size != f.Size {
-			err = binio.Corruptf(f.Object(), -1, "it is another file")
-		} else {
-			err = r.VerifyContent(ctx)
-		}
+		err = backup.CheckContent(ctx, s.opt.FS, path, backup.Object{Name: f.Object(), Size: f.Size})
 	}
 	var at *binio.CorruptError
 	if errors.As(err, &at) {

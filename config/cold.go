@@ -57,11 +57,12 @@ func (c *Cold) Place() (place.Place, error) {
 	return p, nil
 }
 
-// S3 returns how to reach a bucket.
+// S3 returns how to reach a bucket. Each request is given up before the read is that it is for, so
+// that the reason is known.
 func (c *Cold) S3() s3.Options {
 	return s3.Options{
 		Endpoint: c.Endpoint, Region: c.Region, PathStyle: c.PathStyle, AccessKey: c.AccessKey, SecretKey: c.SecretKey.Reveal(),
-		Patience: time.Duration(c.Timeout),
+		Patience: time.Duration(c.Timeout) / 2,
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"tsdbd/cold"
@@ -87,13 +89,9 @@ func (s *Server) runs(name string, run func(context.Context)) {
 
 // lags returns what /health says of work that is behind, "" if nothing is.
 func (s *Server) lags() string {
-	text := s.downsample.Health()
+	all := []string{s.downsample.Health()}
 	if s.cold != nil {
-		if more := s.cold.Health(); more != "" && text != "" {
-			text += "; " + more
-		} else if more != "" {
-			text = more
-		}
+		all = append(all, s.cold.Health())
 	}
-	return text
+	return strings.Join(slices.DeleteFunc(all, func(text string) bool { return text == "" }), "; ")
 }

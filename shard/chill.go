@@ -138,7 +138,7 @@ func (s *Shard) Purge(ctx context.Context) (did bool, err error) {
 	}
 }
 
-// Cold returns what the shard has in the cold store.
+// Cold returns what the shard has in the cold store, and beside it.
 func (s *Shard) Cold() tails.Held {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -187,7 +187,7 @@ func TestChillLeavesTails(t *testing.T) {
 		t.Fatal("rows were read without the store")
 	}
 	held := b.s.Cold()
-	bytes, objects := held.Bytes, held.Objects
+	bytes, objects := held.Bytes, held.Cold
 	if here, _ := b.s.DiskBytes(); len(objects) != 1 || bytes < 4*here/3 {
 		t.Errorf("%d bytes in %d objects, %d bytes here", bytes, len(objects), here)
 	}
@@ -277,7 +277,7 @@ func TestLateRowsStayLocal(t *testing.T) {
 	}
 	f(2, false)
 	f(3000, true)
-	if objects := b.s.Cold().Objects; len(objects) != 2 {
+	if objects := b.s.Cold().Cold; len(objects) != 2 {
 		t.Errorf("%d objects", len(objects))
 	}
 }
@@ -333,9 +333,9 @@ func TestChillWhileOperationsFail(t *testing.T) {
 	check := func(b *bench, c *coldDir, at int) {
 		t.Helper()
 		b.check()
-		objects := b.s.Cold().Objects
+		objects := b.s.Cold().Cold
 		for _, o := range objects {
-			if _, err := c.store().Stat(t.Context(), o); err != nil {
+			if _, err := c.store().Stat(t.Context(), o.Object()); err != nil {
 				t.Errorf("operation %d: %v", at, err)
 			}
 		}

@@ -173,7 +173,7 @@ func (r *Reader) file(ctx context.Context, f backup.File, name string) (int64, e
 	defer func() { _ = r.opt.FS.Remove(tmp) }()
 	if manifest.IsTail(f.Name) {
 		err = r.tail(ctx, f.Object, tmp)
-	} else if err = r.copy(ctx, f.Object, tmp); err == nil {
+	} else if err = object.Save(ctx, r.opt.Objects, names.Key(f.Object.Name), f.Object.Size, r.opt.FS, tmp); err == nil {
 		err = backup.CheckContent(ctx, r.opt.FS, tmp, f.Object)
 	}
 	if err == nil {
@@ -207,23 +207,6 @@ func (r *Reader) tail(ctx context.Context, o backup.Object, to string) error {
 		return binio.Corruptf(o.Name, -1, "the object is %s", of.Object())
 	}
 	return t.VerifyIndex()
-}
-
-// copy fetches an object.
-func (r *Reader) copy(ctx context.Context, o backup.Object, to string) error {
-	in, err := r.opt.Objects.ReadRange(ctx, names.Key(o.Name), 0, o.Size)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := r.opt.FS.Create(to)
-	if err != nil {
-		return err
-	}
-	if _, err = io.Copy(out, in); err == nil {
-		err = out.Sync()
-	}
-	return errors.Join(err, out.Close())
 }
 
 // direct is an object that is read without a cache.

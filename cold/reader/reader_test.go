@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,8 +72,11 @@ func newNode(t testing.TB) *node {
 			t.Error(err)
 		}
 	})
-	n.service = cold.New(cold.Options{Store: n.Store, Objects: n.objects, Place: place.Place{Dir: dir}, ID: "1", Node: "n", Dir: filepath.ToSlash(t.TempDir())})
+	n.service = cold.New(cold.Options{Store: n.Store, Objects: n.objects, Place: place.Place{Dir: dir}, ID: "1", Node: "n", Dir: filepath.ToSlash(t.TempDir()), After: time.Hour, Grace: time.Hour, PurgeAfter: time.Hour})
 	n.publisher = states.New(states.Options{Store: n.Store, Objects: n.objects, FS: vfs.OS})
+	if err := n.publisher.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return n
 }
 
@@ -140,12 +145,15 @@ func (n *node) publish() {
 		if try > 10 { // a merge in the background may change a shard once or twice
 			n.t.Fatal("the same is to be published again and again")
 		}
-		if err := n.publisher.Publish(n.t.Context(), 1, 0, all); err != nil {
+		if err := n.publisher.Publish(n.t.Context(), 0, all, owned); err != nil {
 			n.t.Fatal(err)
 		}
 		all = n.shards(func(*shard.Shard) {})
 	}
 }
+
+// owned calls put as the only one who uses the store.
+func owned(put func(owner uint64) error) error { return put(1) }
 
 // flush writes what is in memory to files.
 func (n *node) flush() {
@@ -245,10 +253,10 @@ func TestReader(t *testing.T) {
 	// What a leader publishes that was deposed does not count.
 	later := states.New(states.Options{Store: n.Store, Objects: n.objects, FS: vfs.OS})
 	all := n.shards(func(*shard.Shard) {})
-	if err := later.Publish(t.Context(), 1, 3, all); err != nil {
+	if err := later.Publish(t.Context(), 3, all, owned); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.publisher.Publish(t.Context(), 1, 2, all); err == nil {
+	if err := n.publisher.Publish(t.Context(), 2, all, owned); err == nil {
 		t.Error("a deposed leader publishes")
 	}
 	same("another leader")
@@ -256,6 +264,40 @@ func TestReader(t *testing.T) {
 		t.Errorf("the state is %s", st.ID)
 	}
 	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestManyShards brings shards to the store at once. The list of what the server needs is written once
+// for all of them, and the states for readers have them.
+func TestManyShards(t *testing.T) {
+	n := newNode(t)
+	if err := n.Apply(t.Context(), meta.CreateDatabase{Name: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(12) {
+		n.write(fmt.Sprintf("m v=%d %d\nm v=1 %d", i, 100*week+i*week, 100*week+i*week+1))
+	}
+	n.flush()
+	n.shards(func(sh *shard.Shard) {
+		for more := true; more; {
+			var err error
+			if more, err = sh.Compact(t.Context(), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	w := httptest.NewRecorder()
+	n.service.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, cold.Path+"?do=sweep", nil))
+	st := n.service.Status(t.Context())
+	if w.Code != http.StatusOK || len(st.Shards) != 12 {
+		t.Fatalf("%d %s: %+v", w.Code, w.Body, st)
+	}
+	infos, err := n.objects.List(t.Context(), names.Dir+"/names")
+	if err != nil || len(infos) != 1 || infos[0].Name != names.Dir+"/names/n.0000000000000001" {
+		t.Errorf("lists %+v, %v", infos, err)
+	}
+	if _, err := states.Newest(t.Context(), n.objects); err != nil {
 		t.Error(err)
 	}
 }

@@ -20,12 +20,13 @@ type Source interface {
 	Backup(ctx context.Context, want func(*meta.Database, *meta.RetentionPolicy, *meta.ShardGroup, uint64) bool) (*store.BackupSet, error)
 }
 
-// Options configure a Publisher. All but Now are required.
+// Options configure a Publisher. All but Pace and Now are required.
 type Options struct {
 	Store   Source
 	Objects object.Store
 	FS      vfs.FS
-	Now     func() time.Time // nil: time.Now
+	Pace    func(ctx context.Context, bytes int) error // of uploads; nil: none
+	Now     func() time.Time                           // nil: time.Now
 }
 
 const (
@@ -39,24 +40,17 @@ const (
 // Publisher publishes the cold shards of a server. It is used by one goroutine.
 type Publisher struct {
 	opt     Options
-	shards  map[uint64]Edition // as published last by this process
-	last    map[uint64]bool    // as published last, nil before Load
-	catalog *meta.Data         // as published last
+	shards  map[uint64]Edition // as published last; nil before Load
+	catalog *meta.Data         // as published last by this process
 	at      time.Time
-	have    map[string]bool // objects of the state published last
-	old     []oldState
+	have    map[string]bool  // objects of the state published last by this process
+	old     map[ID]time.Time // states that a newer one has followed, and since when
 }
 
 // Edition tells states of a shard apart.
 type Edition struct {
 	Manifest uint64
 	Dirty    bool // it has rows in memory only
-}
-
-// oldState is a state that a newer one has followed.
-type oldState struct {
-	ID
-	since time.Time
 }
 
 // New returns a publisher.
@@ -67,46 +61,47 @@ func New(opt Options) *Publisher {
 	return &Publisher{opt: opt}
 }
 
-// Load reads which shards were published last, by this process or an earlier one.
+// Load reads which shards an earlier process has published last.
 func (p *Publisher) Load(ctx context.Context) error {
-	if p.last != nil {
+	if p.shards != nil {
 		return nil
 	}
-	last := map[uint64]bool{}
+	shards := map[uint64]Edition{}
 	i, err := Newest(ctx, p.opt.Objects)
 	if err == nil {
 		var m *backup.Manifest
 		if m, err = Read(ctx, p.opt.Objects, i); err == nil {
 			for _, s := range m.Shards {
-				last[s.ID] = true
+				shards[s.ID] = Edition{} // none has it: they are published once more
 			}
 		}
 	}
 	if err != nil && !errors.Is(err, ErrNone) {
 		return err
 	}
-	p.last = last
+	p.shards = shards
 	return nil
 }
 
 // Has reports whether a shard was published last.
-func (p *Publisher) Has(id uint64) bool { return p.last[id] }
+func (p *Publisher) Has(id uint64) bool { _, ok := p.shards[id]; return ok }
 
 // Due reports whether the cold shards that are given have changed since they were published.
 func (p *Publisher) Due(shards map[uint64]Edition) bool {
-	if len(shards) == 0 && p.shards == nil {
+	if len(shards)+len(p.shards) == 0 {
 		return false // nothing was ever cold
 	}
-	dirty := false
 	for _, e := range shards {
-		dirty = dirty || e.Dirty
+		if e.Dirty {
+			return true
+		}
 	}
-	return dirty || p.shards == nil || !maps.Equal(shards, p.shards) || p.catalog != p.opt.Store.Catalog() && p.opt.Now().Sub(p.at) >= catalogEvery
+	return !maps.Equal(shards, p.shards) || p.catalog != p.opt.Store.Catalog() && p.opt.Now().Sub(p.at) >= catalogEvery
 }
 
-// Publish puts a state of the cold shards that are given. The caller holds the lock of the store,
-// which belongs to the owner with that number.
-func (p *Publisher) Publish(ctx context.Context, owner, term uint64, shards map[uint64]Edition) error {
+// Publish puts a state of the cold shards that are given. It uploads before it calls locked, which has
+// put called with the number of the owner while nobody removes objects from the store.
+func (p *Publisher) Publish(ctx context.Context, term uint64, shards map[uint64]Edition, locked func(put func(owner uint64) error) error) error {
 	catalog := p.opt.Store.Catalog()
 	set, err := p.opt.Store.Backup(ctx, func(_ *meta.Database, _ *meta.RetentionPolicy, _ *meta.ShardGroup, id uint64) bool {
 		_, cold := shards[id]
@@ -116,15 +111,37 @@ func (p *Publisher) Publish(ctx context.Context, owner, term uint64, shards map[
 		return fmt.Errorf("publish the cold shards: %w", err)
 	}
 	defer set.Release()
-	published, last := map[uint64]Edition{}, map[uint64]bool{}
+	published := map[uint64]Edition{}
 	for _, e := range set.Shards {
-		last[e.ID] = true
 		published[e.ID] = Edition{Manifest: e.Manifest.Edition}
 	}
-	m, err := backup.Publish(ctx, set, p.opt.Objects, p.opt.FS, p.have)
+	what, err := backup.Describe(set, p.opt.FS)
+	if err == nil {
+		err = what.Put(ctx, p.opt.Objects, p.have, p.opt.Pace)
+	}
 	if err != nil {
 		return err
 	}
+	err = locked(func(owner uint64) error {
+		// Somebody may have removed objects that were there and that nobody needed.
+		if err := what.Put(ctx, p.opt.Objects, p.have, p.opt.Pace); err != nil {
+			return err
+		}
+		return p.put(ctx, ID{Owner: owner, Term: term}, what.Manifest)
+	})
+	if err != nil {
+		return err
+	}
+	p.shards, p.catalog, p.at, p.have = published, catalog, p.opt.Now(), map[string]bool{}
+	for _, name := range what.Manifest.Names() {
+		p.have[name] = true
+	}
+	return nil
+}
+
+// put puts a state behind those of its owner and term, and removes those that readers do not
+// need any more.
+func (p *Publisher) put(ctx context.Context, i ID, m *backup.Manifest) error {
 	b, err := m.Encode()
 	if err != nil {
 		return err
@@ -133,50 +150,30 @@ func (p *Publisher) Publish(ctx context.Context, owner, term uint64, shards map[
 	if err != nil {
 		return err
 	}
-	i := ID{Owner: owner, Term: term}
 	if n := len(ids); n > 0 {
-		if newest := ids[n-1]; newest.Owner > owner || newest.Owner == owner && newest.Term > term {
-			return fmt.Errorf("publish the cold shards: state %s is of a later owner or leader", newest)
-		} else if newest.Owner == owner && newest.Term == term {
+		if newest := ids[n-1]; newest.Owner == i.Owner && newest.Term == i.Term {
 			i.Number = newest.Number + 1
+		} else if newest.Compare(i) > 0 {
+			return fmt.Errorf("publish the cold shards: state %s is of a later owner or leader", newest)
 		}
 	}
 	// The lock keeps others out. An attempt of this process whose answer was lost is there whole.
 	if err := p.opt.Objects.Put(ctx, i.key(), object.Content{Bytes: b}); err != nil {
 		return fmt.Errorf("publish the cold shards: %w", err)
 	}
-	p.last = last
-	p.shards, p.catalog, p.at, p.have = published, catalog, p.opt.Now(), map[string]bool{}
-	for _, name := range m.Names() {
-		p.have[name] = true
-	}
-	return p.removeOld(ctx, ids)
-}
-
-// removeOld removes the states that readers do not need any more. ids are those before the
-// newest.
-func (p *Publisher) removeOld(ctx context.Context, ids []ID) error {
-	since := map[ID]time.Time{}
-	for _, o := range p.old {
-		since[o.ID] = o.since
-	}
-	p.old = p.old[:0]
+	old, now := map[ID]time.Time{}, p.opt.Now()
 	var keys []string
-	now := p.opt.Now()
 	for _, i := range ids {
-		begin, ok := since[i]
+		since, ok := p.old[i]
 		if !ok {
-			begin = now
+			since = now
 		}
-		if now.Sub(begin) >= keptFor {
+		if now.Sub(since) >= keptFor {
 			keys = append(keys, i.key())
 		} else {
-			p.old = append(p.old, oldState{i, begin})
+			old[i] = since
 		}
 	}
-	err := p.opt.Objects.Delete(ctx, keys...)
-	if errors.Is(err, object.ErrNotFound) {
-		err = nil
-	}
-	return err
+	p.old = old
+	return p.opt.Objects.Delete(ctx, keys...)
 }

@@ -154,20 +154,22 @@ func (a Absent) ReadBody(context.Context, []byte, int64) error {
 	return fmt.Errorf("read object %s: %w", a.Object, ErrAbsent)
 }
 
-// Held is what a shard has in the cold store.
+// Held is what a shard has in the cold store, and beside it.
 type Held struct {
-	Bytes   int64    // of the objects
-	Objects []string // their names
-	Edition uint64   // of the manifest, which is higher with every change of it
-	Dirty   bool     // there are changes that the manifest does not have
+	Cold, Local []manifest.File
+	Bytes       int64  // of the cold files
+	Edition     uint64 // of the manifest, which is higher with every change of it
+	Dirty       bool   // there are changes that the manifest does not have
 }
 
-// HeldBy returns what a manifest has in the cold store.
+// HeldBy returns what a manifest has in the cold store, and beside it.
 func HeldBy(m *manifest.Manifest, dirty bool) Held {
 	h := Held{Edition: m.Edition, Dirty: dirty}
 	for _, f := range m.TSM {
 		if f.Cold() {
-			h.Bytes, h.Objects = h.Bytes+f.Size, append(h.Objects, f.Object())
+			h.Cold, h.Bytes = append(h.Cold, f), h.Bytes+f.Size
+		} else {
+			h.Local = append(h.Local, f)
 		}
 	}
 	return h
