@@ -11,7 +11,7 @@ import (
 
 // OS is the operating system's file system. Files are made readable by their
 // owner alone. What a system does otherwise than the others is in the files
-// named after systems; docs/operations.md tells what follows from it.
+// named after systems; docs/systems.md tells what follows from it.
 var OS FS = osFS{}
 
 type osFS struct{}

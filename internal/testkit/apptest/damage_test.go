@@ -15,7 +15,7 @@ import (
 )
 
 // TestDamage harms one file of a stopped server's data in each case and starts
-// it: what docs/operations.md says of the damage is what happens.
+// it: what docs/damage.md says of the damage is what happens.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	const rows = 6000

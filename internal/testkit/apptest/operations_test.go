@@ -14,16 +14,25 @@ import (
 	"testing"
 )
 
-// TestOperationsPage holds docs/operations.md to the program: every metric it
-// names is there, every setting exists, and so do the metrics of the alerts and
+// operationsPages are the pages of docs for operators that name metrics and settings.
+var operationsPages = []string{
+	"operations", "systems", "memory", "cardinality", "expiry", "disk", "data-directory", "damage", "monitoring", "upgrading", "sizing",
+}
+
+// TestOperationsPages holds the pages for operators to the program: every metric they
+// name is there, every setting exists, and so do the metrics of the alerts and
 // of the dashboard.
-func TestOperationsPage(t *testing.T) {
+func TestOperationsPages(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
+	var all strings.Builder
+	for _, name := range operationsPages {
+		text, err := os.ReadFile("../../../docs/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
 	}
-	page := string(text)
+	pages := all.String()
 	// A node of a cluster, even if it is the only one, has all figures.
 	bind := FreeAddress(t)
 	s := New(t, "-cluster-node", "n1", "-cluster-bind", bind, "-cluster-join", "n1="+bind)
@@ -35,9 +44,9 @@ func TestOperationsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile(`\b(tsdbd|process)_[a-z0-9_]+[a-z0-9]\b`).FindAllString(page, -1)
+	names := regexp.MustCompile(`\b(tsdbd|process)_[a-z0-9_]+[a-z0-9]\b`).FindAllString(pages, -1)
 	if len(names) < 15 {
-		t.Fatalf("%d metrics on the page", len(names))
+		t.Fatalf("%d metrics on the pages", len(names))
 	}
 	for _, name := range names {
 		if !regexp.MustCompile(`(?m)^` + name + `[ {]`).MatchString(metrics) {
@@ -63,16 +72,16 @@ func TestOperationsPage(t *testing.T) {
 			section = strings.Trim(line, "[]")
 		}
 	}
-	found := regexp.MustCompile("`((?:data|http|query|retention|monitor|log|cluster)\\.[a-z-]+)`").FindAllStringSubmatch(page, -1)
+	found := regexp.MustCompile("`((?:data|http|query|retention|monitor|log|cluster)\\.[a-z-]+)`").FindAllStringSubmatch(pages, -1)
 	if len(found) < 30 {
-		t.Fatalf("%d settings on the page", len(found))
+		t.Fatalf("%d settings on the pages", len(found))
 	}
 	for _, m := range found {
 		if !settings[m[1]] {
 			t.Errorf("there is no setting %s", m[1])
 		}
 	}
-	checkAlerts(t, page, metrics)
+	checkAlerts(t, pages, metrics)
 	checkDashboard(t, metrics)
 }
 
@@ -83,9 +92,9 @@ func metricNames(text string) []string {
 	return slices.Compact(names)
 }
 
-// checkAlerts holds the rules to the metrics and to the page that explains
+// checkAlerts holds the rules to the metrics and to the pages that explain
 // them, and has Prometheus run their tests.
-func checkAlerts(t *testing.T, page, metrics string) {
+func checkAlerts(t *testing.T, pages, metrics string) {
 	t.Helper()
 	const dir = "../../../packaging/prometheus"
 	rules, err := os.ReadFile(filepath.Join(dir, "tsdbd-rules.yml"))
@@ -97,12 +106,12 @@ func checkAlerts(t *testing.T, page, metrics string) {
 		t.Fatalf("%d alerts", len(alerts))
 	}
 	for _, a := range alerts {
-		if !strings.Contains(page, "| `"+a[1]+"` |") {
-			t.Errorf("the page does not explain %s", a[1])
+		if !strings.Contains(pages, "| `"+a[1]+"` |") {
+			t.Errorf("no page explains %s", a[1])
 		}
 	}
-	if n := strings.Count(page, "| `Tsdbd"); n != len(alerts) {
-		t.Errorf("the page explains %d alerts, there are %d", n, len(alerts))
+	if n := strings.Count(pages, "| `Tsdbd"); n != len(alerts) {
+		t.Errorf("the pages explain %d alerts, there are %d", n, len(alerts))
 	}
 	for _, name := range metricNames(string(rules)) {
 		if !regexp.MustCompile(`(?m)^` + name + `[ {]`).MatchString(metrics) {

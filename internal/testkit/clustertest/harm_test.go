@@ -18,7 +18,7 @@ type harm struct {
 	running bool   // it is also done while the node runs
 }
 
-// harms has each kind of file that a node of this test has, as docs/operations.md lists them.
+// harms has each kind of file that a node of this test has, as docs/data-directory.md lists them.
 // What was deleted, and the names of moved series, are in manifests.
 var harms = map[string]harm{
 	"data file":                {files: "db-*/shard-*/*.tsm", running: true},
