@@ -73,7 +73,7 @@ func TestOperationsPages(t *testing.T) {
 		}
 	}
 	found := regexp.MustCompile("`((?:data|http|query|retention|monitor|log|cluster)\\.[a-z-]+)`").FindAllStringSubmatch(pages, -1)
-	if len(found) < 30 {
+	if len(found) < 20 {
 		t.Fatalf("%d settings on the pages", len(found))
 	}
 	for _, m := range found {
