@@ -85,6 +85,21 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestIndexOfDocuments checks that docs/README.md leads to every page beside it.
+func TestIndexOfDocuments(t *testing.T) {
+	dir := filepath.Join(root, "docs")
+	index := prose(t, filepath.Join(dir, "README.md"))
+	pages, err := filepath.Glob(filepath.Join(dir, "*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no pages: %v", err)
+	}
+	for _, page := range pages {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(index, "]("+name) {
+			t.Errorf("docs/README.md does not lead to %s", name)
+		}
+	}
+}
+
 // TestDecisionNumbers checks that the pages of docs/decisions are numbered from
 // 0001 without a gap, and that each begins with its number.
 func TestDecisionNumbers(t *testing.T) {
