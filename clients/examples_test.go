@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,4 +48,15 @@ func TestExamples(t *testing.T) {
 		}
 		run(name, want, nil, append([]string{name}, args...)...)
 	}
+	// Mono knows the same classes as .NET.
+	_, err := exec.LookPath("mono")
+	if _, mcs := exec.LookPath("mcs"); errors.Join(err, mcs) != nil {
+		t.Log("skipped: mono and mcs are not installed")
+		return
+	}
+	program := filepath.Join(t.TempDir(), "Example.exe")
+	_, errs, err := command(t, "", nil, "", "mcs", "-r:System.Net.Http.dll", "-out:"+program, filepath.Join(here, "Example.cs"))
+	s.check("compile C#", err)
+	s.equal("compile C#", errs, "")
+	run("csharp", "name,tags,time,last\nweather,city=oslo,TIME,-3.5\n", nil, "mono", program)
 }

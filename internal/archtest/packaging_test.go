@@ -240,7 +240,7 @@ func TestClientExamples(t *testing.T) {
 			}
 		}
 	}
-	if n != 5 {
-		t.Errorf("%d programs, want 5", n)
+	if n != 6 {
+		t.Errorf("%d programs, want 6", n)
 	}
 }
