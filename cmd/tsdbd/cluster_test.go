@@ -23,25 +23,30 @@ import (
 	"tsdbd/meta"
 )
 
-// TestClusterFlags: every flag of a node sets the key that has its name.
-func TestClusterFlags(t *testing.T) {
-	flags := []string{
-		"node", "n1", "bind", "127.0.0.1:1", "advertise", "localhost:1", "join", "n1=localhost:1,n2=localhost:2",
-		"secret-file", "s", "certificate", "c", "private-key", "k", "ca", "a",
-	}
-	args := []string{"config", "-cluster-voter", "false"}
-	for i := 0; i < len(flags); i += 2 {
-		args = append(args, "-cluster-"+flags[i], flags[i+1])
-	}
-	out := must(t, args...)
-	_, section, _ := strings.Cut(out, "\n[cluster]\n")
-	for i := 0; i < len(flags); i += 2 {
-		if line := flags[i] + ` = "` + flags[i+1] + `"` + "\n"; !strings.Contains(section, line) {
-			t.Errorf("no %s in\n%s", line, section)
+// TestSettingFlags: every flag of a node and of a cold store sets the key that has its name.
+func TestSettingFlags(t *testing.T) {
+	for section, flags := range map[string][]string{
+		"cluster": {
+			"node", "n1", "bind", "127.0.0.1:1", "advertise", "localhost:1", "join", "n1=localhost:1,n2=localhost:2",
+			"secret-file", "s", "certificate", "c", "private-key", "k", "ca", "a", "voter", "false",
+		},
+		"cold": {
+			"url", "s3://b/p", "after", "7d", "endpoint", "http://127.0.0.1:1", "region", "r", "path-style", "true", "cache-size", "32MiB",
+			"cache-dir", "d", "timeout", "5s", "upload-rate", "1MiB", "purge-after", "2d", "grace", "12h",
+		},
+	} {
+		args := []string{"config"}
+		for i := 0; i < len(flags); i += 2 {
+			args = append(args, "-"+section+"-"+flags[i], flags[i+1])
 		}
-	}
-	if !strings.Contains(section, "voter = false\n") {
-		t.Errorf("-cluster-voter has no effect:\n%s", section)
+		out := must(t, args...)
+		_, text, _ := strings.Cut(out, "\n["+section+"]\n")
+		text, _, _ = strings.Cut(text, "\n[")
+		for i := 0; i < len(flags); i += 2 {
+			if line := flags[i] + " = " + flags[i+1] + "\n"; !strings.Contains(strings.ReplaceAll(text, `"`, ""), line) {
+				t.Errorf("no %s in\n%s", line, text)
+			}
+		}
 	}
 	for _, c := range []struct {
 		args []string
@@ -50,6 +55,8 @@ func TestClusterFlags(t *testing.T) {
 		{[]string{"-cluster-node", ""}, "it is empty, see tsdbd config -help"},
 		{[]string{"-cluster-join", "n1"}, `-cluster-join: "n1" is not NAME=HOST:PORT`},
 		{[]string{"-cluster-voter", "maybe"}, `-cluster-voter: "maybe" is neither true nor false`},
+		{[]string{"-cold-after", "soon"}, `-cold-after: "soon" is not a duration such as 90s, 2h30m or 7d`},
+		{[]string{"-cold-url", "s3://b/p", "-cold-access-key", "k"}, "cold.access-key and cold.secret-key belong together"},
 		{[]string{"-cluster-secret", "x"}, "did you mean -cluster-secret-file?, see tsdbd config -help"},
 	} {
 		if _, _, err := tsdbd(t, append([]string{"config"}, c.args...)...); err == nil || !strings.HasSuffix(err.Error(), c.want) {

@@ -73,27 +73,38 @@ func settingsFlags(from *config.Source) []cli.Flag {
 		&cli.StringFlag{Name: "data", Destination: &from.Dir, Local: true, Usage: "keep the data in `DIR`, not in ./data"},
 		&cli.StringFlag{Name: "http", Destination: &from.Address, Local: true, Usage: "listen on `HOST:PORT`, not on 127.0.0.1:8086"},
 		&cli.StringFlag{Name: "log-level", Destination: &from.Level, Local: true, Usage: "log from a level on: `debug|info|warn|error`; without it from info"},
-		&cli.GenericFlag{Name: "reader", Value: &settingFlag{from, "reader", "cold.reader"}, Local: true, Usage: "answer queries of what a server has published in its cold store at `URL`, and take no writes"},
-	}, clusterFlags(from)...)
+	}, storeFlags(from)...)
 }
 
-// clusterFlags are the settings of a node of a cluster that differ from node to
-// node, or that a first try needs. The secret has no flag, because lists of
-// processes would show it.
-func clusterFlags(from *config.Source) (flags []cli.Flag) {
-	for _, f := range []struct{ key, usage string }{
-		{"node", "be the node `NAME` of a cluster"},
-		{"bind", "listen for the other nodes on `HOST:PORT`"},
-		{"advertise", "the address of this node for the others, `HOST:PORT`; without it that of -cluster-bind"},
-		{"join", "the nodes of the cluster, this one included: `NAME=HOST:PORT,...`"},
-		{"secret-file", "the secret of the cluster is the first line of `FILE`; TSDBD_CLUSTER_SECRET holds one as well"},
-		{"certificate", "the certificate of this node for the others, PEM `FILE`"},
-		{"private-key", "its key, PEM `FILE`; without it in the file of the certificate"},
-		{"ca", "the authority of all nodes' certificates, PEM `FILE`"},
-		{"voter", "`false`: hold a copy, but take no part in elections"},
+// storeFlags are the settings of the cold store, and those of a node of a cluster that differ
+// from node to node or that a first try needs. Secrets have no flag, because lists of
+// processes would show them.
+func storeFlags(from *config.Source) (flags []cli.Flag) {
+	for _, f := range []struct{ name, key, usage string }{
+		{"reader", "cold.reader", "answer queries of what a server has published in its cold store at `URL`, and take no writes"},
+		{"cold-url", "cold.url", "keep the files of old shards in the store at `URL`: s3://BUCKET/PREFIX or file:///DIR"},
+		{"cold-after", "cold.after", "`DURATION` after its end a shard goes to the cold store"},
+		{"cold-endpoint", "cold.endpoint", "the server of the bucket, `URL`; without it Amazon"},
+		{"cold-region", "cold.region", "the `REGION` of the bucket"},
+		{"cold-access-key", "cold.access-key", "the `KEY` for the bucket; TSDBD_COLD_SECRET_KEY holds its secret"},
+		{"cold-path-style", "cold.path-style", "`true`: the bucket is in the path of URLs"},
+		{"cold-cache-size", "cold.cache-size", "keep this `SIZE` of what queries have read of the cold store"},
+		{"cold-cache-dir", "cold.cache-dir", "keep it in `DIR`, not in cold-cache of the data directory"},
+		{"cold-timeout", "cold.timeout", "`DURATION` that a read of the cold store is tried"},
+		{"cold-upload-rate", "cold.upload-rate", "upload at most this `SIZE` a second"},
+		{"cold-purge-after", "cold.purge-after", "`DURATION` in which deleted rows leave the cold store"},
+		{"cold-grace", "cold.grace", "`DURATION` that an object stays which nobody needs"},
+		{"cluster-node", "cluster.node", "be the node `NAME` of a cluster"},
+		{"cluster-bind", "cluster.bind", "listen for the other nodes on `HOST:PORT`"},
+		{"cluster-advertise", "cluster.advertise", "the address of this node for the others, `HOST:PORT`; without it that of -cluster-bind"},
+		{"cluster-join", "cluster.join", "the nodes of the cluster, this one included: `NAME=HOST:PORT,...`"},
+		{"cluster-secret-file", "cluster.secret-file", "the secret of the cluster is the first line of `FILE`; TSDBD_CLUSTER_SECRET holds one as well"},
+		{"cluster-certificate", "cluster.certificate", "the certificate of this node for the others, PEM `FILE`"},
+		{"cluster-private-key", "cluster.private-key", "its key, PEM `FILE`; without it in the file of the certificate"},
+		{"cluster-ca", "cluster.ca", "the authority of all nodes' certificates, PEM `FILE`"},
+		{"cluster-voter", "cluster.voter", "`false`: hold a copy, but take no part in elections"},
 	} {
-		name := "cluster-" + f.key
-		flags = append(flags, &cli.GenericFlag{Name: name, Value: &settingFlag{from, name, "cluster." + f.key}, Local: true, Usage: f.usage})
+		flags = append(flags, &cli.GenericFlag{Name: f.name, Value: &settingFlag{from, f.name, f.key}, Local: true, Usage: f.usage})
 	}
 	return flags
 }
