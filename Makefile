@@ -64,7 +64,10 @@ crash-long: ## a power cut before each of 10,000 file operations, about five min
 version-data: ## what this build writes, into testdata/versions/VERSION, for the tests of later ones: before a release, five minutes
 	go test -count=1 -timeout 30m -run '^TestMake$$' ./internal/testkit/versions -make=$(VERSION)
 
-.PHONY: same-answers soak-long upgrade
+.PHONY: same-answers soak-long steady upgrade
+steady: ## every test three times, those that wait 50 times, beside four processes that burn: hours
+	.ci/steady
+
 same-answers: ## the same random changes to eight servers of other settings give the same answers, an hour
 	TSDBD_SEED=$${TSDBD_SEED:-random} go test -count=10 -timeout 2h -run '^TestSameAnswers$$' -v ./internal/testkit/apptest -same-rounds=12 -same-servers=8
 
