@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
@@ -107,6 +108,41 @@ func TestGoldenFile(t *testing.T) {
 	}
 	if d.Database("metrics") == nil {
 		t.Error("decoded data has no lookup table")
+	}
+}
+
+// TestGoldenCold: policies with ages of their own for the cold store have them in the catalog; one
+// that has lost its age is written as one that never had any.
+func TestGoldenCold(t *testing.T) {
+	const name = "testdata/catalog-v9-cold.golden"
+	d := mustApply(t, empty(),
+		CreateDatabase{Name: "d", Policy: &RetentionPolicySpec{ColdAfter: ptr(7 * day)}},
+		CreateRetentionPolicy{Database: "d", Policy: RetentionPolicySpec{Name: "never", ColdAfter: ptr(NeverCold)}},
+		CreateRetentionPolicy{Database: "d", Policy: RetentionPolicySpec{Name: "default", ColdAfter: ptr(day)}},
+		AlterRetentionPolicy{Database: "d", Policy: RetentionPolicySpec{Name: "default", ColdAfter: ptr(time.Duration(0))}},
+	)
+	b, err := encode(nil, d, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(name, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b, want) || bytes.Count(b, []byte("ColdAfter")) != 2 {
+		t.Errorf("encoding of version 9 has changed:\n%q\n%q", b, want)
+	}
+	read, _, err := decode(name, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := describe(read.Database("d")); got != describe(d.Database("d")) || !strings.Contains(got, "never 0s 168h0m0s 1 cold -1ns") {
+		t.Errorf("golden file reads as %s", got)
 	}
 }
 

@@ -50,6 +50,8 @@ func everyCommand() []Command {
 		DropSubscription{Database: "d", RetentionPolicy: "rp", Name: "s"},
 		AcceptLoss{[]AcceptedLoss{{Shard: 7, Range: model.TimeRange{Min: -5, Max: 9}, File: "1.tsm", ID: "A"}}},
 		SetLogFormat{2},
+		CreateRetentionPolicy{Database: "d", Policy: RetentionPolicySpec{Name: "rp", ColdAfter: ptr(7 * day)}},
+		AlterRetentionPolicy{Database: "d", Policy: RetentionPolicySpec{Name: "rp", ColdAfter: ptr(NeverCold)}, Time: 1 << 60},
 	}
 }
 

@@ -40,7 +40,7 @@ func Apply(cmd Command, data *Data) (*Data, error) {
 
 // RetentionPolicySpec describes a retention policy. What is nil takes its
 // default: name autogen, for ever, one copy, group duration by the rule, no
-// write limits.
+// write limits, the server's age for the cold store.
 type RetentionPolicySpec struct {
 	Name               string
 	Duration           *time.Duration `json:",omitempty"`
@@ -48,6 +48,7 @@ type RetentionPolicySpec struct {
 	ShardGroupDuration *time.Duration `json:",omitempty"`
 	FutureWriteLimit   *time.Duration `json:",omitempty"`
 	PastWriteLimit     *time.Duration `json:",omitempty"`
+	ColdAfter          *time.Duration `json:",omitempty"`
 }
 
 // DefaultRetentionPolicyName is the name of a policy that was given none.
@@ -238,6 +239,9 @@ func (c AlterRetentionPolicy) apply(d *Data) (bool, error) {
 		if p.PastWriteLimit != nil {
 			rp.PastWriteLimit = *p.PastWriteLimit
 		}
+		if p.ColdAfter != nil {
+			rp.ColdAfter = *p.ColdAfter
+		}
 		makeDefault := c.Default && db.DefaultRetentionPolicy != rp.Name
 		if makeDefault {
 			db.DefaultRetentionPolicy = rp.Name
@@ -391,6 +395,7 @@ func newRetentionPolicy(spec RetentionPolicySpec, rule ShardDurations) (*Retenti
 		ReplicaN:         1,
 		FutureWriteLimit: value(spec.FutureWriteLimit),
 		PastWriteLimit:   value(spec.PastWriteLimit),
+		ColdAfter:        value(spec.ColdAfter),
 	}
 	if rp.Name == "" {
 		rp.Name = DefaultRetentionPolicyName
@@ -423,12 +428,12 @@ func (s *RetentionPolicySpec) matches(rp *RetentionPolicy, rule ShardDurations) 
 	}
 	return same(s.Duration, rp.Duration) && (s.ReplicaN == nil || *s.ReplicaN == rp.ReplicaN) &&
 		same(s.FutureWriteLimit, rp.FutureWriteLimit) && same(s.PastWriteLimit, rp.PastWriteLimit) &&
-		rule.normalise(group, rp.Duration) == rp.ShardGroupDuration
+		same(s.ColdAfter, rp.ColdAfter) && rule.normalise(group, rp.Duration) == rp.ShardGroupDuration
 }
 
 // sameDefinition compares what statements define.
 func (rp *RetentionPolicy) sameDefinition(o *RetentionPolicy) bool {
 	return rp.Name == o.Name && rp.Duration == o.Duration && rp.ReplicaN == o.ReplicaN &&
 		rp.ShardGroupDuration == o.ShardGroupDuration &&
-		rp.FutureWriteLimit == o.FutureWriteLimit && rp.PastWriteLimit == o.PastWriteLimit
+		rp.FutureWriteLimit == o.FutureWriteLimit && rp.PastWriteLimit == o.PastWriteLimit && rp.ColdAfter == o.ColdAfter
 }

@@ -44,6 +44,9 @@ func describe(db *Database) string {
 		if rp.FutureWriteLimit != 0 || rp.PastWriteLimit != 0 {
 			s += fmt.Sprintf(" +%v -%v", rp.FutureWriteLimit, rp.PastWriteLimit)
 		}
+		if rp.ColdAfter != 0 {
+			s += fmt.Sprintf(" cold %v", rp.ColdAfter)
+		}
 		if rp.Name == db.DefaultRetentionPolicy {
 			s += " *"
 		}
@@ -72,6 +75,8 @@ func TestCreateDatabase(t *testing.T) {
 		{[]Command{CreateDatabase{Name: "d"}, CreateRetentionPolicy{Database: "d", Policy: P{Name: "p"}}, CreateDatabase{Name: "d", Policy: &P{Name: "p"}}}, "", ErrRetentionPolicyConflict},
 		{[]Command{CreateDatabase{Name: "d", Policy: &P{Name: "p", Duration: ptr(3 * day), ReplicaN: ptr(2), ShardGroupDuration: ptr(2 * hour)}}}, "p 72h0m0s 2h0m0s 2 *", nil},
 		{[]Command{CreateDatabase{Name: "d", Policy: &P{FutureWriteLimit: ptr(hour), PastWriteLimit: ptr(2 * hour)}}}, "autogen 0s 168h0m0s 1 +1h0m0s -2h0m0s *", nil},
+		{[]Command{CreateDatabase{Name: "d", Policy: &P{ColdAfter: ptr(hour)}}, CreateDatabase{Name: "d", Policy: &P{ColdAfter: ptr(hour)}}, CreateDatabase{Name: "d", Policy: &P{}}}, "autogen 0s 168h0m0s 1 cold 1h0m0s *", nil},
+		{[]Command{CreateDatabase{Name: "d", Policy: &P{ColdAfter: ptr(hour)}}, CreateDatabase{Name: "d", Policy: &P{ColdAfter: ptr(time.Duration(0))}}}, "", ErrRetentionPolicyConflict},
 		{[]Command{CreateDatabase{Name: "d", Shards: FineShardDurations, Policy: &P{Duration: ptr(2 * hour), ShardGroupDuration: ptr(hour)}}}, "autogen 2h0m0s 1h0m0s 1 *", nil},
 		{[]Command{CreateDatabase{Name: "d", Policy: &P{Duration: ptr(time.Minute)}}}, "", ErrRetentionPolicyDurationTooLow},
 		{[]Command{CreateDatabase{Name: "d", Policy: &P{Duration: ptr(-hour)}}}, "", ErrRetentionPolicyDurationTooLow},
@@ -147,6 +152,10 @@ func TestRetentionPolicies(t *testing.T) {
 		{[]Command{db, create("r", 10*day, 0), alter(P{ReplicaN: ptr(3)})}, auto + "; r 240h0m0s 24h0m0s 3", nil},
 		{[]Command{db, create("r", 10*day, 0), alter(P{ReplicaN: ptr(0)})}, "", ErrReplicationFactorTooLow},
 		{[]Command{db, create("r", 10*day, 0), alter(P{FutureWriteLimit: ptr(hour)}), alter(P{PastWriteLimit: ptr(hour)}), alter(P{FutureWriteLimit: ptr(time.Duration(0))})}, auto + "; r 240h0m0s 24h0m0s 1 +0s -1h0m0s", nil},
+		{[]Command{db, CreateRetentionPolicy{Database: "d", Policy: P{Name: "r", ColdAfter: ptr(NeverCold)}}}, auto + "; r 0s 168h0m0s 1 cold -1ns", nil},
+		{[]Command{db, create("r", 10*day, 0), alter(P{ColdAfter: ptr(day)}), alter(P{ReplicaN: ptr(2)})}, auto + "; r 240h0m0s 24h0m0s 2 cold 24h0m0s", nil},
+		{[]Command{db, create("r", 10*day, 0), alter(P{ColdAfter: ptr(day)}), alter(P{ColdAfter: ptr(time.Duration(0))})}, auto + "; r 240h0m0s 24h0m0s 1", nil},
+		{[]Command{db, create("r", 10*day, 0), alter(P{ColdAfter: ptr(day)}), create("r", 10*day, 0)}, "", ErrRetentionPolicyExists},
 		{[]Command{db, create("r", 10*day, 0), AlterRetentionPolicy{Database: "d", Policy: P{Name: "r"}, Default: true}}, autoNot + "; r 240h0m0s 24h0m0s 1 *", nil},
 		{[]Command{db, AlterRetentionPolicy{Database: "d", Policy: P{Name: "r"}}}, "", ErrRetentionPolicyNotFound},
 		{[]Command{db, AlterRetentionPolicy{Database: "x", Policy: P{Name: "r"}}}, "", ErrDatabaseNotFound},
@@ -161,6 +170,17 @@ func TestRetentionPolicies(t *testing.T) {
 	}
 	if _, err := d.RetentionPolicy("x", ""); !errors.Is(err, ErrDatabaseNotFound) || err.Error() != "database not found: x" {
 		t.Errorf("a missing database: %v", err)
+	}
+}
+
+// TestColdAge: the age of a policy goes before that of the server, and neither may be below 0.
+func TestColdAge(t *testing.T) {
+	for _, c := range []struct{ policy, server, want time.Duration }{
+		{0, 0, 0}, {0, hour, hour}, {day, hour, day}, {day, 0, day}, {NeverCold, hour, 0}, {NeverCold, 0, 0}, {-hour, hour, 0},
+	} {
+		if got := (&RetentionPolicy{ColdAfter: c.policy}).ColdAge(c.server); got != c.want {
+			t.Errorf("policy %v, server %v: %v, want %v", c.policy, c.server, got, c.want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -112,6 +113,9 @@ type RetentionPolicy struct {
 	// are refused; 0 is no limit.
 	FutureWriteLimit time.Duration `json:",omitempty"`
 	PastWriteLimit   time.Duration `json:",omitempty"`
+	// ColdAfter is how long after its end a shard goes to the cold store; NeverCold: none does,
+	// 0: as the server has it.
+	ColdAfter time.Duration `json:",omitempty"`
 	// Expired is the end of the latest group that was dropped because of its age; 0:
 	// none was. Windows that begin before it may lack rows.
 	Expired int64 `json:",omitempty"`
@@ -334,6 +338,16 @@ func (rp *RetentionPolicy) Window(now int64) (floor, ceiling int64) {
 
 // Limited reports whether the policy has a write window, which is strict.
 func (rp *RetentionPolicy) Limited() bool { return rp.PastWriteLimit > 0 || rp.FutureWriteLimit > 0 }
+
+// NeverCold as RetentionPolicy.ColdAfter keeps all shards of the policy out of the cold store. So
+// does every negative age.
+const NeverCold time.Duration = -1
+
+// ColdAge returns how long after its end a shard of the policy goes to the cold store, 0 if none
+// does. server is the age of policies that have none of their own.
+func (rp *RetentionPolicy) ColdAge(server time.Duration) time.Duration {
+	return max(cmp.Or(rp.ColdAfter, server), 0)
+}
 
 // GroupsMissing returns a time of each group that the policy lacks for times.
 func (rp *RetentionPolicy) GroupsMissing(times iter.Seq[int64]) (missing []int64) {

@@ -53,7 +53,7 @@ func randomChange(rnd *rand.Rand, d *Data) Command {
 	case 9:
 		return CreateShardGroup{Database: db, RetentionPolicy: rp, Time: -rnd.Int64N(1e18)}
 	case 10:
-		return AlterRetentionPolicy{Database: db, Policy: RetentionPolicySpec{Name: rp, Duration: &kept, PastWriteLimit: &kept}, Shards: FineShardDurations}
+		return AlterRetentionPolicy{Database: db, Policy: RetentionPolicySpec{Name: rp, Duration: &kept, PastWriteLimit: &kept, ColdAfter: &kept}, Shards: FineShardDurations}
 	case 11:
 		at, _ := d.Shard(shard)
 		if at.Group == nil {
