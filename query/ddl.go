@@ -21,24 +21,42 @@ import (
 )
 
 func (s *session) createDatabase(st *influxql.CreateDatabaseStatement) (meta.Command, error) {
+	return s.newDatabase(st, nil), nil
+}
+
+func (s *session) createColdDatabase(st *syntax.CreateDatabase) (meta.Command, error) {
+	return s.newDatabase(st.CreateDatabaseStatement, &st.Cold), nil
+}
+
+// newDatabase returns what CREATE DATABASE asks for, with the age of a clause COLD.
+func (s *session) newDatabase(st *influxql.CreateDatabaseStatement, cold *time.Duration) meta.Command {
 	cmd := meta.CreateDatabase{Name: st.Name, WithoutPolicy: s.opt.WithoutPolicy && !st.RetentionPolicyCreate}
 	if st.RetentionPolicyCreate {
 		cmd.Policy = &meta.RetentionPolicySpec{
 			Name: st.RetentionPolicyName, Duration: st.RetentionPolicyDuration, ReplicaN: st.RetentionPolicyReplication,
-			FutureWriteLimit: st.FutureWriteLimit, PastWriteLimit: st.PastWriteLimit,
+			FutureWriteLimit: st.FutureWriteLimit, PastWriteLimit: st.PastWriteLimit, ColdAfter: cold,
 		}
 		if st.RetentionPolicyShardGroupDuration != 0 {
 			cmd.Policy.ShardGroupDuration = &st.RetentionPolicyShardGroupDuration
 		}
 	}
-	return cmd, nil
+	return cmd
 }
 
 func (*session) dropDatabase(st *influxql.DropDatabaseStatement) (meta.Command, error) {
 	return meta.DropDatabase{Name: st.Name}, nil
 }
 
-func (s *session) createRetentionPolicy(st *influxql.CreateRetentionPolicyStatement) (meta.Command, error) {
+func (*session) createRetentionPolicy(st *influxql.CreateRetentionPolicyStatement) (meta.Command, error) {
+	return newRetentionPolicy(st, nil)
+}
+
+func (*session) createColdRetentionPolicy(st *syntax.CreateRetentionPolicy) (meta.Command, error) {
+	return newRetentionPolicy(st.CreateRetentionPolicyStatement, &st.Cold)
+}
+
+// newRetentionPolicy returns what CREATE RETENTION POLICY asks for, with the age of a clause COLD.
+func newRetentionPolicy(st *influxql.CreateRetentionPolicyStatement, cold *time.Duration) (meta.Command, error) {
 	if err := meta.CheckName(st.Name); err != nil {
 		return nil, err
 	}
@@ -50,15 +68,24 @@ func (s *session) createRetentionPolicy(st *influxql.CreateRetentionPolicyStatem
 	}
 	return meta.CreateRetentionPolicy{Database: st.Database, Default: st.Default, Policy: meta.RetentionPolicySpec{
 		Name: st.Name, Duration: &st.Duration, ReplicaN: &st.Replication, ShardGroupDuration: &st.ShardGroupDuration,
-		FutureWriteLimit: limit(st.FutureWriteLimit), PastWriteLimit: limit(st.PastWriteLimit),
+		FutureWriteLimit: limit(st.FutureWriteLimit), PastWriteLimit: limit(st.PastWriteLimit), ColdAfter: cold,
 	}}, nil
 }
 
 func (s *session) alterRetentionPolicy(st *influxql.AlterRetentionPolicyStatement) (meta.Command, error) {
+	return s.alteredRetentionPolicy(st, nil), nil
+}
+
+func (s *session) alterColdRetentionPolicy(st *syntax.AlterRetentionPolicy) (meta.Command, error) {
+	return s.alteredRetentionPolicy(st.AlterRetentionPolicyStatement, &st.Cold), nil
+}
+
+// alteredRetentionPolicy returns what ALTER RETENTION POLICY asks for, with the age of a clause COLD.
+func (s *session) alteredRetentionPolicy(st *influxql.AlterRetentionPolicyStatement, cold *time.Duration) meta.Command {
 	return meta.AlterRetentionPolicy{Database: st.Database, Default: st.Default, Policy: meta.RetentionPolicySpec{
 		Name: st.Name, Duration: st.Duration, ReplicaN: st.Replication, ShardGroupDuration: st.ShardGroupDuration,
-		FutureWriteLimit: st.FutureWriteLimit, PastWriteLimit: st.PastWriteLimit,
-	}, Time: s.opt.Now().UnixNano()}, nil
+		FutureWriteLimit: st.FutureWriteLimit, PastWriteLimit: st.PastWriteLimit, ColdAfter: cold,
+	}, Time: s.opt.Now().UnixNano()}
 }
 
 func (*session) dropRetentionPolicy(st *influxql.DropRetentionPolicyStatement) (meta.Command, error) {

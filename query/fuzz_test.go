@@ -8,6 +8,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/query/result"
+	"tsdbd/query/syntax"
 )
 
 // No statement that parses may panic or leave a view open. SELECT has its own
@@ -21,6 +22,7 @@ func FuzzStatements(f *testing.F) {
 		`DELETE FROM cpu WHERE host::tag = 'a' AND v::field > 1 OR time < now() - 1h`,
 		`DROP SERIES WHERE true`, `SHOW TAG KEYS WITH KEY != host WHERE 'a' = host`,
 		`CREATE DATABASE x WITH DURATION 1d SHARD DURATION 1h FUTURE LIMIT 1h NAME y; SHOW RETENTION POLICIES ON x`,
+		`CREATE DATABASE x WITH COLD 1d NAME y; ALTER RETENTION POLICY rp2 ON db COLD INF; CREATE RETENTION POLICY c ON db DURATION INF REPLICATION 1 COLD 0s; SHOW RETENTION POLICIES`,
 		`ALTER RETENTION POLICY rp2 ON db DURATION 1h DEFAULT; DROP RETENTION POLICY autogen ON db; SHOW SERIES`,
 		`CREATE CONTINUOUS QUERY c ON db BEGIN SELECT mean(v) INTO o FROM cpu GROUP BY time(1h) END; SHOW CONTINUOUS QUERIES`,
 		`GRANT ALL ON db TO u; REVOKE READ ON db FROM u; SHOW GRANTS FOR u`, `KILL QUERY 1 ON "h"; SHOW QUERIES`,
@@ -29,7 +31,7 @@ func FuzzStatements(f *testing.F) {
 		f.Add(q, "db", 0)
 	}
 	f.Fuzz(func(t *testing.T, text, db string, chunk int) {
-		q, err := influxql.ParseQuery(text)
+		q, err := syntax.Parse(text, nil)
 		if err != nil {
 			return
 		}

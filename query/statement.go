@@ -98,9 +98,12 @@ var rules = table(
 	on(rule{access: writer, names: ofMove, allPolicies: true, place: Leader, post: true}, (*session).move),
 
 	changes(rule{effect: adds, explicit: true, names: in("Name")}, (*session).createDatabase),
+	changes(rule{effect: adds, explicit: true, names: in("Name")}, (*session).createColdDatabase),
 	changes(rule{explicit: true, names: in("Name")}, (*session).dropDatabase),
 	changes(rule{effect: adds, explicit: true, names: in("Database")}, (*session).createRetentionPolicy),
+	changes(rule{effect: adds, explicit: true, names: in("Database")}, (*session).createColdRetentionPolicy),
 	changes(rule{explicit: true, names: in("Database")}, (*session).alterRetentionPolicy),
+	changes(rule{explicit: true, names: in("Database")}, (*session).alterColdRetentionPolicy),
 	changes(rule{access: writer, explicit: true, names: in("Database")}, (*session).dropRetentionPolicy),
 	changes(rule{}, (*session).dropShard),
 	changes(rule{}, (*session).acceptLoss),

@@ -22,8 +22,9 @@ func (s *Statement) ShowDatabases(*influxql.ShowDatabasesStatement) ([]*result.S
 	return []*result.Series{t}, nil
 }
 
-// ShowRetentionPolicies has InfluxDB's two columns of write limits only where
-// some policy of the database has one: clients know five columns.
+// ShowRetentionPolicies has InfluxDB's two columns of write limits, and the age after which shards
+// go to the cold store, only where some policy of the database has one: clients know five columns.
+// The age comes last, because some of them know the columns by their places.
 func (s *Statement) ShowRetentionPolicies(st *influxql.ShowRetentionPoliciesStatement) ([]*result.Series, error) {
 	db, err := s.Database(st.Database)
 	if err != nil {
@@ -36,15 +37,33 @@ func (s *Statement) ShowRetentionPolicies(st *influxql.ShowRetentionPoliciesStat
 	if limits {
 		columns = append(columns, "futureWriteLimit", "pastWriteLimit")
 	}
-	t := result.NewTable("", append(columns, "default")...)
+	columns = append(columns, "default")
+	cold := slices.ContainsFunc(db.RetentionPolicies, func(rp *meta.RetentionPolicy) bool { return rp.ColdAfter != 0 })
+	if cold {
+		columns = append(columns, "coldAfter")
+	}
+	t := result.NewTable("", columns...)
 	for _, rp := range db.RetentionPolicies {
 		row := []any{rp.Name, rp.Duration.String(), rp.ShardGroupDuration.String(), rp.ReplicaN}
 		if limits {
 			row = append(row, rp.FutureWriteLimit.String(), rp.PastWriteLimit.String())
 		}
-		t.AddRow(append(row, rp.Name == db.DefaultRetentionPolicy)...)
+		row = append(row, rp.Name == db.DefaultRetentionPolicy)
+		if cold {
+			row = append(row, coldAfter(rp))
+		}
+		t.AddRow(row...)
 	}
 	return []*result.Series{t}, nil
+}
+
+// coldAfter is how long after its end a shard of a policy goes to the cold store: "INF" is never, and
+// "0s" as the server has it.
+func coldAfter(rp *meta.RetentionPolicy) string {
+	if rp.ColdAfter < 0 {
+		return "INF"
+	}
+	return rp.ColdAfter.String()
 }
 
 // expiryTime is when all data of the group is older than its policy keeps, or

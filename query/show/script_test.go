@@ -26,6 +26,7 @@ import (
 // The commands:
 //
 //	policy DB.RP DURATION         makes a retention policy, of shards of a day
+//	cold DB.RP DURATION|INF       gives it an age for the cold store
 //	load DB.RP                    writes the lines that follow, times in seconds
 //	user NAME admin|DB=read ...   makes a user with rights
 //	query DB NAME                 stores the continuous query that follows
@@ -74,6 +75,12 @@ func TestShowScripts(t *testing.T) {
 				store.Create(db, rp)
 				d := duration(c.Args[1])
 				apply(meta.AlterRetentionPolicy{Database: db, Policy: meta.RetentionPolicySpec{Name: rp, Duration: &d, ShardGroupDuration: &store.ShardSpan}})
+			case "cold":
+				age := meta.NeverCold
+				if c.Args[1] != "INF" {
+					age = duration(c.Args[1])
+				}
+				apply(meta.AlterRetentionPolicy{Database: db, Policy: meta.RetentionPolicySpec{Name: rp, ColdAfter: &age}})
 			case "load":
 				store.Create(db, rp)
 				store.Write(t, db, rp, "s", text)

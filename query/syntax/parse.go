@@ -137,6 +137,10 @@ func parsePart(text string, tokens []token, list string, params map[string]any) 
 	if err == nil {
 		return q.Statements, false, nil
 	}
+	if c, ok := findCold(tokens); ok {
+		stmts, err := c.parse(text, tokens, params)
+		return stmts, true, err
+	}
 	r := rewriteClauses(text, tokens, list)
 	if !r.ours {
 		return nil, false, err

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/influxdata/influxql"
 
@@ -180,10 +181,50 @@ func TestParseExtensions(t *testing.T) {
 		{`UPDATE m SET a = ''`, "error: a tag has no empty value: use DROP TAG a"},
 		{`UPDATE m DROP host`, "error: found host, expected TAG at line 1, char 15"},
 		{`UPDATE m SET a 'b'`, "error: found b, expected = at line 1, char 15"},
+		{"create retention policy r on d duration inf replication 1 cold 168h", "CREATE RETENTION POLICY r ON d DURATION 0s REPLICATION 1 COLD 1w"},
+		{`CREATE RETENTION POLICY "cold" ON cold DURATION 30d REPLICATION 1 SHARD DURATION 1d DEFAULT FUTURE LIMIT 1h PAST LIMIT 2h COLD INF`, "CREATE RETENTION POLICY cold ON cold DURATION 30d REPLICATION 1 SHARD DURATION 1d DEFAULT FUTURE LIMIT 1h PAST LIMIT 2h COLD INF"},
+		{"CREATE RETENTION POLICY cold ON cold DURATION 30d REPLICATION 1 COLD 0s DEFAULT", "CREATE RETENTION POLICY cold ON cold DURATION 30d REPLICATION 1 DEFAULT COLD 0s"},
+		{"ALTER RETENTION POLICY cold ON cold COLD 7d; SHOW USERS; ALTER RETENTION POLICY default ON d COLD inf", `ALTER RETENTION POLICY cold ON cold COLD 1w; SHOW USERS; ALTER RETENTION POLICY "default" ON d COLD INF`},
+		{"ALTER RETENTION POLICY r ON d /* x */ Cold /* y */ 0s -- z", "ALTER RETENTION POLICY r ON d COLD 0s"},
+		{"ALTER RETENTION POLICY r ON d COLD 90m DURATION 1d DEFAULT", "ALTER RETENTION POLICY r ON d DURATION 1d DEFAULT COLD 90m"},
+		{"CREATE DATABASE d WITH COLD 7d", "CREATE DATABASE d WITH COLD 1w"},
+		{"CREATE DATABASE cold WITH DURATION 30d COLD 7d NAME cold", "CREATE DATABASE cold WITH DURATION 720h0m0s NAME cold COLD 1w"},
+		{"CREATE DATABASE cold WITH NAME cold COLD 7d", "CREATE DATABASE cold WITH NAME cold COLD 1w"},
+		{"SHOW USERS; ALTER RETENTION POLICY r ON d COLD", "error: found EOF, expected duration at line 1, char 48"},
+		{"SHOW USERS; ALTER RETENTION POLICY r ON d COLD 7", "error: found 7, expected duration at line 1, char 48"},
+		{"ALTER RETENTION POLICY r ON d COLD -7d", "error: found -, expected duration at line 1, char 36"},
+		{"ALTER RETENTION POLICY r ON d COLD 16000w", "error: overflowed duration 16000w: choose a smaller duration or INF at line 1, char 36"},
+		{"ALTER RETENTION POLICY r ON d COLD 7d COLD 8d", "error: found COLD, expected DURATION, REPLICATION, SHARD, DEFAULT, FUTURE, PAST at line 1, char 39"},
+		{"ALTER RETENTION POLICY r ON d COLD 7d FUTURE 1h", "error: found 1h, expected LIMIT at line 1, char 46"},
+		{"ALTER RETENTION POLICY r ON d DURATION COLD 7d", "error: " + grammarError("ALTER RETENTION POLICY r ON d DURATION COLD 7d")},
+		{"CREATE RETENTION POLICY r ON d COLD 7d", "error: found EOF, expected DURATION at line 1, char 40"},
+		{"CREATE DATABASE d COLD 7d", "error: " + grammarError("CREATE DATABASE d COLD 7d")},
+		{"DROP RETENTION POLICY r ON d COLD 7d", "error: " + grammarError("DROP RETENTION POLICY r ON d COLD 7d")},
 	} {
 		if got := parsedText(c.text); got != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.text, got, c.want)
 		}
+	}
+}
+
+// TestColdIsAName: COLD is a word of its clause alone, and a name everywhere else.
+func TestColdIsAName(t *testing.T) {
+	for _, text := range []string{
+		"SELECT cold FROM cold", "SELECT cold AS cold FROM cold.cold.cold WHERE cold = 'cold' GROUP BY cold",
+		"CREATE RETENTION POLICY cold ON cold DURATION 1d REPLICATION 1", "ALTER RETENTION POLICY cold ON cold DEFAULT",
+		"DROP RETENTION POLICY cold ON cold", "CREATE DATABASE cold WITH NAME cold", "CREATE USER cold WITH PASSWORD 'cold'",
+	} {
+		want, err := influxql.ParseQuery(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Parse(text, nil); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
+	q, err := Parse("SELECT cold FROM cold WHERE cold IN ('a'); ALTER RETENTION POLICY cold ON cold COLD $age", map[string]any{"age": map[string]any{"duration": "1h"}})
+	if err != nil || len(q.Statements) != 2 || q.Statements[1].(*AlterRetentionPolicy).Cold != time.Hour || q.Statements[1].(*AlterRetentionPolicy).Default {
+		t.Errorf("got %s, %v", q, err)
 	}
 }
 
@@ -299,6 +340,8 @@ func FuzzParse(f *testing.F) {
 		"SELECT mean(v) FROM m GROUP BY time(1mo, 1d), h fill(previous, 1h) HAVING mean(v) > 1 ORDER BY time DESC",
 		"EXECUTE CONTINUOUS QUERY q ON d FROM 1 TO 2; SELECT /a/ FROM /b/ -- c",
 		"SELECT mean(v) FROM (SELECT v FROM m HAVING v > 1) GROUP BY h HAVING max(v) NOT IN (1)",
+		"CREATE RETENTION POLICY cold ON d DURATION INF REPLICATION 1 COLD 7d; ALTER RETENTION POLICY cold ON d COLD INF DEFAULT",
+		"CREATE DATABASE cold WITH COLD 0s NAME cold; CREATE DATABASE d WITH NAME cold COLD 1h; ALTER RETENTION POLICY r ON d COLD $x",
 	} {
 		f.Add(text)
 	}
