@@ -261,8 +261,10 @@ func (c *Client) Create(ctx context.Context, data *meta.Data, f *Filter, newData
 				def, _, _ = strings.Cut(def, " NAME ")
 				s = fmt.Sprintf("CREATE RETENTION POLICY %s ON %s %s", QuoteIdent(name), QuoteIdent(db), def)
 			}
-			if err := c.Query(ctx, s); err != nil {
-				return kept, fmt.Errorf("%s: %w", s, err)
+			for _, s := range append([]string{s}, coldStatements(d, policies[i:i+1], db, newPolicy)...) {
+				if err := c.Query(ctx, s); err != nil {
+					return kept, fmt.Errorf("%s: %w", s, err)
+				}
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/influxdata/influxql"
 	"golang.org/x/sync/errgroup"
 
 	"tsdbd/internal/vfs"
@@ -22,6 +23,7 @@ import (
 	"tsdbd/meta"
 	"tsdbd/model/column"
 	"tsdbd/model/scan"
+	"tsdbd/query/syntax"
 )
 
 // Source is a store to export from.
@@ -125,7 +127,8 @@ func (x *exporter) definitions(data *meta.Data) string {
 	if !x.opt.SkipDefinitions {
 		b.WriteString("# DDL\n")
 		for _, d := range data.Databases {
-			for _, s := range createStatements(d, x.opt.Filter.policies(d), x.opt.NewDatabase, x.opt.NewPolicy) {
+			policies := x.opt.Filter.policies(d)
+			for _, s := range append(createStatements(d, policies, x.opt.NewDatabase, x.opt.NewPolicy), coldStatements(d, policies, x.opt.NewDatabase, x.opt.NewPolicy)...) {
 				b.WriteString(s + "\n")
 			}
 		}
@@ -151,6 +154,21 @@ func createStatements(d *meta.Database, policies []*meta.RetentionPolicy, newDB,
 			out = append(out, fmt.Sprintf("CREATE DATABASE %s WITH %s NAME %s", db, def, name))
 		} else {
 			out = append(out, fmt.Sprintf("CREATE RETENTION POLICY %s ON %s %s", name, db, def))
+		}
+	}
+	return out
+}
+
+// coldStatements returns the statements that give the policies which have an age of their own for
+// the cold store that age. InfluxDB, which reads exports as well, refuses them and reads on.
+func coldStatements(d *meta.Database, policies []*meta.RetentionPolicy, newDB, newRP string) (out []string) {
+	for _, rp := range policies {
+		if rp.ColdAfter != 0 {
+			st := syntax.AlterRetentionPolicy{
+				AlterRetentionPolicyStatement: &influxql.AlterRetentionPolicyStatement{Name: cmp.Or(newRP, rp.Name), Database: cmp.Or(newDB, d.Name)},
+				Cold:                          rp.ColdAfter,
+			}
+			out = append(out, st.String())
 		}
 	}
 	return out

@@ -36,6 +36,7 @@ func ExportRows(ctx context.Context, src Source, w rows.Writer, f Filter, progre
 	for _, d := range data.Databases {
 		if policies := f.policies(d); len(policies) > 0 {
 			statements = append(statements, createStatements(d, policies, "", "")...)
+			statements = append(statements, coldStatements(d, policies, "", "")...)
 		}
 	}
 	if err := w.Define(statements); err != nil {

@@ -103,6 +103,35 @@ other v=0x7ff0000000000002 5000000000
 	f(ExportOptions{NewDatabase: "new"}, "error: a new name needs the one database, or retention policy, that gets it")
 }
 
+// TestExportColdAges: policies with ages of their own for the cold store have them behind the
+// statements that make them, also under other names.
+func TestExportColdAges(t *testing.T) {
+	s := source(t)
+	week, never := 7*24*time.Hour, meta.NeverCold
+	for policy, age := range map[string]*time.Duration{"autogen": &week, "long \"one\"": &never} {
+		if err := s.Apply(t.Context(), meta.AlterRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: policy, ColdAfter: age}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := func(opt ExportOptions, want string) {
+		t.Helper()
+		var out strings.Builder
+		if _, err := Export(t.Context(), s, &out, opt); err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(out.String(), "NAME \"autogen\"\n")
+		if got, _, _ := strings.Cut(rest, "# DML\n"); got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+	}
+	f(ExportOptions{Filter: Filter{Database: "d"}}, `CREATE RETENTION POLICY "long \"one\"" ON "d" DURATION INF REPLICATION 1 SHARD DURATION 168h
+ALTER RETENTION POLICY autogen ON d COLD 1w
+ALTER RETENTION POLICY "long \"one\"" ON d COLD INF
+`)
+	f(ExportOptions{Filter: Filter{Database: "d", RetentionPolicy: "autogen"}, NewDatabase: "new db"}, "ALTER RETENTION POLICY autogen ON \"new db\" COLD 1w\n")
+	f(ExportOptions{Filter: Filter{Database: "e"}}, "")
+}
+
 // TestExportEnds: an error of the writer, of the storage, and of the context ends
 // an export of several workers.
 func TestExportEnds(t *testing.T) {

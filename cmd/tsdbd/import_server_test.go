@@ -30,7 +30,8 @@ func TestImportFromServer(t *testing.T) {
 		t.Fatalf("write answers %d %s", status, answer)
 	}
 
-	old.Query("", "ALTER RETENTION POLICY long ON d FUTURE LIMIT 1h")
+	old.Query("", "ALTER RETENTION POLICY long ON d FUTURE LIMIT 1h COLD INF")
+	old.Query("", `ALTER RETENTION POLICY "one \"1\"" ON d COLD 36h`)
 
 	plan, _, err := tsdbd(t, "import", "-from", old.URL, "-host", s.URL, "-dry-run")
 	if err != nil || !strings.Contains(plan, "d.long.l") || !strings.Contains(plan, "10 values") {

@@ -190,6 +190,10 @@ func (s *Server) policies(ctx context.Context, d *meta.Database, only string) er
 				ShardGroupDuration: duration(t.At(row, "shardGroupDuration")),
 				FutureWriteLimit:   duration(t.At(row, "futureWriteLimit")),
 				PastWriteLimit:     duration(t.At(row, "pastWriteLimit")),
+				ColdAfter:          duration(t.At(row, "coldAfter")),
+			}
+			if t.Text(row, "coldAfter") == "INF" {
+				rp.ColdAfter = meta.NeverCold
 			}
 			if rp.ShardGroupDuration <= 0 {
 				rp.ShardGroupDuration = meta.ShardDurations{}.For(rp.Duration)
