@@ -43,7 +43,8 @@ type Options struct {
 	Dir     string // of this package, in the data directory; it need not exist
 	// Waits returns an error if a shard group must stay until downsamples are computed.
 	Waits func(c meta.DropShardGroup, data *meta.Data) error
-	// After is how long after its end a shard goes to the store; 0: none does.
+	// After is how long after its end a shard goes to the store whose policy has no age of its
+	// own; 0: none does.
 	After time.Duration
 	// PurgeAfter is the time between two looks for deleted rows in the store.
 	PurgeAfter time.Duration
@@ -261,9 +262,9 @@ func (s *Service) publishState(ctx context.Context) error {
 		return err
 	}
 	shards := map[uint64]states.Edition{}
-	err := s.each(ctx, func(_ meta.ShardLocation, sh *shard.Shard) error {
+	err := s.each(ctx, func(at meta.ShardLocation, sh *shard.Shard) error {
 		// A shard that is written again without deleted rows is local for a while.
-		if h := sh.Cold(); h.Bytes > 0 || s.opt.After > 0 && s.states.Has(sh.ID()) {
+		if h := sh.Cold(); h.Bytes > 0 || at.Policy.ColdAge(s.opt.After) > 0 && s.states.Has(sh.ID()) {
 			shards[sh.ID()] = states.Edition{Manifest: h.Edition, Dirty: h.Dirty}
 		}
 		return nil
@@ -318,8 +319,16 @@ func (s *Service) look(ctx context.Context) error {
 // each calls fn with every shard. One that does not open, or for which fn fails, does not keep it
 // from the others, but the end of ctx and a store that cannot be used do.
 func (s *Service) each(ctx context.Context, fn func(at meta.ShardLocation, sh *shard.Shard) error) error {
+	return s.eachOf(ctx, func(uint64) bool { return true }, fn)
+}
+
+// eachOf is each for the shards that want chooses. It opens no other one.
+func (s *Service) eachOf(ctx context.Context, want func(id uint64) bool, fn func(at meta.ShardLocation, sh *shard.Shard) error) error {
 	var errs []error
 	for id, at := range s.opt.Store.Catalog().Shards() {
+		if !want(id) {
+			continue
+		}
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(errs, err)...)
 		}
@@ -359,26 +368,23 @@ func (s *Service) held(ctx context.Context) (all tails.Held, err error) {
 // chill brings the shards to the store that are due. The list of this node gets the names of all
 // of them at once.
 func (s *Service) chill(ctx context.Context, now time.Time) error {
-	if s.opt.After <= 0 {
-		return nil
-	}
 	data, due, intends := s.opt.Store.Catalog(), map[uint64]bool{}, map[string]bool{}
-	_ = s.each(ctx, func(at meta.ShardLocation, sh *shard.Shard) error { // what fails does so again below
+	for id, at := range data.Shards() {
 		if s.due(data, at, now) {
-			due[sh.ID()] = true
-			for _, f := range sh.Cold().Local {
-				intends[f.Object()] = true
-			}
+			due[id] = true
+		}
+	}
+	isDue := func(id uint64) bool { return due[id] }
+	_ = s.eachOf(ctx, isDue, func(_ meta.ShardLocation, sh *shard.Shard) error { // what fails does so again below
+		for _, f := range sh.Cold().Local {
+			intends[f.Object()] = true
 		}
 		return nil
 	})
 	s.mu.Lock()
 	s.mu.intends = intends
 	s.mu.Unlock()
-	return s.each(ctx, func(at meta.ShardLocation, sh *shard.Shard) error {
-		if !due[sh.ID()] {
-			return nil
-		}
+	return s.eachOf(ctx, isDue, func(at meta.ShardLocation, sh *shard.Shard) error {
 		did, err := sh.Chill(ctx, s)
 		if did {
 			s.mu.Lock()
@@ -390,9 +396,11 @@ func (s *Service) chill(ctx context.Context, now time.Time) error {
 	})
 }
 
-// due reports whether a shard is old enough and nothing waits for its rows.
+// due reports whether a shard is old enough for its policy, or else for the server, and nothing
+// waits for its rows.
 func (s *Service) due(data *meta.Data, at meta.ShardLocation, now time.Time) bool {
-	if at.Group.End > now.UnixNano()-int64(s.opt.After) || retention.Expired(at.Policy, at.Group, now) {
+	age := at.Policy.ColdAge(s.opt.After)
+	if age == 0 || at.Group.End > now.UnixNano()-int64(age) || retention.Expired(at.Policy, at.Group, now) {
 		return false
 	}
 	return s.opt.Waits(meta.DropShardGroup{Database: at.Database.Name, RetentionPolicy: at.Policy.Name, ID: at.Group.ID}, data) == nil

@@ -3,6 +3,7 @@ package cold
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -138,6 +139,33 @@ func twoShards(t *testing.T) *meta.Data {
 		}
 	}
 	return data
+}
+
+// TestDue: a shard goes to the store by the age of its policy, or else by that of the server, and
+// only shards that are due are opened.
+func TestDue(t *testing.T) {
+	const hour = time.Hour
+	for _, c := range []struct {
+		server, policy, passed time.Duration // since the end of the shard
+		want                   bool
+	}{
+		{0, 0, 1000 * hour, false}, {2 * hour, 0, 2*hour - 1, false}, {2 * hour, 0, 2 * hour, true},
+		{0, hour, hour - 1, false}, {0, hour, hour, true}, {2 * hour, hour, hour, true}, {hour, 2 * hour, 2*hour - 1, false}, {hour, 2 * hour, 2 * hour, true},
+		{hour, meta.NeverCold, 1000 * hour, false}, {0, meta.NeverCold, 1000 * hour, false}, {0, math.MaxInt64, 1000 * hour, false},
+	} {
+		b := newBench(t, vfstest.New(), "1", "one")
+		b.opt.After = c.server
+		data, err := meta.Apply(meta.AlterRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "autogen", ColdAfter: &c.policy}}, twoShards(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.store.data, b.store.err = data, errors.New("it does not open")
+		old := data.Databases[0].RetentionPolicies[0].ShardGroups[0]
+		err = b.chill(t.Context(), time.Unix(0, old.End).Add(c.passed))
+		if asked := b.store.asked > 0; asked != c.want || (err != nil) != c.want {
+			t.Errorf("%+v: %d shards opened, %v", c, b.store.asked, err)
+		}
+	}
 }
 
 // TestUnknownNeeds has a shard that does not open. What the server needs is not known then: the

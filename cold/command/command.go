@@ -26,7 +26,8 @@ const about = `tsdbd cold asks a running server about the shards whose files are
   sweep    take deleted rows out of the store now, and remove the objects that
            nobody has needed for the time of cold.grace
   fetch    bring shards back to the disk of the server: all, or those of -db, -rp
-           and -shard; set cold.after to 0 before, or they go to the store again
+           and -shard. Give their policies COLD INF before, or set cold.after to 0
+           if they have no age of their own, or they go to the store again
   claim    make the store that of this server. The server that has it now, or had
            it, uploads and removes nothing there any more
 

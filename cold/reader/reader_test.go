@@ -38,7 +38,9 @@ const week int64 = 7 * 24 * 3600 * 1_000_000_000
 type node struct {
 	t testing.TB
 	*store.Store
+	dir       string // of the cold store
 	objects   object.Store
+	policy    string // that write writes to; "": the default one
 	service   *cold.Service
 	publisher *states.Publisher
 }
@@ -61,7 +63,7 @@ func openCache(t testing.TB, objects object.Store) func(string, int64) tsm.Body 
 func newNode(t testing.TB) *node {
 	t.Helper()
 	dir := filepath.ToSlash(t.TempDir())
-	n := &node{t: t, objects: object.OpenDir(vfs.OS, dir)}
+	n := &node{t: t, dir: dir, objects: object.OpenDir(vfs.OS, dir)}
 	var err error
 	n.Store, err = store.Open(filepath.ToSlash(t.TempDir()), store.Options{RetentionInterval: -1, CompactAfter: time.Hour, Cold: openCache(t, n.objects)})
 	if err != nil {
@@ -72,12 +74,27 @@ func newNode(t testing.TB) *node {
 			t.Error(err)
 		}
 	})
-	n.service = cold.New(cold.Options{Store: n.Store, Objects: n.objects, Place: place.Place{Dir: dir}, ID: "1", Node: "n", Dir: filepath.ToSlash(t.TempDir()), After: time.Hour, Grace: time.Hour, PurgeAfter: time.Hour})
+	n.keep(time.Hour)
 	n.publisher = states.New(states.Options{Store: n.Store, Objects: n.objects, FS: vfs.OS})
 	if err := n.publisher.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// keep makes the service that keeps the cold store, with an age of the server.
+func (n *node) keep(after time.Duration) {
+	n.service = cold.New(cold.Options{Store: n.Store, Objects: n.objects, Place: place.Place{Dir: n.dir}, ID: "1", Node: "n", Dir: filepath.ToSlash(n.t.TempDir()), After: after, Grace: time.Hour, PurgeAfter: time.Hour})
+}
+
+// do has the service work in the store.
+func (n *node) do(what string) {
+	n.t.Helper()
+	w := httptest.NewRecorder()
+	n.service.ServeHTTP(w, httptest.NewRequestWithContext(n.t.Context(), http.MethodPost, cold.Path+"?do="+what, nil))
+	if w.Code != http.StatusOK {
+		n.t.Fatalf("%s: %d %s", what, w.Code, w.Body)
+	}
 }
 
 func (n *node) write(lines string) {
@@ -89,7 +106,7 @@ func (n *node) write(lines string) {
 	var p lineproto.Parser
 	var b point.Batch
 	if _, err = p.Parse(&b, table, []byte(lines), lineproto.Options{}); err == nil {
-		err = n.Write(context.Background(), "d", "", &b)
+		err = n.Write(context.Background(), "d", n.policy, &b)
 	}
 	if err != nil {
 		n.t.Fatal(err)
@@ -287,11 +304,9 @@ func TestManyShards(t *testing.T) {
 			}
 		}
 	})
-	w := httptest.NewRecorder()
-	n.service.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, cold.Path+"?do=sweep", nil))
-	st := n.service.Status(t.Context())
-	if w.Code != http.StatusOK || len(st.Shards) != 12 {
-		t.Fatalf("%d %s: %+v", w.Code, w.Body, st)
+	n.do("sweep")
+	if st := n.service.Status(t.Context()); len(st.Shards) != 12 {
+		t.Fatalf("%+v", st)
 	}
 	infos, err := n.objects.List(t.Context(), names.Dir+"/names")
 	if err != nil || len(infos) != 1 || infos[0].Name != names.Dir+"/names/n.0000000000000001" {
@@ -300,4 +315,66 @@ func TestManyShards(t *testing.T) {
 	if _, err := states.Newest(t.Context(), n.objects); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestPolicyAges has policies with ages of their own: their shards go to a store of which the server
+// itself has no age, and readers see them.
+func TestPolicyAges(t *testing.T) {
+	n := newNode(t)
+	n.keep(0)
+	ages := map[string]time.Duration{"soon": time.Hour, "never": meta.NeverCold, "late": 200 * 365 * 24 * time.Hour, "default": 0}
+	apply := func(cmd meta.Command) {
+		t.Helper()
+		if err := n.Apply(t.Context(), cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(meta.CreateDatabase{Name: "d", WithoutPolicy: true})
+	for name, age := range ages {
+		apply(meta.CreateRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: name, ColdAfter: &age}})
+		n.policy = name
+		n.write(fmt.Sprintf("m v=1 %d\nm v=2 %d", 100*week, 100*week+1))
+	}
+	alter := func(policy string, age time.Duration) {
+		t.Helper()
+		apply(meta.AlterRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: policy, ColdAfter: &age}})
+	}
+	check := func(what, cold, published string) {
+		t.Helper()
+		n.do("sweep")
+		var have, seen []string
+		for _, sh := range n.service.Status(t.Context()).Shards {
+			have = append(have, sh.Policy)
+		}
+		if id, err := states.Newest(t.Context(), n.objects); err == nil {
+			m, err := states.Read(t.Context(), n.objects, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, sh := range m.Shards {
+				at, _ := n.Catalog().Shard(sh.ID)
+				seen = append(seen, at.Policy.Name)
+			}
+		}
+		slices.Sort(have)
+		slices.Sort(seen)
+		if strings.Join(have, " ") != cold || strings.Join(seen, " ") != published {
+			t.Errorf("%s: %q are cold and %q published, want %q and %q", what, have, seen, cold, published)
+		}
+	}
+	n.flush()
+	check("no age of the server", "soon", "soon")
+	n.do("fetch")
+	n.policy = "soon"
+	n.write(fmt.Sprintf("m v=3 %d", 100*week+2)) // keeps the shard here until it is flushed
+	check("fetched, and to go again", "", "soon")
+	alter("soon", meta.NeverCold)
+	check("never any more", "", "")
+	n.keep(time.Hour)
+	check("the age of the server", "default", "default")
+	alter("late", time.Hour)
+	alter("never", 0)
+	check("ages that were altered", "default late never", "default late never")
+	alter("late", meta.NeverCold)
+	check("INF does not bring shards back", "default late never", "default late never")
 }
