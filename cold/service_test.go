@@ -149,9 +149,17 @@ func TestDue(t *testing.T) {
 		server, policy, passed time.Duration // since the end of the shard
 		want                   bool
 	}{
-		{0, 0, 1000 * hour, false}, {2 * hour, 0, 2*hour - 1, false}, {2 * hour, 0, 2 * hour, true},
-		{0, hour, hour - 1, false}, {0, hour, hour, true}, {2 * hour, hour, hour, true}, {hour, 2 * hour, 2*hour - 1, false}, {hour, 2 * hour, 2 * hour, true},
-		{hour, meta.NeverCold, 1000 * hour, false}, {0, meta.NeverCold, 1000 * hour, false}, {0, math.MaxInt64, 1000 * hour, false},
+		{0, 0, 1000 * hour, false},
+		{2 * hour, 0, 2*hour - 1, false},
+		{2 * hour, 0, 2 * hour, true},
+		{0, hour, hour - 1, false},
+		{0, hour, hour, true},
+		{2 * hour, hour, hour, true},
+		{hour, 2 * hour, 2*hour - 1, false},
+		{hour, 2 * hour, 2 * hour, true},
+		{hour, meta.NeverCold, 1000 * hour, false},
+		{0, meta.NeverCold, 1000 * hour, false},
+		{0, math.MaxInt64, 1000 * hour, false},
 	} {
 		b := newBench(t, vfstest.New(), "1", "one")
 		b.opt.After = c.server

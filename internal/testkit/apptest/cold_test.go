@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -346,5 +347,74 @@ func TestColdReader(t *testing.T) {
 	reader.Restart()
 	if got := reader.Query("d", questions[0]); got != want {
 		t.Errorf("after a restart the reader says %s, want %s", got, want)
+	}
+}
+
+// TestColdPolicies has a server that brings no shards to its store but those of policies with an age
+// of their own, from the statement on. INF keeps those here that were fetched.
+func TestColdPolicies(t *testing.T) {
+	t.Parallel()
+	s := New(t)
+	s.Env = append([]string{"TSDBD_COLD_URL=file://" + filepath.ToSlash(t.TempDir())}, coldEnv[1:]...)
+	s.Restart()
+	statement := func(q string) {
+		t.Helper()
+		if answer := s.Query("", q); strings.Contains(answer, "error") {
+			t.Fatalf("%s: %s", q, answer)
+		}
+	}
+	policies := func() string {
+		t.Helper()
+		_, rows, _ := strings.Cut(s.Query("", "SHOW RETENTION POLICIES ON d"), `"values":`)
+		return strings.TrimRight(rows, "}]\n")
+	}
+	shards := func() string {
+		t.Helper()
+		var names []string
+		for _, sh := range s.coldStatus().Shards {
+			names = append(names, sh.Policy)
+		}
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	statement("CREATE DATABASE d")
+	statement("CREATE RETENTION POLICY cold ON d DURATION INF REPLICATION 1")
+	if got := policies(); strings.Contains(got, "INF") || !strings.Contains(got, `["cold","0s","168h0m0s",1,false`) {
+		t.Errorf("policies without ages: %s", got)
+	}
+	for _, policy := range []string{"autogen", "cold"} {
+		if status, answer := s.Send("/write?db=d&rp="+policy, "cold cold=1 1500000000000000000\ncold cold=2 1500000001000000000"); status != http.StatusNoContent {
+			t.Fatalf("%d %s", status, answer)
+		}
+	}
+	s.coldDo("sweep")
+	statement("CREATE RETENTION POLICY other ON d DURATION INF REPLICATION 1 COLD INF")
+	statement("ALTER RETENTION POLICY cold ON d COLD 1h")
+	if got, want := policies(), `[["autogen","0s","168h0m0s",1,true,"0s"],["cold","0s","168h0m0s",1,false,"1h0m0s"],["other","0s","168h0m0s",1,false,"INF"`; got != want {
+		t.Errorf("policies %s, want %s", got, want)
+	}
+	s.chill(1)
+	if got := shards(); got != "cold" {
+		t.Errorf("shards of %q are cold", got)
+	}
+	if got := s.Query("d", "SELECT cold FROM d.cold.cold WHERE cold > 1"); !strings.Contains(got, `,2]]`) {
+		t.Errorf("rows of the cold shard: %s", got)
+	}
+	statement("ALTER RETENTION POLICY cold ON d COLD INF")
+	if status, body := s.coldDo("fetch", "rp", "cold"); status != http.StatusOK || !strings.Contains(body, `"shards":1`) {
+		t.Errorf("fetch: %d %s", status, body)
+	}
+	s.Kill()
+	s.Restart()
+	for range 3 {
+		s.coldDo("sweep")
+		if got := shards(); got != "" {
+			t.Errorf("shards of %q go to the store again", got)
+		}
+	}
+	statement("ALTER RETENTION POLICY cold ON d COLD 0s; ALTER RETENTION POLICY autogen ON d COLD 1h")
+	s.chill(1)
+	if got := shards(); got != "autogen" {
+		t.Errorf("shards of %q are cold", got)
 	}
 }
