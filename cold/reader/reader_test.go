@@ -378,3 +378,85 @@ func TestPolicyAges(t *testing.T) {
 	alter("late", meta.NeverCold)
 	check("INF does not bring shards back", "default late never", "default late never")
 }
+
+// TestStatesInTime: a change of the catalog alone is published ten minutes after the state before, and
+// a state goes with the next one once a newer one has been there for ten minutes.
+func TestStatesInTime(t *testing.T) {
+	n := newNode(t)
+	if err := n.Apply(t.Context(), meta.CreateDatabase{Name: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	n.write(fmt.Sprintf("m v=1 %d\nm v=2 %d", 100*week, 100*week+1))
+	n.flush()
+	n.chill(200 * week)
+	now := time.Unix(1_800_000_000, 0)
+	publisher := func() *states.Publisher {
+		p := states.New(states.Options{Store: n.Store, Objects: n.objects, FS: vfs.OS, Now: func() time.Time { return now }})
+		if err := p.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p := publisher()
+	all := n.shards(func(*shard.Shard) {})
+	due := func(what string, want bool) {
+		t.Helper()
+		if got := p.Due(all); got != want {
+			t.Errorf("%s: due %v, want %v", what, got, want)
+		}
+	}
+	publish := func(want ...uint64) {
+		t.Helper()
+		if err := p.Publish(t.Context(), 0, all, owned); err != nil {
+			t.Fatal(err)
+		}
+		infos, err := n.objects.List(t.Context(), names.States)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var have, keys []string
+		for _, i := range infos {
+			have = append(have, i.Name)
+		}
+		for _, number := range want {
+			keys = append(keys, names.States+"/"+states.ID{Owner: 1, Number: number}.String())
+		}
+		if !slices.Equal(have, keys) {
+			t.Errorf("states %q, want %q", have, keys)
+		}
+	}
+	const most = 10 * time.Minute
+	due("nothing is published", true)
+	publish(0)
+	now = now.Add(time.Hour)
+	due("nothing has changed", false)
+	publish(0, 1)
+	if err := n.Apply(t.Context(), meta.CreateUser{Name: "ann", Hash: "h"}); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(most - 1)
+	due("a new user, too early", false)
+	publish(0, 1, 2)
+	now = now.Add(1)
+	publish(1, 2, 3)
+	if err := n.Apply(t.Context(), meta.CreateUser{Name: "bob", Hash: "h"}); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(most)
+	due("one more user", true)
+	publish(3, 4)
+	due("published", false)
+	id, err := states.Newest(t.Context(), n.objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := states.Read(t.Context(), n.objects, id); err != nil || m.Catalog.User("bob") == nil {
+		t.Errorf("the newest state lacks a user, %v", err)
+	}
+	now = now.Add(time.Hour)
+	p = publisher() // it does not know how old the states of the process before are
+	due("after a restart", true)
+	publish(3, 4, 5)
+	now = now.Add(most)
+	publish(5, 6)
+}
