@@ -193,7 +193,7 @@ func (s *Service) verify(ctx context.Context, to *Report, chosen func(meta.Shard
 // sweepNow takes deleted rows out of the store, and removes what nobody has needed for the
 // time of grace.
 func (s *Service) sweepNow(ctx context.Context, to *Report) (err error) {
-	if to.Shards, err = s.purge(ctx); err != nil {
+	if to.Shards, err = s.purge(ctx, true); err != nil {
 		return err
 	}
 	if err := s.chill(ctx, s.opt.Now()); err != nil {
@@ -209,7 +209,7 @@ func (s *Service) sweepNow(ctx context.Context, to *Report) (err error) {
 		return err
 	}
 	to.Removed, err = s.sweep(ctx)
-	return err
+	return errors.Join(err, s.losses())
 }
 
 // fetch brings shards back from the store.

@@ -78,11 +78,18 @@ type Service struct {
 		state     state
 	}
 	// Of rounds.
-	next   time.Time // of the next sweep
-	looked bool      // the store has no list of this node
-	errs   int64     // of the cache, at the last look
-	number uint64    // of the owner, see names.Claim
+	next   time.Time       // of the next sweep
+	looked bool            // the store has no list of this node
+	errs   int64           // of the cache, at the last look
+	number uint64          // of the owner, see names.Claim
+	lost   map[uint64]loss // shards whose deleted rows cannot leave the store; also of requests
 	states *states.Publisher
+}
+
+// loss is why deleted rows of a shard cannot leave the store, and when that was found.
+type loss struct {
+	err error
+	at  time.Time
 }
 
 // Counters are what the service did since it was opened.
@@ -122,7 +129,7 @@ func New(opt Options) *Service {
 	if opt.Leads == nil {
 		opt.Leads = func() (uint64, bool) { return 0, true }
 	}
-	s := &Service{opt: opt, working: make(chan struct{}, 1)}
+	s := &Service{opt: opt, working: make(chan struct{}, 1), lost: map[uint64]loss{}}
 	s.pacer.Rate.Store(opt.Rate)
 	s.states = states.New(states.Options{Store: opt.Store, Objects: opt.Objects, FS: opt.FS, Pace: s.pacer.Pace, Now: opt.Now})
 	s.mu.intends = map[string]bool{}
@@ -236,10 +243,11 @@ func (s *Service) round(ctx context.Context) error {
 	purge := now.Sub(s.mu.state.Purged) >= s.opt.PurgeAfter
 	s.mu.Unlock()
 	if purge {
-		if _, e := s.purge(ctx); e != nil {
+		if _, e := s.purge(ctx, false); e != nil {
 			err = errors.Join(err, e)
 		}
 	}
+	err = errors.Join(err, s.losses())
 	if e := s.publishState(ctx); e != nil {
 		err = errors.Join(err, e)
 	}
@@ -406,11 +414,17 @@ func (s *Service) due(data *meta.Data, at meta.ShardLocation, now time.Time) boo
 	return s.opt.Waits(meta.DropShardGroup{Database: at.Database.Name, RetentionPolicy: at.Policy.Name, ID: at.Group.ID}, data) == nil
 }
 
-// purge has deleted rows leave the store.
-func (s *Service) purge(ctx context.Context) (shards int, err error) {
+// purge has deleted rows leave the store. A shard that lacks an object there is tried again after
+// PurgeAfter, or at once if all is set. Until then losses tells of it.
+func (s *Service) purge(ctx context.Context, all bool) (shards int, err error) {
 	begin := s.opt.Now()
-	err = s.each(ctx, func(at meta.ShardLocation, sh *shard.Shard) error {
+	tried := func(id uint64) bool {
+		l, lost := s.lost[id]
+		return !lost || all || begin.Sub(l.at) >= s.opt.PurgeAfter
+	}
+	err = s.eachOf(ctx, tried, func(at meta.ShardLocation, sh *shard.Shard) error {
 		did, err := sh.Purge(ctx)
+		delete(s.lost, sh.ID())
 		if did {
 			shards++
 			s.mu.Lock()
@@ -418,7 +432,15 @@ func (s *Service) purge(ctx context.Context) (shards int, err error) {
 			s.mu.Unlock()
 			s.opt.Logger.Info("deleted rows taken out of a cold shard", "db", at.Database.Name, "rp", at.Policy.Name, "shard", sh.ID())
 		}
-		return err
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		missing, e := s.missing(ctx, sh)
+		if missing {
+			s.lost[sh.ID()] = loss{fmt.Errorf("deleted rows of shard %d stay in the store: %w", sh.ID(), e), begin}
+			return nil
+		}
+		return errors.Join(err, e) // e tells whether the store can be used
 	})
 	if err == nil {
 		s.mu.Lock()
@@ -427,6 +449,32 @@ func (s *Service) purge(ctx context.Context) (shards int, err error) {
 		err = s.save()
 	}
 	return shards, err
+}
+
+// missing looks for the objects of a shard. It reports whether the store lacks one, or has it with
+// another size, which err names then.
+func (s *Service) missing(ctx context.Context, sh *shard.Shard) (missing bool, err error) {
+	held := sh.Cold().Cold
+	for i := range held {
+		if missing, err = s.stat(ctx, &held[i]); err != nil {
+			return missing, err
+		}
+	}
+	return false, nil
+}
+
+// losses returns why deleted rows of shards cannot leave the store, nil if they can.
+func (s *Service) losses() error {
+	var errs []error
+	data := s.opt.Store.Catalog()
+	for _, id := range slices.Sorted(maps.Keys(s.lost)) {
+		if _, there := data.Shard(id); !there {
+			delete(s.lost, id)
+			continue
+		}
+		errs = append(errs, s.lost[id].err)
+	}
+	return errors.Join(errs...)
 }
 
 func (s *Service) claimed() bool {

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +48,27 @@ type node struct {
 	publisher *states.Publisher
 }
 
+// counting is a store that counts the reads of each object, and refuses those of one.
+type counting struct {
+	object.Store
+	mu struct {
+		sync.Mutex
+		reads   map[string]int
+		refused string
+	}
+}
+
+func (c *counting) ReadRange(ctx context.Context, name string, off, n int64) (io.ReadCloser, error) {
+	c.mu.Lock()
+	c.mu.reads[name]++
+	refused := c.mu.refused == name
+	c.mu.Unlock()
+	if refused {
+		return nil, object.ErrRefused
+	}
+	return c.Store.ReadRange(ctx, name, off, n)
+}
+
 // openCache returns a cache of objects in a directory of its own.
 func openCache(t testing.TB, objects object.Store) func(string, int64) tsm.Body {
 	t.Helper()
@@ -63,14 +87,24 @@ func openCache(t testing.TB, objects object.Store) func(string, int64) tsm.Body 
 func newNode(t testing.TB) *node {
 	t.Helper()
 	dir := filepath.ToSlash(t.TempDir())
-	n := &node{t: t, dir: dir, objects: object.OpenDir(vfs.OS, dir)}
+	n := &node{t: t, dir: dir}
+	n.open(object.OpenDir(vfs.OS, dir))
+	return n
+}
+
+// open opens a store whose cold shards are in objects.
+func (n *node) open(objects object.Store) {
+	t := n.t
+	t.Helper()
+	n.objects = objects
 	var err error
 	n.Store, err = store.Open(filepath.ToSlash(t.TempDir()), store.Options{RetentionInterval: -1, CompactAfter: time.Hour, Cold: openCache(t, n.objects)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	opened := n.Store
 	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
+		if err := opened.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -79,7 +113,6 @@ func newNode(t testing.TB) *node {
 	if err := n.publisher.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return n
 }
 
 // keep makes the service that keeps the cold store, with an age of the server.
@@ -459,4 +492,126 @@ func TestStatesInTime(t *testing.T) {
 	publish(3, 4, 5)
 	now = now.Add(most)
 	publish(5, 6)
+}
+
+// TestLostObject has the store lose an object of a shard that has deleted rows. Rows of other shards
+// leave the store, and the shard is tried again after purge-after, or when a sweep is asked for.
+func TestLostObject(t *testing.T) {
+	n := newNode(t)
+	store := &counting{Store: n.objects}
+	store.mu.reads = map[string]int{}
+	n.open(store)
+	if err := n.Apply(t.Context(), meta.CreateDatabase{Name: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(3) {
+		var b strings.Builder
+		for k := range int64(3000) {
+			fmt.Fprintf(&b, "m v=%d %d\n", k*k*(i+7919)%1009, (100+i)*week+k)
+		}
+		n.write(b.String())
+	}
+	n.flush()
+	n.do("sweep")
+	var lost, refused string
+	var id uint64
+	for i := range int64(3) {
+		if err := n.Delete(t.Context(), scan.DeleteRequest{Database: "d", Range: model.TimeRange{Min: (100 + i) * week, Max: (100 + i) * week}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.shards(func(sh *shard.Shard) {
+		if held := sh.Cold().Cold; len(held) == 1 && lost == "" {
+			lost, id = names.Key(held[0].Object()), sh.ID()
+		} else if len(held) == 1 {
+			refused = names.Key(held[0].Object())
+		}
+	})
+	content, err := object.Read(t.Context(), n.objects, lost, 1<<20)
+	if err := errors.Join(err, n.objects.Delete(t.Context(), lost)); err != nil {
+		t.Fatal(err)
+	}
+	readsOf := func(name string) int {
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		return store.mu.reads[name]
+	}
+	reads := func() int { return readsOf(lost) }
+	refuse := func(name string) {
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		store.mu.refused = name
+	}
+
+	var now, rounds atomic.Int64
+	now.Store(time.Now().UnixNano())
+	n.service = cold.New(cold.Options{
+		Store: n.Store, Objects: store, Place: place.Place{Dir: n.dir}, ID: "1", Node: "n", Dir: filepath.ToSlash(t.TempDir()), Grace: 1000 * time.Hour,
+		PurgeAfter: time.Hour, Every: time.Millisecond, Now: func() time.Time { return time.Unix(0, now.Load()) },
+		Leads: func() (uint64, bool) { rounds.Add(1); return 0, true },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		n.service.Run(ctx)
+	}()
+	defer func() { cancel(); <-ended }()
+	await := func(what string, is func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s does not come: %+v, %q", what, n.service.Status(t.Context()), n.service.Health())
+			}
+		}
+	}
+	some := func() {
+		t.Helper()
+		from := rounds.Load()
+		await("a few rounds", func() bool { return rounds.Load() > from+5 })
+	}
+	says := func() bool {
+		return strings.Contains(n.service.Health(), fmt.Sprintf("deleted rows of shard %d stay in the store: object %s is missing", id, strings.TrimPrefix(lost, names.Objects+"/")))
+	}
+	some()
+	if n.service.Health() != "" || n.service.Status(t.Context()).Purges > 0 {
+		t.Errorf("before purge-after: %q", n.service.Health())
+	}
+	refuse(refused) // which is tried again in each round
+	now.Add(int64(time.Hour))
+	await("the purge", says)
+	before, tries := reads(), readsOf(refused)
+	some()
+	if reads() != before || readsOf(refused) <= tries {
+		t.Errorf("%d reads of the lost object, %d before; %d of one that is refused, %d before", reads(), before, readsOf(refused), tries)
+	}
+	refuse("")
+	await("the rest of the purge", func() bool { return n.service.Status(t.Context()).Purges == 2 })
+	some()
+	before = reads()
+	if purged := n.service.Status(t.Context()).Purges; purged != 2 || before == 0 {
+		t.Errorf("%d shards were purged, %d reads of the lost object", purged, before)
+	}
+	now.Add(int64(time.Hour) - 1)
+	some()
+	if got := reads(); got != before || !says() {
+		t.Errorf("the shard is tried again: %d reads, %d before, %q", got, before, n.service.Health())
+	}
+	now.Add(1)
+	await("the next try", func() bool { return reads() > before })
+	some()
+	before = reads()
+	w := httptest.NewRecorder()
+	n.service.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, cold.Path+"?do=sweep", nil))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "is missing") || reads() == before {
+		t.Errorf("a sweep: %d %s", w.Code, w.Body)
+	}
+	if err := n.objects.Put(t.Context(), lost, object.Content{Bytes: content}); err != nil {
+		t.Fatal(err)
+	}
+	n.do("sweep")
+	await("health", func() bool { return n.service.Health() == "" })
+	if purged := n.service.Status(t.Context()).Purges; purged != 3 {
+		t.Errorf("%d shards were purged", purged)
+	}
 }
