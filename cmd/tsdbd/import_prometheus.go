@@ -172,7 +172,7 @@ func findBlocks(dir string, times model.TimeRange, stderr io.Writer) (*block.Dir
 		return nil, err
 	}
 	for _, note := range blocks.Notes {
-		fmt.Fprintln(stderr, printable(note))
+		fmt.Fprintln(stderr, mover.Printable(note))
 	}
 	blocks.Blocks = slices.DeleteFunc(blocks.Blocks, func(b block.Block) bool { return !b.Range.Overlaps(times) })
 	if len(blocks.Blocks) == 0 {

@@ -211,7 +211,7 @@ func (s *serverImport) transfer(ctx context.Context, source *influxhttp.Source, 
 	if statements := definitions.Statements(); len(statements) > 0 {
 		made, err := s.client.Define(ctx, definitions)
 		if err != nil {
-			fmt.Fprintln(s.stderr, printable("the continuous queries, downsamples and write limits were not made: "+err.Error()))
+			fmt.Fprintln(s.stderr, mover.Printable("the continuous queries, downsamples and write limits were not made: "+err.Error()))
 			catalog.Statements = append(catalog.Statements, statements...)
 		}
 		if made.Queries > 0 {
@@ -222,12 +222,12 @@ func (s *serverImport) transfer(ctx context.Context, source *influxhttp.Source, 
 		}
 	}
 	for _, n := range catalog.Notes {
-		fmt.Fprintln(s.stderr, printable(n))
+		fmt.Fprintln(s.stderr, mover.Printable(n))
 	}
 	if len(catalog.Statements) > 0 {
 		fmt.Fprintln(s.stdout, "To be run by hand, with passwords of your choice:")
 		for _, q := range catalog.Statements {
-			fmt.Fprintln(s.stdout, " ", printable(q))
+			fmt.Fprintln(s.stdout, " ", mover.Printable(q))
 		}
 	}
 	return errors.Join(failed, s.compare(ctx, source))
@@ -239,7 +239,7 @@ func (s *serverImport) compare(ctx context.Context, source *influxhttp.Source) e
 	old, now, err := source.Compare(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(s.stderr, printable("the servers could not be compared: "+err.Error()))
+		fmt.Fprintln(s.stderr, mover.Printable("the servers could not be compared: "+err.Error()))
 		return nil
 	}
 	if err := compare.Table(s.stdout, "old", "new", old, now); err != nil {
@@ -271,7 +271,7 @@ func (s *serverImport) survey(ctx context.Context, source *influxhttp.Source) er
 	fmt.Fprintln(t, "measurement\tfields\tvalues")
 	var total int64
 	for _, f := range found {
-		fmt.Fprintf(t, "%s\t%d\t%d\n", printable(f.Database+"."+f.Policy+"."+f.Measurement), f.Fields, f.Values)
+		fmt.Fprintf(t, "%s\t%d\t%d\n", mover.Printable(f.Database+"."+f.Policy+"."+f.Measurement), f.Fields, f.Values)
 		total += f.Values
 	}
 	if err := t.Flush(); err != nil {

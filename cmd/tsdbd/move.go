@@ -45,7 +45,7 @@ func (m *move) start(stdout, stderr io.Writer) {
 // note prints a line above the progress.
 func (m *move) note(format string, args ...any) {
 	m.p.clear()
-	fmt.Fprintln(m.stderr, printable(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(m.stderr, mover.Printable(fmt.Sprintf(format, args...)))
 }
 
 // kept opens the journal and the file of refused rows for the time of do. what names the
