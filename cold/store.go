@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"tsdbd/backup"
 	"tsdbd/cold/names"
@@ -86,25 +85,11 @@ func (s *Service) stat(ctx context.Context, f *manifest.File) (damage bool, err 
 	return false, err
 }
 
-// lockWait is how long the lock of the store is waited for: others hold it for seconds, or
-// while they remove objects.
-const lockWait = 2 * time.Minute
-
 // lock takes the lock of the store.
 func (s *Service) lock(ctx context.Context) (vfs.Lock, error) {
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
-	defer cancel()
-	for {
-		l, err := names.Lock(ctx, s.opt.Objects, s.opt.FS, s.opt.Place.Dir, s.owner(), s.opt.ID+"/"+s.opt.Node)
-		if !names.InUse(err) {
-			return l, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("lock the cold store: %w", err)
-		case <-time.After(lockWait / 60):
-		}
-	}
+	return names.Await(ctx, func(ctx context.Context) (vfs.Lock, error) {
+		return names.Lock(ctx, s.opt.Objects, s.opt.FS, s.opt.Place.Dir, s.owner(), s.opt.ID+"/"+s.opt.Node)
+	})
 }
 
 func (s *Service) owner() string { return "node " + s.opt.Node + " of " + s.opt.ID }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"tsdbd/internal/binio"
 	"tsdbd/internal/object"
@@ -36,6 +37,10 @@ const Objects = "objects"
 
 // Key returns the name of an object in a store.
 func Key(object string) string { return path.Join(Objects, object) }
+
+// Restored returns whose list has the names that a data directory needs which was restored
+// from a backup, until the server on it publishes its own. lineage is that of the directory.
+func Restored(lineage string) string { return "restored-" + lineage }
 
 // list is an object with the names that a node needs.
 type list struct {
@@ -194,6 +199,27 @@ func Lock(ctx context.Context, s object.Store, fsys vfs.FS, dir, owner, holder s
 		return nil, err
 	}
 	return fsys.Lock(path.Join(dir, lockName))
+}
+
+// lockWait is how long Await waits: others hold a lock for seconds, or while they remove
+// objects.
+const lockWait = 2 * time.Minute
+
+// Await takes a lock of a store. It waits while somebody else has it, for two minutes at most.
+func Await(ctx context.Context, lock func(ctx context.Context) (vfs.Lock, error)) (vfs.Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	for {
+		l, err := lock(ctx)
+		if !InUse(err) {
+			return l, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("lock the cold store: %w", err)
+		case <-time.After(lockWait / 60):
+		}
+	}
 }
 
 // InUse reports whether an error of Lock says that somebody else has the lock.

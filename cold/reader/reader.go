@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path"
@@ -192,7 +191,7 @@ const tmpSuffix = ".tmp"
 
 // tail fetches the tail of a cold file and checks it.
 func (r *Reader) tail(ctx context.Context, o backup.Object, to string) error {
-	body := direct{r.opt.Objects, o.Name}
+	body := names.Body{Store: r.opt.Objects, Object: o.Name}
 	if err := tsm.FetchTail(ctx, r.opt.FS, to, body, o.Name, o.Size); err != nil {
 		return err
 	}
@@ -207,22 +206,6 @@ func (r *Reader) tail(ctx context.Context, o backup.Object, to string) error {
 		return binio.Corruptf(o.Name, -1, "the object is %s", of.Object())
 	}
 	return t.VerifyIndex()
-}
-
-// direct is an object that is read without a cache.
-type direct struct {
-	objects object.Store
-	name    string
-}
-
-func (d direct) ReadBody(ctx context.Context, p []byte, off int64) error {
-	in, err := d.objects.ReadRange(ctx, names.Key(d.name), off, int64(len(p)))
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	_, err = io.ReadFull(in, p)
-	return err
 }
 
 // Store opens a state. The store must be closed.
