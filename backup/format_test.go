@@ -35,18 +35,30 @@ func sampleManifest() *Manifest {
 			}},
 		},
 		Shards: []ShardManifest{{ID: 5, Database: 3, Manifest: []byte("manifest"), Files: []File{
-			{"00000001.tsm", Object{"0123456789abcdef-1000-1-2a-0.tsm", 4096}},
-			{"00000002.tsi", Object{"fedcba9876543210-200.tsi", 512}},
+			{Name: "00000001.tsm", Object: Object{"0123456789abcdef-1000-1-2a-0.tsm", 4096}},
+			{Name: "00000002.tsi", Object: Object{"fedcba9876543210-200.tsi", 512}},
 		}}},
 		Series:  []SeriesLog{{Database: 3, Given: 12, Pieces: []Object{{"00000000000000ff-64.series", 100}}}},
 		Objects: map[string]string{"fedcba9876543210-200.tsi": "aa", "0123456789abcdef-1000-1-2a-0.tsm": "bb", "00000000000000ff-64.series": "cc"},
 	}
 }
 
+// sampleCold is the manifest of the golden file of a server with a cold store.
+func sampleCold() *Manifest {
+	m := sampleManifest()
+	m.Shards[0].Files[0].Cold = true
+	return m
+}
+
 // TestManifestGolden keeps backups of version 3 readable forever.
 func TestManifestGolden(t *testing.T) {
-	const name = "testdata/manifest-v3.golden"
-	b, err := sampleManifest().Encode()
+	testGolden(t, "testdata/manifest-v3.golden", sampleManifest)
+	testGolden(t, "testdata/manifest-v3-cold.golden", sampleCold)
+}
+
+func testGolden(t *testing.T, name string, sample func() *Manifest) {
+	t.Helper()
+	b, err := sample().Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +86,7 @@ func TestManifestGolden(t *testing.T) {
 	if err != nil || !bytes.Equal(again, want) {
 		t.Errorf("what was read is written otherwise: %v\n%s", err, again)
 	}
-	if !reflect.DeepEqual(m.Shards, sampleManifest().Shards) || m.Bytes() != 4096+512+100 {
+	if !reflect.DeepEqual(m.Shards, sample().Shards) || m.Bytes() != 4096+512+100 {
 		t.Errorf("%+v", m.Shards)
 	}
 	for i := range want {

@@ -358,7 +358,7 @@ func describeShard(database uint32, e *shard.Export, objects map[string]place, c
 		}
 	}
 	add := func(name string, o Object) {
-		s.Files = append(s.Files, File{name, o})
+		s.Files = append(s.Files, File{Name: name, Object: o})
 		objects[o.Name] = place{path: path.Join(e.Dir, name), size: o.Size}
 	}
 	for i := range m.TSM {
@@ -366,6 +366,7 @@ func describeShard(database uint32, e *shard.Export, objects map[string]place, c
 		add(m.TSM[i].Name, o)
 		if e.Manifest.TSM[i].Cold() {
 			objects[o.Name] = place{cold: true, size: o.Size}
+			s.Files[i].Cold = !cold
 		}
 	}
 	for i := range e.Manifest.TSI {

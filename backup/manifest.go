@@ -55,6 +55,8 @@ type ShardManifest struct {
 type File struct {
 	Name   string `json:"name"`
 	Object Object `json:"object"`
+	// Cold says that the server had only the tail of the file. The object is the whole file.
+	Cold bool `json:"cold,omitempty"`
 }
 
 // DamagedFile is a file of a shard that a backup lacks.
