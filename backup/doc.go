@@ -18,6 +18,9 @@
 // a running server opens it so and writes its points to the server, where they
 // merge with those that exist by the rules of writes.
 //
+// Files that were cold when the backup was taken can stay so (Cold): Place makes tails of
+// them, and publishes which objects these need before it looks whether they are there.
+//
 // Invariants: a manifest is written only after every object that it names is
 // there, whole, synced, and hashed. An object never changes. Place writes the
 // catalog last, so that a server does not start on a directory half restored.

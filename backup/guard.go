@@ -16,13 +16,7 @@ import (
 // that of the store if it is a directory, else "". A lease of the same holder is taken over
 // at once. names.InUse says that a backup is being taken or pruned.
 func Guard(ctx context.Context, store object.Store, fsys vfs.FS, dir, owner, holder string) (vfs.Lock, map[string]bool, error) {
-	var lock vfs.Lock
-	var err error
-	if dir == "" {
-		lock, err = object.Acquire(ctx, store, leaseDir, object.LeaseOptions{Owner: owner, Holder: holder})
-	} else if err = fsys.MkdirAll(dir); err == nil {
-		lock, err = fsys.Lock(path.Join(dir, "LOCK"))
-	}
+	lock, err := lockBackups(ctx, store, fsys, dir, owner, holder)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,6 +40,17 @@ func Guard(ctx context.Context, store object.Store, fsys vfs.FS, dir, owner, hol
 	return lock, needed, nil
 }
 
+// lockBackups takes the lock of the backups in a store.
+func lockBackups(ctx context.Context, store object.Store, fsys vfs.FS, dir, owner, holder string) (vfs.Lock, error) {
+	if dir == "" {
+		return object.Acquire(ctx, store, leaseDir, object.LeaseOptions{Owner: owner, Holder: holder})
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return nil, err
+	}
+	return fsys.Lock(path.Join(dir, "LOCK"))
+}
+
 // guardCold keeps servers from bringing files to the store while objects are removed, and
 // adds the names of those that they need. It does nothing in a store without servers: the
 // first one that comes waits for the lock of the repository.
@@ -54,11 +59,7 @@ func (r *Repository) guardCold(ctx context.Context, needed map[string]bool) (rel
 	if err != nil || len(nodes) == 0 {
 		return func() error { return nil }, err
 	}
-	dir := r.local
-	if dir = path.Dir(dir); r.own {
-		dir = ""
-	}
-	lock, err := names.Lock(ctx, r.store, r.fs, dir, "tsdbd backup", "")
+	lock, err := names.Lock(ctx, r.store, r.fs, r.dir(), "tsdbd backup", "")
 	if err != nil {
 		return nil, fmt.Errorf("%s: cold store: %w", r.where, err)
 	}

@@ -59,6 +59,14 @@ func OpenRepository(fsys vfs.FS, dir string) *Repository {
 	}
 }
 
+// dir returns the directory of the repository, "" if that is in a bucket.
+func (r *Repository) dir() string {
+	if r.own {
+		return ""
+	}
+	return path.Dir(r.local)
+}
+
 // key returns the name of an object in the store.
 func key(o Object) string { return path.Join(objectsDir, o.Name) }
 

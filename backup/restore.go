@@ -41,6 +41,9 @@ type RestoreOptions struct {
 	// Link has Place give the files of the backup second names where it can, in
 	// place of copying them. The backup is not used afterwards.
 	Link bool
+	// Cold has Place leave the bodies of files there that were cold when the backup was
+	// taken. nil: all files become local.
+	Cold *Cold
 }
 
 // rename changes the names in a catalog that is nobody else's yet.
@@ -119,8 +122,9 @@ func cut(data *meta.Data, f *exchange.Filter, keep func(*meta.Database, *meta.Re
 // Place restores a backup into a data directory that has no data, for a server
 // that is started on it afterwards. Ids stay those of the backup, and the directory
 // gets a lineage of its own. Place restores the users as well. A filter by time
-// chooses whole shards. Place checks the hash of each file.
-func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (*Result, error) {
+// chooses whole shards. Place checks the hash of each file. Of a file that stays cold it
+// checks the tail, and that the object is there.
+func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (_ *Result, err error) {
 	name, m, err := r.Manifest(ctx, opt.Backup)
 	if err != nil {
 		return nil, err
@@ -151,7 +155,20 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 	if err := emptyData(fsys, dir); err != nil {
 		return nil, err
 	}
-	p := &placer{ctx: ctx, r: r, m: m, link: opt.Link, meter: &meter{report: opt.Progress}}
+	p := &placer{ctx: ctx, r: r, m: m, link: opt.Link, cold: opt.Cold, meter: &meter{report: opt.Progress}}
+	if p.cold != nil {
+		leave, e := p.stay(shards, data.Lineage)
+		if leave != nil {
+			defer func() {
+				if err != nil {
+					err = errors.Join(err, leave())
+				}
+			}()
+		}
+		if e != nil {
+			return nil, fmt.Errorf("restore backup %s: %w", name, e)
+		}
+	}
 	var databases []SeriesLog
 	for _, s := range m.Series {
 		if data.DatabaseByID(s.Database) != nil {
@@ -161,7 +178,11 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 	}
 	for _, s := range shards {
 		for _, f := range s.Files {
-			p.count(f.Object)
+			if p.staysCold(f) {
+				p.meter.p.Objects++ // how long its tail is will be known
+			} else {
+				p.count(f.Object)
+			}
 		}
 	}
 	for _, s := range databases {
@@ -180,7 +201,16 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 	}
 	for _, s := range shards {
 		at := path.Join(dir, layout.ShardDir(s.Database, s.ID))
+		encoded := s.Manifest
+		if slices.ContainsFunc(s.Files, p.staysCold) {
+			if encoded, err = p.tails(at, &s); err != nil {
+				return nil, err
+			}
+		}
 		for _, f := range s.Files {
+			if p.staysCold(f) {
+				continue
+			}
 			if err := p.file(at, f.Name, f.Object); err != nil {
 				return nil, err
 			}
@@ -188,7 +218,7 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		if err := fsys.MkdirAll(at); err != nil {
 			return nil, err
 		}
-		adopted, err := manifest.Adopt(fsys, at, s.Manifest, data.Lineage)
+		adopted, err := manifest.Adopt(fsys, at, encoded, data.Lineage)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +243,7 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		return nil, err
 	}
 	p.meter.add(func(*Progress) {}, true)
-	return &Result{Name: name, Sequence: m.Sequence, Shards: len(shards), Objects: p.meter.p.Objects, Bytes: p.meter.p.Bytes, Copied: p.meter.p.BytesDone}, nil
+	return &Result{Name: name, Sequence: m.Sequence, Shards: len(shards), Objects: p.meter.p.Objects, Bytes: p.meter.p.Bytes, Copied: p.meter.p.BytesDone, Cold: p.stays}, nil
 }
 
 // emptyData refuses a directory that has data, or the beginning of a restore.
@@ -238,8 +268,13 @@ type placer struct {
 	r     *Repository
 	m     *Manifest
 	link  bool
+	cold  *Cold // nil: all files become local
+	stays int64 // bytes of the files that stay cold
 	meter *meter
 }
+
+// staysCold reports whether only the tail of a file is restored.
+func (p *placer) staysCold(f File) bool { return p.cold != nil && f.Cold }
 
 func (p *placer) count(objects ...Object) {
 	for _, o := range objects {

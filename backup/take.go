@@ -42,6 +42,9 @@ type TakeOptions struct {
 	// Have is a data directory that nobody has open. Files in it are taken for objects
 	// if their content is right.
 	Have string
+	// Cold keeps the bodies of files that are cold on the server, if it has them: they are not
+	// fetched, and the backup is one for Place with the same store alone. nil: all are fetched.
+	Cold *Cold
 	// Keep is how often the session is renewed; default 1 min.
 	Keep time.Duration
 }
@@ -55,6 +58,7 @@ type Result struct {
 	Bytes    int64         `json:"bytes"`  // of all objects
 	Copied   int64         `json:"copied"` // bytes fetched now
 	Took     time.Duration `json:"took_ns"`
+	Cold     int64         `json:"cold,omitempty"`    // bytes of the files that stay in a cold store
 	Damaged  []DamagedFile `json:"damaged,omitempty"` // left out
 }
 
@@ -118,10 +122,15 @@ func (r *Repository) take(ctx context.Context, c *exchange.Client, lock vfs.Lock
 		}
 	}
 	m.Session, m.Objects = "", map[string]string{}
-	objects := m.objects()
+	objects, cold := m.objects(), int64(0)
+	if opt.Cold != nil {
+		if objects, cold, err = opt.Cold.spare(ctx, r.fs, m); err != nil {
+			return nil, err
+		}
+	}
 	meter := &meter{report: opt.Progress}
 	f := &fetcher{r: r, c: c, session: session, local: have, meter: meter}
-	if f.stored, err = r.stored(ctx); err != nil {
+	if f.stored, err = stored(ctx, r.store); err != nil {
 		return nil, err
 	}
 	if f.known, err = r.knownSums(ctx, objects, f.stored); err != nil {
@@ -172,7 +181,7 @@ func (r *Repository) take(ctx context.Context, c *exchange.Client, lock vfs.Lock
 	if r.own { // what earlier attempts have left
 		_ = r.fs.RemoveAll(r.parts)
 	}
-	return &Result{Name: name, Sequence: m.Sequence, Shards: len(m.Shards), Objects: len(m.Objects), Bytes: m.Bytes(), Copied: copied, Damaged: m.Damaged}, nil
+	return &Result{Name: name, Sequence: m.Sequence, Shards: len(m.Shards), Objects: len(m.Objects), Bytes: m.Bytes(), Copied: copied, Cold: cold, Damaged: m.Damaged}, nil
 }
 
 // manifestTime is how long the put of a manifest may take. It is shorter than a lease lives.
@@ -222,9 +231,9 @@ func isServerDamage(err error) bool {
 	return errors.Is(err, binio.ErrCorrupt) || errors.As(err, &refusal) && refusal.Status == http.StatusInternalServerError
 }
 
-// stored returns the sizes of the objects that are there.
-func (r *Repository) stored(ctx context.Context) (map[string]int64, error) {
-	infos, err := r.store.List(ctx, objectsDir)
+// stored returns the sizes of the objects of a store.
+func stored(ctx context.Context, s object.Store) (map[string]int64, error) {
+	infos, err := s.List(ctx, objectsDir)
 	sizes := make(map[string]int64, len(infos))
 	for _, i := range infos {
 		sizes[path.Base(i.Name)] = i.Size

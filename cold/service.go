@@ -566,6 +566,11 @@ func (s *Service) write(ctx context.Context) error {
 			return fmt.Errorf("publish what this node needs: %w", err)
 		}
 	}
+	if !s.claimed() {
+		if err := names.Forget(ctx, s.opt.Objects, names.Restored(s.opt.Store.Catalog().Lineage.String())); err != nil {
+			return fmt.Errorf("remove the list of the restored directory: %w", err)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.published, s.mu.known, s.mu.claimed = objects, true, true

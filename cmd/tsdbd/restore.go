@@ -21,6 +21,7 @@ func restoreCommand() *cli.Command {
 	m := new(move)
 	var at location.Location
 	var data string
+	var cold bool
 	var opt backup.RestoreOptions
 	return &cli.Command{
 		Name:      "restore",
@@ -28,7 +29,7 @@ func restoreCommand() *cli.Command {
 		UsageText: "tsdbd restore [flags] -data DIR BACKUPS\ntsdbd restore [flags] -host URL BACKUPS",
 		Description: `tsdbd restore puts a backup back: as files into an empty data directory, for a server that is started on it afterwards, or as points into a running server, where they merge with what is there.
 
-With -data the flags that choose data choose whole shards; with -host they are exact.
+With -data the flags that choose data choose whole shards; with -host they are exact. With -cold as well, files stay in the place of the backups that were cold when the backup was taken: make it the cold store of the server.
 
 Examples:
   tsdbd restore -data /var/lib/tsdbd /backups
@@ -37,6 +38,7 @@ Examples:
                                       # one database, in addition to the present one`,
 		Flags: slices.Concat(clientFlags(&m.client, ""), []cli.Flag{
 			&cli.StringFlag{Name: "data", Destination: &data, Usage: "restore files into the empty directory `DIR`"},
+			&cli.BoolFlag{Name: "cold", Destination: &cold, Usage: "with -data: leave the files where the backups are that were in a cold store"},
 			&cli.StringFlag{Name: "backup", Destination: &opt.Backup, Usage: "restore the backup `NAME`, not the newest; backup -list shows names"},
 		}, filterFlags(&opt.Filter), at.Flags(), []cli.Flag{
 			&cli.StringFlag{Name: "newdb", Destination: &opt.NewDatabase, Usage: "restore the database of -db as `NAME`"},
@@ -50,6 +52,9 @@ Examples:
 			if (data == "") == (m.client.URL == "") {
 				return usageError(c, "restore takes either -data or -host")
 			}
+			if cold && data == "" {
+				return usageError(c, "-cold is for -data")
+			}
 			if err := noURL(data); err != nil {
 				return err
 			}
@@ -59,7 +64,10 @@ Examples:
 				return err
 			}
 			defer r.Close()
-			_, manifest, err := r.Manifest(ctx, opt.Backup)
+			name, manifest, err := r.Manifest(ctx, opt.Backup)
+			if err == nil && cold && manifest.ColdBytes() == 0 {
+				err = fmt.Errorf("backup %s: no file of it was cold, restore it without -cold", name)
+			}
 			if err != nil {
 				return err
 			}
@@ -72,13 +80,18 @@ Examples:
 				if err != nil {
 					return err
 				}
-				opt.Progress = m.p.copied
+				if opt.Progress = m.p.copied; cold {
+					opt.Cold = r.Cold()
+				}
 				res, err := backup.Place(ctx, r, to, opt)
 				m.p.clear()
 				if err != nil {
 					return err
 				}
 				_, err = fmt.Fprintf(stdout, "backup %s restored into %s: %d shards, %d files, %s\n", res.Name, to, res.Shards, res.Objects, mib(res.Bytes))
+				if err == nil && cold {
+					_, err = fmt.Fprintf(stdout, "%s stay in %s: start the server with that as cold.url, then run tsdbd cold claim\n", mib(res.Cold), rest[0])
+				}
 				return err
 			}
 			opt.Defined = func(d exchange.Defined) {

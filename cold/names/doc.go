@@ -5,7 +5,8 @@
 // the names that its manifests have, and of those that they are about to get (Publish), and
 // whoever removes objects reads the lists of all (All).
 //
-//	cold/names/<node>.<number>   a list; the newest of each node counts
+//	cold/names/<node>.<number>   a list; the newest of each node counts. Restored names
+//	                             those of directories that no server has started on yet
 //	cold/owner/<number>          whose the cold store is; the newest counts
 //	cold/states/             what readers open: manifests, which need objects as well
 //	cold/lease/                  the lease of a bucket

@@ -55,6 +55,12 @@ func Claim(ctx context.Context, s object.Store, o Owner, take bool) (uint64, err
 	}
 }
 
+// OwnerID returns the id of whose a store is, "" if it is nobody's.
+func OwnerID(ctx context.Context, s object.Store) (string, error) {
+	_, o, err := owner(ctx, s)
+	return o.ID, err
+}
+
 // owner returns the newest owner, and its number, 0 if there is none.
 func owner(ctx context.Context, s object.Store) (newest uint64, o Owner, err error) {
 	infos, err := s.List(ctx, ownersDir)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -25,7 +26,10 @@ type Server struct {
 	handler http.Handler
 	// Requests counts those that reached the bucket.
 	Requests atomic.Int64
-	fault    atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
+	// Reads counts those that read objects of backups and cold stores, and ReadBytes what they got.
+	Reads, ReadBytes atomic.Int64
+
+	fault atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
 }
 
 // NewServer starts a server that ends with the test.
@@ -64,7 +68,23 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(b))
 	}
+	if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/objects/") {
+		s.Reads.Add(1)
+		w = counted{w, &s.ReadBytes}
+	}
 	s.handler.ServeHTTP(w, r)
+}
+
+// counted counts the bytes of an answer.
+type counted struct {
+	http.ResponseWriter
+	bytes *atomic.Int64
+}
+
+func (c counted) Write(p []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(p)
+	c.bytes.Add(int64(n))
+	return n, err
 }
 
 // Fault has f see each request first. If it returns true it has answered. Nil ends the
