@@ -10,6 +10,7 @@ import (
 	"net"
 	"time"
 
+	"tsdbd/backup"
 	"tsdbd/cluster/replica"
 	"tsdbd/cluster/self"
 	"tsdbd/cluster/transport"
@@ -43,6 +44,9 @@ type Options struct {
 	// Store has the options with which a node that founds a cluster opens the store
 	// that it has, to put its log into files. They have no log.
 	Store store.Options
+
+	// Cold is the cold store of the nodes: Objects and Dir. nil: this node has none.
+	Cold *backup.Cold
 
 	Version string // of the program
 	// LogFormat is the newest form of the log that the program reads; default

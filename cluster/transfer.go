@@ -161,7 +161,7 @@ func (n *Node) transferFrom(ctx context.Context, from *peerStatus) error {
 	}
 	defer watch.stop()
 	opt := n.transferOptions()
-	opt.Progress = n.progress(from.Name)
+	opt.Progress, opt.Cold = n.progress(from.Name), n.coldStore(ctx)
 	defer n.setTransfer(nil)
 	n.logger.Info("state transfer", "from", from.Name)
 	result, err := statetransfer.Fetch(ctx, n.clientOf(from.Address), opt)
@@ -182,13 +182,33 @@ func (n *Node) transferFrom(ctx context.Context, from *peerStatus) error {
 		return err
 	}
 	n.setProblem("")
-	n.logger.Info("state transfer ends", "from", from.Name, "sequence", result.Sequence, "base", base.Sequence, "bytes", result.Bytes, "fetched", result.Copied, "took", result.Took)
+	n.logger.Info("state transfer ends", "from", from.Name, "sequence", result.Sequence, "base", base.Sequence, "bytes", result.Bytes, "fetched", result.Copied, "cold", result.Cold, "took", result.Took)
 	n.clean()
 	return nil
 }
 
 func (n *Node) transferOptions() statetransfer.Options {
 	return statetransfer.Options{FS: n.fs, Dir: n.opt.Dir, Have: n.aside, Logger: n.logger}
+}
+
+// coldStore returns the cold store of the cluster, which has the bodies of cold files. It is nil if
+// there is none, or the one of this node is not that of the cluster: then bodies are copied.
+func (n *Node) coldStore(ctx context.Context) *backup.Cold {
+	if n.opt.Cold == nil {
+		return nil
+	}
+	cluster := n.identity().Cluster
+	owner, err := n.opt.Cold.OwnerID(ctx)
+	if err == nil && owner == "" {
+		return nil // nothing has been cold yet
+	}
+	if err != nil || owner != cluster {
+		n.logger.Warn("cold files are copied from the other node, the cold store of this one is not used", "owner", owner, "err", err)
+		return nil
+	}
+	c := *n.opt.Cold
+	c.Node, c.Owner, c.Holder = n.opt.Name, fmt.Sprintf("node %s of %s", n.opt.Name, cluster), cluster+"/"+n.opt.Name
+	return &c
 }
 
 // dropLog removes the log that the new state does not need. A damaged one it sets aside:

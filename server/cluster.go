@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tsdbd/backup"
 	"tsdbd/cluster"
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/self"
@@ -40,11 +41,19 @@ func (s *Server) openNode() error {
 	for _, n := range k.Join {
 		join = append(join, cluster.Peer{Name: n.Name, Address: n.Address})
 	}
+	var cold *backup.Cold
+	if c.Cold.URL != "" {
+		o, err := s.coldStore()
+		if err != nil {
+			return err
+		}
+		cold = &backup.Cold{Objects: o.Objects, Dir: o.Place.Dir}
+	}
 	s.node, err = cluster.Open(s.opening, cluster.Options{
 		Dir: c.Data.Dir, Name: k.Node, Bind: k.Bind, Join: join, Voter: k.Voter, Secret: secret, TLS: encrypted,
 		ElectionTimeout: time.Duration(k.ElectionTimeout), MaxLag: time.Duration(k.MaxLag),
 		LogMaxBytes: int64(k.LogMaxSize), MaxClockSkew: time.Duration(k.MaxClockSkew),
-		Store: s.storeOptions(), Version: s.Version, Logger: s.log,
+		Store: s.storeOptions(), Cold: cold, Version: s.Version, Logger: s.log,
 	})
 	if err != nil {
 		return err

@@ -19,6 +19,16 @@ import (
 // coldParallel is how many requests to the cold store queries have at a time, at least.
 const coldParallel = 8
 
+// coldStore returns options of a service with the store that the settings name.
+func (s *Server) coldStore() (*cold.Options, error) {
+	where, err := s.config.Cold.Place()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := where.Open(vfs.OS, s.config.Cold.S3())
+	return &cold.Options{Objects: objects, Place: where}, err
+}
+
 // openCold opens the cold store that the settings name, and has the store read it. It
 // returns what is known of a service that keeps it, nil if none is named.
 func (s *Server) openCold(to *store.Options) (*cold.Options, error) {
@@ -26,11 +36,7 @@ func (s *Server) openCold(to *store.Options) (*cold.Options, error) {
 	if c.URL == "" && c.Reader == "" {
 		return nil, nil
 	}
-	where, err := c.Place()
-	if err != nil {
-		return nil, err
-	}
-	objects, err := where.Open(vfs.OS, c.S3())
+	o, err := s.coldStore()
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +45,7 @@ func (s *Server) openCold(to *store.Options) (*cold.Options, error) {
 		dir = filepath.Join(s.config.Data.Dir, "cold-cache")
 	}
 	cache, err := coldcache.Open(coldcache.Options{
-		Dir: filepath.ToSlash(dir), Size: int64(c.CacheSize), Store: objects, Timeout: time.Duration(c.Timeout),
+		Dir: filepath.ToSlash(dir), Size: int64(c.CacheSize), Store: o.Objects, Timeout: time.Duration(c.Timeout),
 		Parallel: max(coldParallel, 2*runtime.GOMAXPROCS(0)), Logger: s.log,
 	})
 	if err != nil {
@@ -47,11 +53,10 @@ func (s *Server) openCold(to *store.Options) (*cold.Options, error) {
 	}
 	s.onClose(cache.Close)
 	to.Cold = func(object string, size int64) tsm.Body { return cache.Object(names.Key(object), size) }
-	return &cold.Options{
-		Objects: objects, Place: where, Dir: filepath.ToSlash(filepath.Join(s.config.Data.Dir, "cold")), After: time.Duration(c.After),
-		PurgeAfter: time.Duration(c.PurgeAfter), Grace: time.Duration(c.Grace), Rate: int64(c.UploadRate),
-		Cache: cache.Stats, Logger: s.log, Node: "server",
-	}, nil
+	o.Dir, o.Node = filepath.ToSlash(filepath.Join(s.config.Data.Dir, "cold")), "server"
+	o.After, o.PurgeAfter, o.Grace, o.Rate = time.Duration(c.After), time.Duration(c.PurgeAfter), time.Duration(c.Grace), int64(c.UploadRate)
+	o.Cache, o.Logger = cache.Stats, s.log
+	return o, nil
 }
 
 // keepCold makes the service that keeps the cold store, once the store is open.

@@ -7,6 +7,9 @@
 // state where the old one was, and sets the old one aside. Clean removes what is not
 // needed any more.
 //
+// Files that are cold stay so if the node has the same cold store (Options.Cold). Their tails
+// are made of the objects there.
+//
 //	DATA/cluster/transfer/   the staging directory, a backup.Repository
 //	DATA/cluster/incoming/   the new state until Switch
 //	DATA/cluster/old/        the old state from Switch to Clean

@@ -22,8 +22,9 @@ import (
 // Options say where a state goes.
 type Options struct {
 	FS       vfs.FS
-	Dir      string // the data directory
-	Have     string // a data directory whose files are taken where they are right; default Dir
+	Dir      string       // the data directory
+	Have     string       // a data directory whose files are taken where they are right; default Dir
+	Cold     *backup.Cold // keeps the bodies of cold files; nil: they are copied
 	Logger   *slog.Logger
 	Progress func(backup.Progress) // may be nil
 }
@@ -45,14 +46,14 @@ func Fetch(ctx context.Context, peer *exchange.Client, opt Options) (*backup.Res
 		return nil, err
 	}
 	repository := backup.OpenRepository(opt.FS, opt.staging())
-	taken, err := backup.Take(ctx, peer, repository, backup.TakeOptions{Whole: true, Have: cmp.Or(opt.Have, opt.Dir), Progress: opt.Progress})
+	taken, err := backup.Take(ctx, peer, repository, backup.TakeOptions{Whole: true, Have: cmp.Or(opt.Have, opt.Dir), Cold: opt.Cold, Progress: opt.Progress})
 	if err != nil {
 		return nil, fmt.Errorf("fetch state: %w", err)
 	}
 	if _, _, err := repository.Prune(ctx, 1); err != nil { // what earlier tries have fetched in vain
 		return nil, fmt.Errorf("fetch state: %w", err)
 	}
-	if _, err := backup.Place(ctx, repository, opt.incoming(), backup.RestoreOptions{Backup: taken.Name, Link: true}); err != nil {
+	if _, err := backup.Place(ctx, repository, opt.incoming(), backup.RestoreOptions{Backup: taken.Name, Link: true, Cold: opt.Cold}); err != nil {
 		return nil, fmt.Errorf("place fetched state: %w", err)
 	}
 	taken.Took = time.Since(begin)

@@ -9,13 +9,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"tsdbd/cold"
+	"tsdbd/internal/object/objecttest"
 	"tsdbd/internal/testkit/apptest"
 )
 
@@ -40,9 +39,10 @@ func (n *node) chilled(shards int) error {
 // begins again without data loses anything. A reader follows.
 func TestCold(t *testing.T) {
 	t.Parallel()
-	store := filepath.Join(t.TempDir(), "store")
-	place := "file://" + filepath.ToSlash(store)
-	c := start(t, setup{nodes: 3, env: append([]string{"TSDBD_COLD_URL=" + place, "TSDBD_COLD_AFTER=1h", "TSDBD_COLD_GRACE=1m"}, small...)})
+	bucket := objecttest.NewServer(t)
+	place := "s3://" + objecttest.Bucket + "/p"
+	access := []string{"TSDBD_COLD_ENDPOINT=" + bucket.URL, "TSDBD_COLD_PATH_STYLE=true", "TSDBD_COLD_ACCESS_KEY=a", "TSDBD_COLD_SECRET_KEY=b"}
+	c := start(t, setup{nodes: 3, env: slices.Concat([]string{"TSDBD_COLD_URL=" + place, "TSDBD_COLD_AFTER=1h", "TSDBD_COLD_GRACE=1m"}, access, small)})
 	c.nodes[0].must("", "CREATE DATABASE db")
 	var b strings.Builder
 	for i := range 20_000 { // three weeks
@@ -52,11 +52,14 @@ func TestCold(t *testing.T) {
 	for _, n := range c.nodes {
 		c.await("cold shards", func() error { return n.chilled(3) })
 	}
-	files, err := filepath.Glob(filepath.Join(store, "objects", "*.tsm"))
-	if err != nil || len(files) != 3 {
-		t.Errorf("three nodes with equal shards have %d objects, want 3, %v", len(files), err)
+	isFile := func(key string) bool { return strings.HasSuffix(key, ".tsm") }
+	files := slices.DeleteFunc(bucket.Keys(t, "p/objects/"), func(key string) bool { return !isFile(key) })
+	if len(files) != 3 {
+		t.Errorf("three nodes with equal shards have %d objects, want 3", len(files))
 	}
-	reader := apptest.Start(t, "-reader", place)
+	reader := apptest.New(t, "-reader", place)
+	reader.Env = access
+	reader.Restart()
 	questions := []string{
 		"SELECT count(v), sum(f) FROM cpu GROUP BY host", "SELECT percentile(f, 90) FROM cpu WHERE host = 'h3'",
 		"SELECT v FROM cpu WHERE host = 'h2' LIMIT 5",
@@ -97,14 +100,32 @@ func TestCold(t *testing.T) {
 	same("late rows and a delete")
 	c.verify()
 
-	// A node that has lost its data copies that of another node, and comes to the store again.
+	// A node that has lost its data copies that of another node, but cold files stay cold: it reads
+	// their tails in the bucket.
 	n := c.follower()
 	n.Kill()
 	n.wipe()
 	c.others(n)[0].expel(n.name)
+	reader.Stop()
+	var total int64
+	for _, key := range bucket.Keys(t, "p/objects/") {
+		if isFile(key) {
+			total += int64(len(bucket.Object(t, key)))
+		}
+	}
+	reads, bytes := bucket.Reads.Load(), bucket.ReadBytes.Load()
 	c.restart(n)
 	c.healthy()
 	c.await("cold shards of the new node", func() error { return n.chilled(3) })
+	reads, bytes = bucket.Reads.Load()-reads, bucket.ReadBytes.Load()-bytes
+	t.Logf("a node that begins again: %d reads of %d bytes of the bucket, which has %d", reads, bytes, total)
+	var fetched, left int64
+	_, said, _ := strings.Cut(n.Log(), "state transfer ends")
+	_, said, _ = strings.Cut(said, "fetched=")
+	if _, err := fmt.Sscanf(said, "%d cold=%d", &fetched, &left); err != nil || left == 0 || fetched > left/4 || bytes > total/4 || reads > 30 {
+		t.Errorf("a node that begins again reads %d bytes in %d requests of the bucket, which has %d, and %d of another node; %d are cold, %v\n%s", bytes, reads, total, fetched, left, err, n.Log())
+	}
+	reader.Restart()
 	same("a new node")
 	c.verify()
 
@@ -116,8 +137,9 @@ func TestCold(t *testing.T) {
 			t.Errorf("%s: %s, %v", n.name, a.body, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(store, "cold", "states")); err != nil {
-		t.Error(err)
+	lists := bucket.Keys(t, "p/cold/names/")
+	if len(lists) != 3 || len(bucket.Keys(t, "p/cold/states/")) == 0 {
+		t.Errorf("lists of three nodes: %q", lists)
 	}
 	c.stop()
 }
