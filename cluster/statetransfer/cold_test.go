@@ -1,0 +1,174 @@
+package statetransfer
+
+import (
+	"context"
+	"io"
+	"net/http/httptest"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tsdbd/backup"
+	"tsdbd/cold/names"
+	"tsdbd/exchange"
+	"tsdbd/internal/object"
+	"tsdbd/internal/vfs"
+	"tsdbd/shard/manifest"
+	"tsdbd/store"
+	"tsdbd/store/layout"
+	"tsdbd/tsm"
+)
+
+// bucket is a cold store that belongs to one who never removes objects.
+type bucket struct{ objects object.Store }
+
+func (b bucket) Put(ctx context.Context, dir string, files []manifest.File) error {
+	for _, f := range files {
+		if err := b.objects.Put(ctx, names.Key(f.Object()), object.Content{FS: vfs.OS, Path: path.Join(dir, f.Name), Keep: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (bucket) Commit(_ context.Context, _ []manifest.File, swap func() error) error { return swap() }
+
+func (b bucket) Get(ctx context.Context, f *manifest.File, to string) error {
+	return object.Save(ctx, b.objects, names.Key(f.Object()), f.Size, vfs.OS, to)
+}
+
+// TestColdFiles copies a state with cold files: those that the store of the receiver has stay
+// there, and others are copied. The list of the receiver is there before its state.
+func TestColdFiles(t *testing.T) {
+	ctx, at := t.Context(), t.TempDir()
+	objects := object.OpenDir(vfs.OS, at)
+	p := &peer{dir: t.TempDir()}
+	opened := store.Options{RetentionInterval: -1, Cold: func(object string, _ int64) tsm.Body {
+		return names.Body{Store: objects, Object: object}
+	}}
+	var err error
+	if p.Store, err = store.Open(p.dir, opened); err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	h := backup.NewHandler(p.Store, backup.HandlerOptions{Dir: p.dir, Cold: objects})
+	defer h.Close()
+	s := httptest.NewServer(h)
+	defer s.Close()
+	p.client = &exchange.Client{URL: s.URL}
+	p.fill(t, 1, 2)
+	set, err := p.Backup(ctx, nil) // flushes
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Release()
+	var all []string
+	for id := range p.Catalog().Shards() {
+		sh, release, err := p.OpenShard(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = sh.Compact(ctx, true); err == nil {
+			_, err = sh.Chill(ctx, bucket{objects})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range sh.Cold().Cold {
+			all = append(all, f.Object())
+		}
+		release()
+	}
+	slices.Sort(all)
+	if len(all) != 4 {
+		t.Fatalf("%d cold files, want 4", len(all))
+	}
+	state := func(dir string) (tails, bodies int) {
+		t.Helper()
+		for suffix, n := range map[string]*int{".tail": &tails, ".tsm": &bodies} {
+			found, err := filepath.Glob(filepath.Join(dir, layout.DatabasePrefix+"*", layout.ShardPrefix+"*", "*"+suffix))
+			if err != nil {
+				t.Fatal(err)
+			}
+			*n = len(found)
+		}
+		return tails, bodies
+	}
+	f := func(what string, from *backup.Cold, wantTails, wantBodies int) {
+		t.Helper()
+		dir := t.TempDir()
+		opt := options(vfs.OS, dir)
+		opt.Cold = from
+		res, err := Fetch(ctx, p.client, opt)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if tails, bodies := state(opt.incoming()); tails != wantTails || bodies != wantBodies || (res.Cold > 0) != (tails > 0) {
+			t.Errorf("%s: %d tails and %d bodies, want %d and %d; %d bytes stay", what, tails, bodies, wantTails, wantBodies, res.Cold)
+		}
+		if from != nil {
+			needed, err := names.All(ctx, from.Objects)
+			if err != nil || len(needed) != wantTails {
+				t.Errorf("%s: the list has %d names, want %d, %v", what, len(needed), wantTails, err)
+			}
+		}
+		if err := Switch(opt); err != nil {
+			t.Fatal(err)
+		}
+		st, err := store.Open(dir, opened)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		if got, want := dump(t, st), dump(t, p); !slices.Equal(got, want) {
+			t.Errorf("%s: %d lines, the peer has %d", what, len(got), len(want))
+		}
+	}
+	f("no store", nil, 0, 4)
+	f("the store of the peer", &backup.Cold{Objects: objects, Dir: filepath.ToSlash(at), Node: "b"}, 4, 0)
+	other := t.TempDir()
+	part := object.OpenDir(vfs.OS, other)
+	for i, name := range all {
+		b, err := object.Read(ctx, objects, names.Key(name), 1<<20)
+		if i == 0 {
+			continue // missing
+		} else if i == 1 {
+			b = b[1:] // of another size
+		}
+		if err == nil {
+			err = part.Put(ctx, names.Key(name), object.Content{Bytes: b})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f("a store with a part of the files", &backup.Cold{Objects: part, Dir: filepath.ToSlash(other), Node: "b"}, 2, 2)
+
+	// An object that goes between the look at the store and the end of the transfer is an error,
+	// and the next try copies its file.
+	gone := all[2]
+	vanishing := vanishing{part, names.Key(gone)}
+	opt := options(vfs.OS, t.TempDir())
+	opt.Cold = &backup.Cold{Objects: vanishing, Dir: filepath.ToSlash(other), Node: "b"}
+	if _, err := Fetch(ctx, p.client, opt); err == nil || !strings.Contains(err.Error(), gone) {
+		t.Errorf("transfer with an object that goes: %v", err)
+	}
+	f("the try after an object has gone", &backup.Cold{Objects: part, Dir: filepath.ToSlash(other), Node: "b"}, 1, 3)
+}
+
+// vanishing is a store with an object that is gone once somebody reads it.
+type vanishing struct {
+	object.Store
+	name string
+}
+
+func (v vanishing) ReadRange(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	if name == v.name {
+		if err := v.Delete(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return v.Store.ReadRange(ctx, name, offset, length)
+}
