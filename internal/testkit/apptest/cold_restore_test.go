@@ -193,8 +193,17 @@ func coldRestore(t *testing.T, place string, env, flags []string, objects object
 		t.Errorf("%d lists of restored directories, want 2", n)
 	}
 
-	// Before any of them is started, the older backup goes. What was restored from it has what it
-	// needs, as it has after a sweep of the other.
+	// Before any of them is started, the older backup goes, and the states for readers that are as
+	// old. What was restored from it has what it needs, as it has after a sweep of the other.
+	states, err := objects.List(ctx, names.States)
+	if err != nil || len(states) == 0 {
+		t.Fatalf("states %+v, %v", states, err)
+	}
+	for _, i := range states[:len(states)-1] {
+		if err := objects.Delete(ctx, i.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	out := must(backups("backup", "-prune", "1")...)
 	if !strings.Contains(out, "removed 1 backups") {
 		t.Errorf("prune: %s", out)
