@@ -251,6 +251,72 @@ func TestTailIsRestored(t *testing.T) {
 	}
 }
 
+// changedBody is an object whose bytes have changed on the way into a cache.
+type changedBody struct {
+	coldBody
+	again *int
+}
+
+func (b changedBody) Name() string { return b.name }
+
+func (b changedBody) Expect(context.Context, int64, int) error { return nil }
+
+func (b changedBody) ReadBody(ctx context.Context, p []byte, off int64) error {
+	err := b.coldBody.ReadBody(ctx, p, off)
+	p[len(p)/2] ^= 1
+	return err
+}
+
+func (b changedBody) ReadBodyAgain(ctx context.Context, p []byte, off int64) error {
+	*b.again++
+	return b.coldBody.ReadBody(ctx, p, off)
+}
+
+// TestTailIsRestoredAgain loses a tail while the cache has wrong bytes of its object: the rows are
+// not set aside for that.
+func TestTailIsRestoredAgain(t *testing.T) {
+	b, c := coldShard(t)
+	again := 0
+	b.options.Cold = func(name string, _ int64) tsm.Body { return changedBody{coldBody{c, name}, &again} }
+	if err := errors.Join(b.s.Close(), b.fs.Remove(testShard+b.s.mu.manifest.TSM[0].Name)); err != nil {
+		t.Fatal(err)
+	}
+	b.open()
+	if len(b.s.mu.manifest.TSM) != 1 || len(b.s.Quarantine().List()) > 0 {
+		t.Errorf("files %+v, quarantine %+v", b.s.mu.manifest.TSM, b.s.Quarantine().List())
+	}
+	b.checks()
+	if again == 0 {
+		t.Error("nothing was read again")
+	}
+}
+
+// TestPurgeSaysThatItCouldNot deletes rows of which only the store can tell how many they are. While
+// it is away, a purge has not been made.
+func TestPurgeSaysThatItCouldNot(t *testing.T) {
+	b := fixed(t)
+	c := b.cold()
+	for i := range b.series {
+		b.put(i, 3000, int64(i), 7)
+		b.put(i, 300, int64(i)+1, 31) // the times are irregular
+	}
+	b.flush()
+	b.compact(true)
+	if did, err := b.s.Chill(t.Context(), c); !did || err != nil {
+		t.Fatal(did, err)
+	}
+	b.hide(1, model.TimeRange{Min: 100, Max: 10_000})
+	*c.away = true
+	if did, err := b.s.Purge(t.Context()); did || !errors.Is(err, object.ErrUnreachable) {
+		t.Errorf("purge without the store: %v, %v", did, err)
+	}
+	*c.away = false
+	if did, err := b.s.Purge(t.Context()); !did || err != nil {
+		t.Errorf("purge: %v, %v", did, err)
+	}
+	b.checks()
+}
+
 // TestColdWithoutStore opens a shard whose store is not set any more: what the tails say is
 // answered, rows are not.
 func TestColdWithoutStore(t *testing.T) {

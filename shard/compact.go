@@ -111,8 +111,8 @@ func (s *fileSet) planFiles(flushed uint64, purge bool) []plan.File {
 // countHidden counts how many rows of each file do not count: those that tombstones
 // hide, and those of series that the file has no more. It does so once for a file and its
 // tombstones. It is exact, so that what the planner rewrites does get smaller. A file
-// that cannot be read is left alone from now on. Cold files are counted for Purge only: it
-// takes their bodies.
+// that cannot be read is left alone from now on. Cold files are counted for Purge only, which must
+// know that it could not: it takes their bodies.
 func (s *Shard) countHidden(ctx context.Context, v *View) error {
 	for i, f := range v.set.files {
 		newest := uint64(0)
@@ -124,7 +124,7 @@ func (s *Shard) countHidden(ctx context.Context, v *View) error {
 		}
 		n, err := v.set.hiddenRows(ctx, i)
 		if err != nil {
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || f.Cold() {
 				return err
 			}
 			s.markDamaged(err, v.set.files[i:i+1])

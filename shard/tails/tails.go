@@ -124,23 +124,39 @@ func Restore(ctx context.Context, fs vfs.FS, dir string, f *manifest.File, body 
 			err = fmt.Errorf("restore %s of object %s: %w", name, f.Object(), err)
 		}
 	}()
-	if err := tsm.FetchTail(ctx, fs, tmp, body, f.Object(), f.Size); err != nil {
-		return err
+	err = restore(ctx, fs, tmp, f, body)
+	if cached, ok := body.(tsm.CachedBody); ok && errors.Is(err, binio.ErrCorrupt) {
+		err = restore(ctx, fs, tmp, f, again{cached}) // bytes that changed on the way are in the cache
 	}
-	r, err := tsm.OpenTail(fs, tmp, body)
 	if err != nil {
-		return err
-	}
-	if err = r.VerifyIndex(); err == nil {
-		err = same(f, r)
-	}
-	if err = errors.Join(err, r.Close()); err != nil {
 		return err
 	}
 	if err := fs.Rename(tmp, name); err != nil {
 		return err
 	}
 	return fs.SyncDir(dir)
+}
+
+// restore writes the tail of a file, and checks it.
+func restore(ctx context.Context, fs vfs.FS, name string, f *manifest.File, body tsm.Body) error {
+	if err := tsm.FetchTail(ctx, fs, name, body, f.Object(), f.Size); err != nil {
+		return err
+	}
+	r, err := tsm.OpenTail(fs, name, body)
+	if err != nil {
+		return err
+	}
+	if err = r.VerifyIndex(); err == nil {
+		err = same(f, r)
+	}
+	return errors.Join(err, r.Close())
+}
+
+// again is a body of which nothing is taken that was kept.
+type again struct{ tsm.CachedBody }
+
+func (b again) ReadBody(ctx context.Context, p []byte, off int64) error {
+	return b.ReadBodyAgain(ctx, p, off)
 }
 
 // Absent is the body of a file while no cold store is set.
