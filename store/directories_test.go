@@ -529,6 +529,10 @@ func TestSwappedShards(t *testing.T) {
 	if !errors.Is(s.mu.refused.Errors()[0], identity.ErrForeign) {
 		t.Errorf("%v", s.mu.refused.Errors())
 	}
+	// Whoever asks for its shards must not take them for dropped ones.
+	if _, _, err := s.OpenShard(1); !errors.Is(err, identity.ErrForeign) || errors.Is(err, meta.ErrShardNotFound) {
+		t.Errorf("a shard of it: %v", err)
+	}
 	s.must(s.Close())
 	if after := contents(fs, "/data/db-1"); !maps.Equal(before, after) {
 		t.Errorf("files %v became %v", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -10,11 +11,13 @@ import (
 
 // OpenShard returns an open shard, whose database stays open until release.
 func (s *Store) OpenShard(id uint64) (sh *shard.Shard, release func(), err error) {
-	e := s.shard(id)
-	if e == nil || !e.db.acquire() {
-		return nil, nil, fmt.Errorf("%w: %d", meta.ErrShardNotFound, id)
+	if e := s.shard(id); e != nil && e.db.acquire() {
+		return e.Shard, func() { _ = e.db.release() }, nil
 	}
-	return e.Shard, func() { _ = e.db.release() }, nil
+	if at, ok := s.catalog.Data().Shard(id); ok {
+		_, err = s.lookUp(at.Database.ID)
+	}
+	return nil, nil, cmp.Or(err, fmt.Errorf("%w: %d", meta.ErrShardNotFound, id))
 }
 
 // CheckMeta reads the files beside the catalog, and writes those again that are damaged or
