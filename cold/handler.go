@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"tsdbd/cold/names"
 	"tsdbd/internal/coldcache"
 	"tsdbd/meta"
 	"tsdbd/shard"
@@ -141,7 +142,13 @@ func (s *Service) request(r *http.Request) (func(context.Context, *Report) error
 	case "verify":
 		return func(ctx context.Context, to *Report) error { return s.verify(ctx, to, chosen, p.Get("deep") == "true") }, nil
 	case "sweep":
-		return s.sweepNow, nil
+		return func(ctx context.Context, to *Report) error {
+			err := s.sweepNow(ctx, to)
+			if ctx.Err() == nil && !names.InUse(err) {
+				s.note(err) // it has done what a round does
+			}
+			return err
+		}, nil
 	case "fetch":
 		return func(ctx context.Context, to *Report) error { return s.fetch(ctx, to, chosen) }, nil
 	case "claim":

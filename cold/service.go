@@ -74,7 +74,7 @@ type Service struct {
 		published []string        // the list of this node in the store
 		known     bool            // published is it
 		claimed   bool            // the store is the owner's
-		failed    error           // of the last round, nil if it was well
+		failed    error           // of the last round or sweep, nil if it was well
 		state     state
 	}
 	// Of rounds.
@@ -187,9 +187,12 @@ func (s *Service) Run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		if err := s.alone(ctx, func() error { return s.round(ctx) }); ctx.Err() == nil {
-			s.note(err)
-		}
+		_ = s.alone(ctx, func() error {
+			if err := s.round(ctx); ctx.Err() == nil {
+				s.note(err)
+			}
+			return nil
+		})
 		timer.Reset(s.opt.Every)
 	}
 }
@@ -205,7 +208,7 @@ func (s *Service) alone(ctx context.Context, f func() error) error {
 	}
 }
 
-// note keeps how a round went, and logs when that changes.
+// note keeps how a round, or a sweep that was asked for, went, and logs when that changes.
 func (s *Service) note(err error) {
 	s.mu.Lock()
 	before := s.mu.failed

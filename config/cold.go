@@ -57,12 +57,16 @@ func (c *Cold) Place() (place.Place, error) {
 	return p, nil
 }
 
+// leastStall is how long a request to a bucket may move no byte at least: a store that has taken an
+// upload may think about it for seconds.
+const leastStall = 10 * time.Second
+
 // S3 returns how to reach a bucket. Each request is given up before the read is that it is for, so
-// that the reason is known.
+// that the reason is known. One that gets no answer keeps uploads and sweeps no longer than a read.
 func (c *Cold) S3() s3.Options {
 	return s3.Options{
 		Endpoint: c.Endpoint, Region: c.Region, PathStyle: c.PathStyle, AccessKey: c.AccessKey, SecretKey: c.SecretKey.Reveal(),
-		Patience: time.Duration(c.Timeout) / 2,
+		Patience: time.Duration(c.Timeout) / 2, Stall: max(time.Duration(c.Timeout), leastStall),
 	}
 }
 
