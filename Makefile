@@ -64,12 +64,15 @@ crash-long: ## a power cut before each of 10,000 file operations, about five min
 version-data: ## what this build writes, into testdata/versions/VERSION, for the tests of later ones: before a release, five minutes
 	go test -count=1 -timeout 30m -run '^TestMake$$' ./internal/testkit/versions -make=$(VERSION)
 
-.PHONY: same-answers soak-long steady upgrade
+.PHONY: same-answers cold-faults soak-long steady upgrade
 steady: ## every test three times, those that wait 50 times, beside four processes that burn: hours
 	.ci/steady
 
 same-answers: ## the same random changes to eight servers of other settings give the same answers, an hour
 	TSDBD_SEED=$${TSDBD_SEED:-random} go test -count=10 -timeout 2h -run '^TestSameAnswers$$' -v ./internal/testkit/apptest -same-rounds=12 -same-servers=8
+
+cold-faults: ## a cold store that is away for ten minutes, and wrong, slow and refusing for half a minute each, under load: twenty minutes
+	go test -count=1 -timeout 2h -v -run '^TestColdFaults$$' ./internal/testkit/apptest -cold-away=10m -cold-fault=30s
 
 soak-long: ## an hour of the same load, with flat memory, open files, goroutines and disk
 	go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./internal/testkit/apptest -soak-time=1h
