@@ -310,15 +310,6 @@ func (b *coldBench) fill(begin int64) {
 	b.Write("d", lines.String())
 }
 
-// ask returns the answer to a query.
-func (b *coldBench) ask(ctx context.Context, q string) (string, error) {
-	status, body, err := b.Do(ctx, http.MethodPost, "/query", url.Values{"db": {"d"}, "q": {q}, "epoch": {"ns"}}, "")
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("status %d: %s", status, body)
-	}
-	return body, err
-}
-
 // write writes a recent row and, at every fifth call, a late one, of a cold shard, until ctx ends.
 func (b *coldBench) write(ctx context.Context, phases int) {
 	for n := 0; ctx.Err() == nil; n++ {

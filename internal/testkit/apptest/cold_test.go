@@ -53,6 +53,15 @@ func (s *Server) coldDo(what string, params ...string) (status int, body string)
 	return status, body
 }
 
+// ask returns the answer to a query.
+func (s *Server) ask(ctx context.Context, q string) (string, error) {
+	status, body, err := s.Do(ctx, http.MethodPost, "/query", url.Values{"db": {"d"}, "q": {q}, "epoch": {"ns"}}, "")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", status, body)
+	}
+	return body, err
+}
+
 // chill sweeps until all shards have gone to the store that may.
 func (s *Server) chill(least int) {
 	s.t.Helper()
