@@ -138,6 +138,11 @@ clients: ## real clients against the server, a table at the end; client-NAME is 
 clients-follower: ## the same against a node of a cluster that follows
 	cd clients && go test -count=1 -timeout 30m -follower
 
+.PHONY: clients-s3
+clients-s3: ## a cold store in a real server with the API of S3, versitygw, which is built first from its module into bin
+	GOBIN=$(CURDIR)/bin CGO_ENABLED=0 go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+	cd clients && PATH="$(CURDIR)/bin:$$PATH" go test -count=1 -v -run '^TestVersitygw$$'
+
 client-compliance: ## the queries of the PromQL compliance tester; QUERIES is its promql-test-queries.yml
 	cd clients && TSDBD_PROMQL_QUERIES=$(abspath $(QUERIES)) go test -count=1 -v -run '^TestCompliance$$' ./promjudge
 
