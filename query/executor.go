@@ -10,6 +10,7 @@ import (
 
 	"github.com/influxdata/influxql"
 
+	"tsdbd/internal/aside"
 	"tsdbd/meta"
 	"tsdbd/model/scan"
 	"tsdbd/query/admission"
@@ -228,6 +229,8 @@ func (e *Executor) statement(ctx context.Context, stmt influxql.Statement, opt E
 			return err
 		}
 		defer s.req.Turn.End()
+		ctx = aside.With(ctx, s.req.Turn.Outside)
+		s.ctx = ctx
 	}
 	s.claim = s.req.Account.Claim(ctx, s.req.Turn, e.queries.Limits().MemoryBytes)
 	defer s.claim.Release()

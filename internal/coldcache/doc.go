@@ -19,6 +19,9 @@
 // shorter than it must be is a *binio.CorruptError that names the object. The package does not
 // know what the bytes mean: whoever finds them wrong calls ReadBodyAgain.
 //
+// A read waits for the store without the turn of its query (package aside), so that it holds up no
+// query that needs no store.
+//
 // All methods are safe for concurrent use. Close waits for what runs; no Object may be
 // read after it has begun.
 package coldcache

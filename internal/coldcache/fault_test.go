@@ -15,6 +15,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"tsdbd/internal/aside"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/object"
 	"tsdbd/internal/testkit/testseed"
@@ -93,6 +94,23 @@ func TestAway(t *testing.T) {
 	c.runs.Wait()
 	if n := s.inFlight.Load(); n != 0 {
 		t.Errorf("%d requests are left", n)
+	}
+}
+
+// A reader waits for the store without its turn, and needs none for what is cached.
+func TestWaitsWithoutTurn(t *testing.T) {
+	s := newStore(2 * rangeBytes)
+	c := open(t, s, nil)
+	o := s.object(c, "objects/0")
+	waits := 0
+	ctx := aside.With(t.Context(), func(_ context.Context, f func() error) error {
+		waits++
+		return f()
+	})
+	for _, want := range []int{1, 1} {
+		if err := s.read(ctx, o, 5, 10); err != nil || waits != want {
+			t.Errorf("%d waits, want %d, %v", waits, want, err)
+		}
 	}
 }
 

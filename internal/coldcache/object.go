@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tsdbd/internal/aside"
 	"tsdbd/internal/binio"
 )
 
@@ -150,10 +151,18 @@ func (o *Object) ahead(n int64) {
 // wait waits for a flight that start has returned.
 func (o *Object) wait(ctx context.Context, f *flight) error {
 	defer f.run.leave()
+	// If the context ends while the goroutine waits for its turn, who reads on finds that out.
+	_ = aside.Wait(ctx, func() error {
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+		}
+		return nil
+	})
 	select {
 	case <-f.done:
 		return f.err
-	case <-ctx.Done():
+	default:
 	}
 	err := ctx.Err() // of the reader, not of the run
 	if errors.Is(err, context.Canceled) {

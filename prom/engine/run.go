@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/prometheus/prometheus/util/stats"
 
+	"tsdbd/internal/aside"
 	"tsdbd/prom/stored"
 	"tsdbd/query/admission"
 	"tsdbd/query/syntax"
@@ -60,6 +61,7 @@ func (e *Engine) admit(ctx context.Context, access *Access, text func() string, 
 			return err
 		}
 		defer r.turn.End()
+		r.ctx = aside.With(r.ctx, r.turn.Outside)
 		return f(r)
 	})
 	task.Failed = err != nil
