@@ -25,7 +25,7 @@ func TestServer(t *testing.T) {
 	if *serverEndpoint == "" {
 		t.Skip("-s3-endpoint names no server")
 	}
-	real := func(prefix string) *Store {
+	at := func(prefix string) *Store {
 		s, err := Open(Options{
 			Endpoint: *serverEndpoint, Bucket: *serverBucket, Prefix: prefix, PathStyle: true, AccessKey: *serverKey, SecretKey: *serverKey, PartBytes: 5 << 20,
 		})
@@ -34,8 +34,8 @@ func TestServer(t *testing.T) {
 		}
 		return s
 	}
-	objecttest.Contract(t, real("contract"), t.TempDir())
-	s := real("parts")
+	objecttest.Contract(t, at("contract"), t.TempDir())
+	s := at("parts")
 	want := make([]byte, 12<<20)
 	for i := range want {
 		want[i] = byte(rand.Uint32())
