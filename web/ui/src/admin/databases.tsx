@@ -1,4 +1,4 @@
-import { column, identifier, select } from "../api/influxql";
+import { column, identifier, pick, select } from "../api/influxql";
 import { change, takeAway } from "./run";
 import { fieldsOf, Section } from "./section";
 
@@ -53,8 +53,8 @@ export function Policies({ db }: { db: string }) {
       columns={["name", "duration", "shard group duration", "default"]}
       deps={[db]}
       load={async (signal) => {
-        const series = await select(`SHOW RETENTION POLICIES ${on}`, { signal });
-        return series.flatMap((s) => s.values ?? []).map(([name, duration, group, , isDefault]) => [name!, duration!, group!, isDefault === true ? "yes" : ""]);
+        const rows = pick(await select(`SHOW RETENTION POLICIES ${on}`, { signal }), "name", "duration", "shardGroupDuration", "default");
+        return rows.map(([name, duration, group, isDefault]) => [name!, duration!, group!, isDefault === true ? "yes" : ""]);
       }}
       actions={([name, duration], act) => (
         <>

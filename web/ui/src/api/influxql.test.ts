@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { identifier, literal, parse, queryRows } from "./influxql";
+import { identifier, literal, parse, pick, queryRows } from "./influxql";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -63,4 +63,13 @@ test("integers that a number cannot hold stay exact", () => {
 test("quotes", () => {
   expect(identifier('a "b" \\ c')).toBe('"a \\"b\\" \\\\ c"');
   expect(literal("it's")).toBe("'it\\'s'");
+});
+
+test("columns are found by name, wherever the server has them", () => {
+  const policy = { columns: ["name", "duration", "futureWriteLimit", "default"], values: [["raw", "0s", "1h0m0s", true]] };
+  const plain = { columns: ["default", "name"], values: [[false, "hourly"]] };
+  expect(pick([policy, plain, { columns: ["name"] }], "name", "default", "duration")).toEqual([
+    ["raw", true, "0s"],
+    ["hourly", false, null],
+  ]);
 });

@@ -137,12 +137,18 @@ export async function select(text: string, options: QueryOptions = {}): Promise<
 
 /** Runs one statement and returns a column of all series of its answer. */
 export async function column(text: string, name: string, options: QueryOptions = {}): Promise<string[]> {
-  const values: string[] = [];
-  for (const series of await select(text, options)) {
-    const i = series.columns.indexOf(name);
-    for (const row of series.values ?? []) if (i >= 0 && row[i] !== null) values.push(String(row[i]));
-  }
-  return values;
+  return pick(await select(text, options), name)
+    .flat()
+    .filter((value) => value !== null)
+    .map(String);
+}
+
+/** Returns the rows of an answer with these columns alone. Where a column stands differs from answer to answer. */
+export function pick(answer: Series[], ...names: string[]): Value[][] {
+  return answer.flatMap((series) => {
+    const places = names.map((name) => series.columns.indexOf(name));
+    return (series.values ?? []).map((row) => places.map((i) => row[i] ?? null));
+  });
 }
 
 /** Parses an answer. Integers that a number cannot hold become texts. */

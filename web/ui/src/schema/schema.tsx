@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { column, containing, identifier, literal, select } from "../api/influxql";
+import { column, containing, identifier, literal, pick, select } from "../api/influxql";
 import { databases } from "../frame/databases";
 import { top } from "../frame/top";
 import { linkTo } from "../location";
@@ -31,7 +31,10 @@ export function Schema() {
 
 function Database({ db }: { db: string }) {
   const [filter, setFilter] = useState("");
-  const policies = useLoad((signal) => select(`SHOW RETENTION POLICIES ON ${identifier(db)}`, { signal }), [db]);
+  const policies = useLoad(
+    async (signal) => pick(await select(`SHOW RETENTION POLICIES ON ${identifier(db)}`, { signal }), "name", "duration", "shardGroupDuration", "default"),
+    [db],
+  );
   const measurements = useLoad((signal) => column(`SHOW MEASUREMENTS ON ${identifier(db)}${filter === "" ? "" : ` WITH MEASUREMENT =~ ${containing(filter)}`} LIMIT ${limit + 1}`, "name", { signal }), [db, filter]);
   return (
     <>
@@ -39,7 +42,7 @@ function Database({ db }: { db: string }) {
       <h2>Retention policies</h2>
       {policies.error !== null && <ErrorBox error={policies.error} />}
       <ul class="tree">
-        {policies.data?.flatMap((s) => s.values ?? []).map(([name, duration, group, , isDefault]) => (
+        {policies.data?.map(([name, duration, group, isDefault]) => (
           <li key={String(name)}>
             <strong>{name}</strong>{" "}
             <span class="faint">
