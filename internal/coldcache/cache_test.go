@@ -328,6 +328,38 @@ func TestForeignFiles(t *testing.T) {
 }
 
 // More ranges than may be mapped: mappings go and come, and the bytes are right.
+// TestEviction: what a query has fetched is there when it asks again, though the cache was full of
+// ranges that are in use.
+func TestEviction(t *testing.T) {
+	const ranges, some = 16, 8
+	m := newStore(ranges<<20, some<<20)
+	c := open(t, m, func(opt *Options) { opt.Parallel, opt.Size = 2, ranges*fileBytes })
+	read := func(name string, ranges, times int) (gets int64) {
+		t.Helper()
+		before := m.gets.Load()
+		for n := ranges - 1; n >= 0; n-- { // backwards: nothing is fetched ahead
+			for range times {
+				if err := m.read(t.Context(), m.object(c, name), int64(n)<<20, 100); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return m.gets.Load() - before
+	}
+	if n := read("objects/0", ranges, 2); n != ranges {
+		t.Fatalf("%d requests fill the cache, want %d", n, ranges)
+	}
+	if n := read("objects/1", some, 1); n != some {
+		t.Fatalf("%d requests for %d other ranges", n, some)
+	}
+	if n := read("objects/1", some, 1); n != 0 {
+		t.Errorf("%d requests for the same again", n)
+	}
+	if st := c.Stats(); st.BytesCached > ranges*fileBytes || st.Evictions != some {
+		t.Errorf("%+v", st)
+	}
+}
+
 func TestMappings(t *testing.T) {
 	s := newStore(3 * rangeBytes)
 	c := open(t, s, nil)

@@ -24,20 +24,22 @@ func (k *clock) size() int64 {
 func (k *clock) add(e *entry, limit int64) (out []*entry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	bytes := int64(e.size) + trailerBytes
-	for k.mu.bytes+bytes > limit && len(k.mu.ring) > 0 {
+	k.mu.ring = append(k.mu.ring, e)
+	e.slot = len(k.mu.ring) - 1
+	k.mu.bytes += int64(e.size) + trailerBytes
+	for k.mu.bytes > limit && len(k.mu.ring) > 1 {
 		k.mu.hand %= len(k.mu.ring)
 		victim := k.mu.ring[k.mu.hand]
-		if victim.used.Swap(false) {
+		if victim == e || victim.used.Swap(false) {
 			k.mu.hand++
 			continue
 		}
+		// The last one, mostly e, takes its place. The hand goes past it, so that it is
+		// looked at after all others.
 		k.removeLocked(victim)
+		k.mu.hand++
 		out = append(out, victim)
 	}
-	e.slot = len(k.mu.ring)
-	k.mu.ring = append(k.mu.ring, e)
-	k.mu.bytes += bytes
 	return out
 }
 
