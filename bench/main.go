@@ -8,6 +8,7 @@
 //	tsdbd-load seed -out FILE                         only write the lines
 //	tsdbd-load promql -report FILE                    PromQL on tsdbd, Prometheus and VictoriaMetrics
 //	tsdbd-load bench -report FILE                     start servers, measure each, compare
+//	tsdbd-load cold -report FILE                      old shards in an object store
 //
 // The workloads are devops, month, wide, hicard, seed, telegraf, small and mixed. With -pid it also
 // reads the server's CPU time and memory from /proc, with -data the size of its
@@ -77,7 +78,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("tsdbd-load", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: tsdbd-load [flags] devops|month|wide|hicard|seed|telegraf|small|mixed|bench|promql|null-wal [flags]")
+		fmt.Fprintln(stderr, "usage: tsdbd-load [flags] devops|month|wide|hicard|seed|telegraf|small|mixed|bench|promql|cold|null-wal [flags]")
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&o.url, "url", "http://127.0.0.1:8086", "server")
@@ -96,13 +97,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.Float64Var(&o.hours, "hours", 24, "telegraf: hours of data")
 	flags.DurationVar(&o.each, "each", 2*time.Second, "small: time for one size of request; mixed: for ingest alone, and during queries")
 	flags.DurationVar(&o.steady, "steady", 10*time.Second, "small: time for requests of ten rows without a pause, merges included; minutes tell more")
-	flags.StringVar(&o.servers, "servers", "tsdbd=bin/tsdbd,influxd,victoria-metrics,prometheus,null-wal", "bench, promql: what to start, if it is installed: NAME or NAME=PATH of each")
+	flags.StringVar(&o.servers, "servers", "tsdbd=bin/tsdbd,influxd,victoria-metrics,prometheus,null-wal", "bench, promql, cold: what to start, if it is installed: NAME or NAME=PATH of each")
 	flags.StringVar(&o.workloads, "workloads", "devops,month,wide,seed,hicard,small", "bench: what to measure")
-	flags.StringVar(&o.report, "report", "", "bench, promql: write the report to this file")
-	flags.StringVar(&o.tmp, "tmp", "", "bench, promql: where to make the data directories")
+	flags.StringVar(&o.report, "report", "", "bench, promql, cold: write the report to this file")
+	flags.StringVar(&o.tmp, "tmp", "", "bench, promql, cold: where to make the data directories")
 	flags.StringVar(&o.profiles, "profiles", "", "bench: write CPU profiles of tsdbd to this directory; it has to serve them")
 	flags.StringVar(&o.sizes, "sizes", "", "promql: numbers of the sizes to measure; empty: all")
-	flags.StringVar(&o.only, "only", "", "promql: measure the queries whose name has this text; empty: all")
+	flags.StringVar(&o.only, "only", "", "promql: measure the queries whose name has this text; cold: the parts, of series; empty: all")
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8086", "null-wal: address")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -131,6 +132,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return compare(ctx, &o, stdout, stderr)
 	case "promql":
 		return promql(ctx, &o, stdout, stderr)
+	case "cold":
+		return cold(ctx, &o, stdout, stderr)
+	case "cold-transfer": // of cold
+		return runTransfer(ctx, o.url, o.data, stdout)
 	case "small":
 		return single(ctx, &o, nil, stdout)
 	case "mixed":

@@ -24,8 +24,7 @@ type report struct {
 }
 
 func newReport(o *options, products []*product) *report {
-	average, _, _ := strings.Cut(fileText("/proc/loadavg"), " ")
-	return &report{options: o, products: products, began: time.Now(), busy: average}
+	return &report{options: o, products: products, began: time.Now(), busy: loadAverage()}
 }
 
 // workloadTexts say what each workload is.
@@ -161,6 +160,12 @@ func (r *report) machine(b *strings.Builder) func(name, text string) {
 		row("scale", fmt.Sprintf("**%g of each workload: not the full ones**", o.scale))
 	}
 	return row
+}
+
+// loadAverage is that of the last minute.
+func loadAverage() string {
+	average, _, _ := strings.Cut(fileText("/proc/loadavg"), " ")
+	return average
 }
 
 func fileText(path string) string {

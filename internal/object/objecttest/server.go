@@ -24,6 +24,7 @@ type Server struct {
 	URL     string
 	backend *s3mem.Backend
 	handler http.Handler
+	server  *httptest.Server
 	// Requests counts those that reached the bucket.
 	Requests atomic.Int64
 	// Reads counts those that read objects of backups and cold stores, and ReadBytes what they got.
@@ -35,21 +36,33 @@ type Server struct {
 // NewServer starts a server that ends with the test.
 func NewServer(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{backend: s3mem.New()}
-	if err := s.backend.CreateBucket(Bucket); err != nil {
+	s, err := Open()
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Open starts a server on 127.0.0.1 with an empty bucket.
+func Open() (*Server, error) {
+	s := &Server{backend: s3mem.New()}
+	if err := s.backend.CreateBucket(Bucket); err != nil {
+		return nil, err
+	}
 	s.handler = gofakes3.New(s.backend, gofakes3.WithLogger(gofakes3.DiscardLog())).Server()
-	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f := s.fault.Load(); f != nil && (*f)(w, r) {
 			return
 		}
 		s.Serve(w, r)
 	}))
-	t.Cleanup(h.Close)
-	s.URL = h.URL
-	return s
+	s.URL = s.server.URL
+	return s, nil
 }
+
+// Close ends the server.
+func (s *Server) Close() { s.server.Close() }
 
 // Serve answers as a bucket that works. It refuses a body that does not have the hash that
 // was signed, as S3 does.
