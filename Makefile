@@ -9,6 +9,8 @@ MICRO    = ./cache ./model/... ./httpapi ./httpapi/encode ./internal/vector ./li
 HOT      = Parse|Table|Encode|Append|Apply|Gather|Times|Integers|Floats|Dense|Loops|Strings|Booleans|Unpack|Find|Scan|Write|Keys|SeriesFile|Index|Select|JSON|ShardGroupAt|NewestCached
 COLD     = Reference|Short|IndexSize|NewSeries
 SERVERS  = tsdbd=bin/tsdbd,influxd,victoria-metrics=bin/peers/victoria-metrics,prometheus=bin/peers/prometheus,null-wal
+SCALE    = 1
+REPORT   = docs/bench/cold.md
 CLUSTER  = go test -count=1 -v -timeout 4h ./internal/testkit/clustertest -election-timeout=1s
 
 .PHONY: all build fmt lint test test-long race fuzz crash crash-long soak bench bench-micro bench-scale bench-encodings bench-peers bench-e2e cluster-chaos cluster-long cluster-rejoin cluster-flips cluster-bench cluster-balancers cluster-five downsamples-long golden cover clients clients-follower client-compliance docs-test cross test-386 test-qemu dist dist-test dist-again release licenses chart run ui ui-check browser cluster help
@@ -108,6 +110,11 @@ bench-e2e: build ## compare with the peers in SERVERS that are there end to end,
 	go build -C bench -o ../bin/tsdbd-load .
 	bin/tsdbd-load bench -servers $(SERVERS) -report docs/bench/RESULTS.md
 	bin/tsdbd-load promql -servers $(SERVERS) -report docs/bench/prometheus.md
+
+.PHONY: bench-cold
+bench-cold: build ## a year in an object store, a million cold series, 100 GB of tails, into docs/bench/cold.md, half an hour; SCALE=0.02 is a minute
+	go build -C bench -o ../bin/tsdbd-load .
+	bin/tsdbd-load cold -servers tsdbd=bin/tsdbd -scale $(SCALE) -report $(REPORT)
 
 cluster-chaos: ## a cluster in 100 rounds of kills, stops, power cuts, full disks, disks that hang, damaged files, old copies of directories, wrong clocks and cuts of the network; as root, half an hour
 	TSDBD_SEED=$${TSDBD_SEED:-random} $(CLUSTER) -run '^TestChaos$$' -chaos-rounds=100 -chaos-longest=15s

@@ -41,7 +41,7 @@ func cold(ctx context.Context, o *options, stdout, stderr io.Writer) (err error)
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{"series", c.series}, {"tails", c.tails}} {
+	}{{"year", c.year}, {"series", c.series}, {"tails", c.tails}} {
 		if !strings.Contains(part.name, o.only) {
 			continue
 		}

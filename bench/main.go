@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.tmp, "tmp", "", "bench, promql, cold: where to make the data directories")
 	flags.StringVar(&o.profiles, "profiles", "", "bench: write CPU profiles of tsdbd to this directory; it has to serve them")
 	flags.StringVar(&o.sizes, "sizes", "", "promql: numbers of the sizes to measure; empty: all")
-	flags.StringVar(&o.only, "only", "", "promql: measure the queries whose name has this text; cold: the parts, of series and tails; empty: all")
+	flags.StringVar(&o.only, "only", "", "promql: measure the queries whose name has this text; cold: the parts, of year, series and tails; empty: all")
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8086", "null-wal: address")
 	if err := flags.Parse(args); err != nil {
 		return err
