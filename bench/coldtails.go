@@ -38,8 +38,9 @@ func (c *coldRun) tails(ctx context.Context) error {
 		rows = append(rows, row)
 	}
 	c.report.section("Opening the tails of 100 GB", fmt.Sprintf(`Shards of one file each, in the store with all but their tails. Each file has a week of devops rows of so
-many hosts. CPU is that of the start until %s after the server serves. The files are in the page cache.`, restTime))
-	c.report.table([]string{"hosts", "shards", "GB of objects", "MiB of tails", "ms until it serves", "CPU ms", "MiB anonymous", "MiB resident"}, rows)
+many hosts. The server has been started once before, so the files are in the page cache. It is at rest %s after it serves: meanwhile it
+has looked at what it publishes in the store.`, restTime))
+	c.report.table([]string{"hosts", "shards", "GB of objects", "MiB of tails", "ms until it serves", "CPU ms until then", "CPU ms until rest", "MiB anonymous", "MiB resident"}, rows)
 	return nil
 }
 
@@ -59,11 +60,15 @@ func (c *coldRun) openTails(ctx context.Context, hosts int) ([]string, error) {
 	if err := c.makeShards(ctx, dir, info, max(shards, 10)); err != nil {
 		return nil, err
 	}
+	env := c.store.env(fmt.Sprintf("tails%d", hosts), "64MiB")
+	rest := func(*process, *target) error { time.Sleep(restTime); return nil }
+	if err := c.with(ctx, env, rest); err != nil { // it takes over what was made beside it
+		return nil, err
+	}
 	begin := time.Now()
 	var row []string
-	prefix := fmt.Sprintf("tails%d", hosts)
-	err = c.with(ctx, c.store.env(prefix, "64MiB"), func(s *process, t *target) error {
-		ready := time.Since(begin)
+	err = c.with(ctx, env, func(s *process, t *target) error {
+		ready, opened := time.Since(begin), usage(t.pid).cpu
 		time.Sleep(restTime)
 		u := usage(t.pid)
 		b, err := t.client.do(ctx, http.MethodGet, "/api/tsdbd/cold", nil, nil)
@@ -83,9 +88,9 @@ func (c *coldRun) openTails(ctx context.Context, hosts int) ([]string, error) {
 		}
 		row = []string{
 			fmt.Sprint(hosts), fmt.Sprint(st.Objects), fmt.Sprintf("%.1f", float64(st.Bytes)/1e9), mib(diskOf(s.dir).files[".tail"]),
-			fmt.Sprintf("%.0f", ms(ready)), fmt.Sprintf("%.0f", ms(u.cpu)), mib(u.anon), mib(procField(t.pid, "status", "VmRSS:") << 10),
+			fmt.Sprintf("%.0f", ms(ready)), fmt.Sprintf("%.0f", ms(opened)), fmt.Sprintf("%.0f", ms(u.cpu)), mib(u.anon), mib(procField(t.pid, "status", "VmRSS:") << 10),
 		}
-		c.report.bar(u.cpu < tailsLimit, fmt.Sprintf("CPU of opening the tails of %.1f GB in %d shards", float64(st.Bytes)/1e9, st.Objects), "1 s", "%.0f ms", ms(u.cpu))
+		c.report.bar(opened < tailsLimit, fmt.Sprintf("CPU of a start with the tails of %.1f GB in %d shards", float64(st.Bytes)/1e9, st.Objects), "1 s", "%.0f ms", ms(opened))
 		return nil
 	})
 	return row, errors.Join(err, os.RemoveAll(filepath.Join(c.dir, "data")), os.RemoveAll(dir))
@@ -203,6 +208,7 @@ func placeTail(dir, tail string, info tsm.Info) error {
 		return fmt.Errorf("%s has no files", dir)
 	}
 	rec := m.TSM[0]
+	old := filepath.Join(dir, rec.Name)
 	rec.Name, rec.Size, rec.Checksum = manifest.TailName(m.Next), info.Size, info.Checksum
 	m.Next++
 	m.Edition++
@@ -210,7 +216,7 @@ func placeTail(dir, tail string, info tsm.Info) error {
 	if err := copyFile(tail, filepath.Join(dir, rec.Name)); err != nil {
 		return err
 	}
-	return m.Save(vfs.OS, dir)
+	return errors.Join(m.Save(vfs.OS, dir), os.Remove(old))
 }
 
 func copyFile(from, to string) error {
