@@ -1,8 +1,11 @@
 package coldcache_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -187,4 +190,53 @@ func TestRequests(t *testing.T) {
 	if st := cache.Stats(); st.BytesFetched > cold.Info().Size {
 		t.Errorf("%d requests before, %+v of %d bytes", before, st, cold.Info().Size)
 	}
+}
+
+// BenchmarkFetch compares getting an object from a store in requests of a range with reading it
+// through an empty cache in small pieces.
+func BenchmarkFetch(b *testing.B) {
+	const size, piece = 64 << 20, 4 << 10
+	dir := b.TempDir()
+	store := object.OpenDir(vfs.OS, dir)
+	data := make([]byte, size)
+	if err := store.Put(b.Context(), "a", object.Content{Bytes: data}); err != nil {
+		b.Fatal(err)
+	}
+	measure := func(name string, read func() error) {
+		b.Run(name, func(b *testing.B) {
+			cpu := proc.CPUTime()
+			for b.Loop() {
+				if err := read(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64((proc.CPUTime()-cpu).Microseconds())/float64(b.N)/(size>>20), "CPU-us/MiB")
+		})
+	}
+	measure("store", func() error {
+		for at := int64(0); at < size; at += 1 << 20 {
+			in, err := store.ReadRange(b.Context(), "a", at, 1<<20)
+			if err != nil {
+				return err
+			}
+			_, err = io.ReadFull(in, data[:1<<20])
+			if err = errors.Join(err, in.Close()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	measure("cache", func() error {
+		cache, err := coldcache.Open(coldcache.Options{Dir: filepath.Join(dir, "cache"), Size: 2 * size, Store: store})
+		if err != nil {
+			return err
+		}
+		o := cache.Object("a", size)
+		for at := int64(0); at < size; at += piece {
+			if err := o.ReadBody(b.Context(), data[:piece], at); err != nil {
+				return err
+			}
+		}
+		return errors.Join(cache.Close(), os.RemoveAll(filepath.Join(dir, "cache")))
+	})
 }

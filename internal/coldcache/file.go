@@ -34,18 +34,21 @@ const (
 	temporary    = ".tmp"
 )
 
-// buffer is the memory that a range is fetched into. A range whose file could not be
-// written stays in its buffer until a run takes that.
+// buffer is the memory that a range is fetched into. The range stays in it until a run takes
+// the buffer: most are read at once, and then the file need not be mapped.
 type buffer struct {
 	bytes []byte // room for a range file, made at first use
 	owner *entry // whose range it has, or nil
 }
 
-// take gives n bytes of the buffer to the caller, and takes it from its owner.
+// take gives n bytes of the buffer to the caller, and takes it from its owner. A range
+// whose file could not be written is gone then.
 func (b *buffer) take(c *Cache, n int) []byte {
 	if e := b.owner; e != nil {
 		b.owner = nil
-		c.drop(e)
+		if !e.leave(b) {
+			c.drop(e)
+		}
 	}
 	if b.bytes == nil {
 		b.bytes = make([]byte, fileBytes)
@@ -105,7 +108,7 @@ func (c *Cache) arrive(f *flight, b *buffer) {
 	kept := err == nil && !e.mu.gone
 	switch {
 	case kept:
-		e.mu.buffer, e.mu.name = nil, name
+		e.mu.name, b.owner = name, e
 	case e.mu.gone: // somebody has dropped the range meanwhile
 		if e.mu.buffer = nil; err == nil {
 			err = c.opt.FS.Remove(c.path(name))

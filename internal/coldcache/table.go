@@ -24,7 +24,7 @@ type entry struct {
 	mu struct {
 		sync.Mutex
 		flight *flight      // it is on its way
-		buffer *buffer      // it is in memory, until its file is written
+		buffer *buffer      // it is in memory, until a run takes that
 		name   string       // of its file, or ""
 		file   *mapped.File // is mapped when it is read
 		read   bool         // by somebody
@@ -105,6 +105,16 @@ func (e *entry) acquire(o *Object, p []byte, at int64) (file *mapped.File, ok, f
 	}
 	e.mu.file.Acquire()
 	return e.mu.file, false, first, fresh, nil
+}
+
+// leave has the range read from its file from now on. It returns false if there is none.
+func (e *entry) leave(b *buffer) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.mu.buffer == b && e.mu.name != "" {
+		e.mu.buffer = nil
+	}
+	return e.mu.buffer != b
 }
 
 // copyOf copies bytes of a mapped file. A fault is an error.
