@@ -5,7 +5,8 @@
 // ranges. A range that is missing is fetched by a run, one request for one range or some
 // neighbors. All readers of a range wait for the same run. The run ends when its last
 // reader has left. When reads walk forward through an object, the next ranges are fetched
-// ahead of them. A fetched range becomes a file of the directory, and readers map it.
+// ahead of them. A fetched range becomes a file of the directory. Readers copy it from
+// memory until a run needs that, and map the file then.
 //
 // Invariants: a range file is believed only after its checksum, which covers the name of
 // the object and the place in it, so that nothing that a crash leaves gives wrong bytes
