@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -59,7 +58,8 @@ func (c *coldRun) year(ctx context.Context) error {
 type yearBench struct {
 	*coldRun
 	devops
-	warm yearFigures
+	warm   yearFigures
+	totals [][len(load.DevopsFields)]total // by host, once they are counted
 }
 
 // askWarm asks what is asked of cold shards later.
@@ -188,20 +188,38 @@ func (b *yearBench) whole(fields int) question {
 	}}
 }
 
+// total is what the statistics of chunks know of a field of a host.
+type total struct{ sum, least, most int64 }
+
+// countTotals goes through all values once, in the order in which they lie in memory.
+func (b *yearBench) countTotals() [][len(load.DevopsFields)]total {
+	out := make([][len(load.DevopsFields)]total, b.Hosts())
+	for step := range b.Steps() {
+		for host := range out {
+			for f := range out[host] {
+				x, v := &out[host][f], b.Value(host, step, f)
+				if step == 0 {
+					x.least = v
+				}
+				x.sum, x.least, x.most = x.sum+v, min(x.least, v), max(x.most, v)
+			}
+		}
+	}
+	return out
+}
+
 // checkWhole checks the aggregates of a field of a host.
 func (b *yearBench) checkWhole(s *answerSeries, host, field int) error {
-	sum, least, most := int64(0), int64(math.MaxInt64), int64(0)
-	for step := range b.Steps() {
-		v := b.Value(host, step, field)
-		sum, least, most = sum+v, min(least, v), max(most, v)
+	if b.totals == nil {
+		b.totals = b.countTotals()
 	}
-	at := 1 + field*len(wholeCalls)
-	for i, want := range []int64{int64(b.Steps()), sum, least, most} {
+	x, at := &b.totals[host][field], 1+field*len(wholeCalls)
+	for i, want := range []int64{int64(b.Steps()), x.sum, x.least, x.most} {
 		if err := s.integer(0, at+i, want); err != nil {
 			return err
 		}
 	}
-	if err := s.float(0, at+4, float64(sum)/float64(b.Steps())); err != nil {
+	if err := s.float(0, at+4, float64(x.sum)/float64(b.Steps())); err != nil {
 		return err
 	}
 	if err := s.integer(0, at+5, b.Value(host, 0, field)); err != nil {
