@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -224,8 +226,7 @@ func (c *coldRun) watchCache(dir string) func() int64 {
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			d := diskOf(filepath.Join(dir, coldCache))
-			most = max(most, d.local())
+			most = max(most, diskOf(dir).cache)
 			select {
 			case <-stop:
 				return
@@ -291,6 +292,19 @@ type coldSum struct {
 	gets, most, bytes  int64
 	cpu                time.Duration // of all
 	cpuEach, bytesEach float64       // ms and bytes of one
+}
+
+// least returns what was asked with the least CPU time: other load of the machine adds to it.
+func least(asked [][]coldAsked) coldSum {
+	var sums []coldSum
+	for _, a := range asked {
+		sums = append(sums, sumOf(a))
+	}
+	out := slices.MinFunc(sums, func(a, b coldSum) int { return cmp.Compare(a.cpuEach, b.cpuEach) })
+	for _, s := range sums {
+		out.most, out.wrong = max(out.most, s.most), max(out.wrong, s.wrong)
+	}
+	return out
 }
 
 func sumOf(asked []coldAsked) (s coldSum) {
