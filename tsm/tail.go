@@ -219,10 +219,10 @@ func (r *Reader) blamed() string {
 	return r.Path()
 }
 
-// firstBytes is how much of a chunk's body is read at first, nearly always the head. If most
-// of the chunk before was asked for, wholeBytes are: copies cost less in one.
+// firstBytes is how much of a chunk's body is read at first: small chunks whole, of others nearly
+// always the head. If most of the chunk before was asked for, wholeBytes are: copies cost less in one.
 const (
-	firstBytes = 512
+	firstBytes = 4 << 10
 	wholeBytes = 64 << 10
 )
 
