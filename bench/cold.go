@@ -288,10 +288,10 @@ func (c *coldRun) asks(ctx context.Context, t *target, questions []question, tim
 
 // coldSum sums up what some questions have cost.
 type coldSum struct {
-	n, wrong           int
-	gets, most, bytes  int64
-	cpu                time.Duration // of all
-	cpuEach, bytesEach float64       // ms and bytes of one
+	n, wrong                     int
+	gets, most, bytes            int64
+	cpu, took                    time.Duration // of all
+	cpuEach, tookEach, bytesEach float64       // ms, ms and bytes of one
 }
 
 // least returns what was asked with the least CPU time: other load of the machine adds to it.
@@ -317,8 +317,9 @@ func sumOf(asked []coldAsked) (s coldSum) {
 		s.most = max(s.most, a.gets)
 		s.bytes += a.bytes
 		s.cpu += a.cpu
+		s.took += a.took
 	}
 	n := float64(max(s.n, 1))
-	s.cpuEach, s.bytesEach = ms(s.cpu)/n, float64(s.bytes)/n
+	s.cpuEach, s.tookEach, s.bytesEach = ms(s.cpu)/n, ms(s.took)/n, float64(s.bytes)/n
 	return s
 }
