@@ -20,7 +20,7 @@ import (
 const origin = int64(1_700_438_400_000_000_000)
 
 // batchRows is how many a batch has of a measurement.
-const batchRows = 150
+const batchRows = 125
 
 // batch returns the lines of the rows that have a number: five hosts, all types, three
 // weeks, with every seventh row over one of the batch before.

@@ -62,12 +62,24 @@ func TestMake(t *testing.T) {
 	expect(t, n, "a cluster beside a server", answers)
 	n.Stop()
 
-	text, err := json.MarshalIndent(answers, "", " ")
-	if err != nil {
+	old := t.TempDir()
+	c := startCold(t, old)
+	fillCold(t, c)
+	coldAnswers := ask(t, c, coldQuestions())
+	c.Kill()
+	if err := os.RemoveAll(filepath.Join(c.Dir, "cold-cache")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(to, "answers.json"), append(text, '\n'), 0o644); err != nil {
-		t.Fatal(err)
+	keep("cold.tar.gz", old)
+
+	for name, list := range map[string][]question{"answers.json": answers, "cold.json": coldAnswers} {
+		text, err := json.MarshalIndent(list, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(to, name), append(text, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, text := range map[string]string{"names.txt": strings.Join(names(t), "\n") + "\n", "config.toml": must(t, "config")} {
 		if err := os.WriteFile(filepath.Join(to, name), []byte(text), 0o644); err != nil {

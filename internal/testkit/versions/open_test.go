@@ -30,20 +30,7 @@ func TestVersions(t *testing.T) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
 			checkSize(t, dir)
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var answers []question
-			if err := json.Unmarshal(text, &answers); err != nil {
-				t.Fatal(err)
-			}
-			if len(answers) < 20 {
-				t.Fatalf("%d answers", len(answers))
-			}
-			for i := range answers {
-				answers[i].Answer = compact(t, answers[i].Answer)
-			}
+			answers, coldAnswers := read(t, file, 20), read(t, filepath.Join(dir, "cold.json"), 5)
 			t.Run("data", func(t *testing.T) {
 				t.Parallel()
 				data := unpack(t, filepath.Join(dir, "data.tar.gz"))
@@ -83,11 +70,31 @@ func TestVersions(t *testing.T) {
 				})
 				use(t, n, answers)
 			})
+			t.Run("cold", func(t *testing.T) {
+				t.Parallel()
+				testCold(t, filepath.Join(dir, "cold.tar.gz"), coldAnswers)
+			})
 		})
 	}
 	if !found {
 		t.Errorf("there is no version %s, which made the promise", first)
 	}
+}
+
+// read reads questions with their answers, of which there are enough.
+func read(t *testing.T, file string, enough int) (list []question) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	if err != nil || len(list) < enough {
+		t.Fatalf("%s: %d answers, %v", file, len(list), err)
+	}
+	for i := range list {
+		list[i].Answer = compact(t, list[i].Answer)
+	}
+	return list
 }
 
 // use does with a server of old data what one does with a database.
