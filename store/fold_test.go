@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/aside"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -254,6 +255,32 @@ func TestFoldEnds(t *testing.T) {
 	}
 	if got, _ := s.hours(); got != apart {
 		t.Errorf("%s, want %s", got, apart)
+	}
+	s.must(s.Close())
+}
+
+// TestFoldWaitsWithoutTurn has a move wait for another one that folds. It gives its turn of queries
+// away meanwhile: the other one may have given its own away for a read of the cold store, and
+// must get one to go on.
+func TestFoldWaitsWithoutTurn(t *testing.T) {
+	s := openHours(t, testOptions(vfstest.New()), "count", "sum")
+	s.meeting()
+	s.folding <- struct{}{}
+	waited := false
+	ctx := aside.With(t.Context(), func(_ context.Context, f func() error) error {
+		if len(s.folding) == 1 && !waited {
+			waited = true
+			<-s.folding
+		}
+		return f()
+	})
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if _, err := s.Move(ctx, dropTag); err != nil || !waited {
+		t.Errorf("%v, gave its turn away: %t", err, waited)
+	}
+	if got, _ := s.hours(); got != together {
+		t.Errorf("%s, want %s", got, together)
 	}
 	s.must(s.Close())
 }

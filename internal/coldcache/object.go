@@ -151,6 +151,11 @@ func (o *Object) ahead(n int64) {
 // wait waits for a flight that start has returned.
 func (o *Object) wait(ctx context.Context, f *flight) error {
 	defer f.run.leave()
+	select {
+	case <-f.done:
+		return f.err
+	default:
+	}
 	// If the context ends while the goroutine waits for its turn, who reads on finds that out.
 	_ = aside.Wait(ctx, func() error {
 		select {

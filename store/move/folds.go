@@ -10,6 +10,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/internal/aside"
 	"tsdbd/meta"
 	"tsdbd/model"
 	"tsdbd/model/point"
@@ -181,11 +182,18 @@ func (st *stage) begin(shard uint64, c *Copy) (*point.Builder, error) {
 		return nil, err
 	}
 	if !st.turn {
-		select {
-		case st.Turn <- struct{}{}:
-			st.turn = true
-		case <-st.ctx.Done():
-			return nil, st.ctx.Err()
+		// The other move may wait for a turn of queries, which this one must not have meanwhile.
+		err := aside.Wait(st.ctx, func() error {
+			select {
+			case st.Turn <- struct{}{}:
+				st.turn = true
+				return nil
+			case <-st.ctx.Done():
+				return st.ctx.Err()
+			}
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	if st.shard == 0 { // nothing of it is staged yet
