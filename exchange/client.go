@@ -17,6 +17,7 @@ import (
 
 	"tsdbd/internal/version"
 	"tsdbd/meta"
+	"tsdbd/query/syntax"
 )
 
 // PathPrefix is where the server's endpoints for these packages are.
@@ -261,10 +262,11 @@ func (c *Client) Create(ctx context.Context, data *meta.Data, f *Filter, newData
 				def, _, _ = strings.Cut(def, " NAME ")
 				s = fmt.Sprintf("CREATE RETENTION POLICY %s ON %s %s", QuoteIdent(name), QuoteIdent(db), def)
 			}
-			for _, s := range append([]string{s}, coldStatements(d, policies[i:i+1], db, newPolicy)...) {
-				if err := c.Query(ctx, s); err != nil {
-					return kept, fmt.Errorf("%s: %w", s, err)
-				}
+			if age := policies[i].ColdAfter; age != 0 { // at once: a policy without it could go to a store that it must not
+				s += syntax.ColdText(age)
+			}
+			if err := c.Query(ctx, s); err != nil {
+				return kept, fmt.Errorf("%s: %w", s, err)
 			}
 		}
 	}

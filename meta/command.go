@@ -189,6 +189,9 @@ func (c CreateRetentionPolicy) apply(d *Data) (bool, error) {
 	}
 	return d.changeDatabase(c.Database, func(db *Database) (bool, error) {
 		if have := db.RetentionPolicy(rp.Name); have != nil {
+			if c.Policy.ColdAfter == nil { // ALTER may have set it since the same statement made the policy
+				rp.ColdAfter = have.ColdAfter
+			}
 			if !have.sameDefinition(rp) {
 				return false, ErrRetentionPolicyExists
 			}

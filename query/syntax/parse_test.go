@@ -194,6 +194,8 @@ func TestParseExtensions(t *testing.T) {
 		{"SHOW USERS; ALTER RETENTION POLICY r ON d COLD 7", "error: found 7, expected duration at line 1, char 48"},
 		{"ALTER RETENTION POLICY r ON d COLD -7d", "error: found -, expected duration at line 1, char 36"},
 		{"ALTER RETENTION POLICY r ON d COLD 16000w", "error: overflowed duration 16000w: choose a smaller duration or INF at line 1, char 36"},
+		{"ALTER RETENTION POLICY r ON d COLD 30501w", "error: overflowed duration 30501w: choose a smaller duration or INF at line 1, char 36"}, // would be 72h
+		{"ALTER RETENTION POLICY r ON d COLD 1w2d3h4m5s6ms7u8ns", "ALTER RETENTION POLICY r ON d COLD 788645006007008ns"},
 		{"ALTER RETENTION POLICY r ON d COLD 7d COLD 8d", "error: found COLD, expected DURATION, REPLICATION, SHARD, DEFAULT, FUTURE, PAST at line 1, char 39"},
 		{"ALTER RETENTION POLICY r ON d COLD 7d FUTURE 1h", "error: found 1h, expected LIMIT at line 1, char 46"},
 		{"ALTER RETENTION POLICY r ON d DURATION COLD 7d", "error: " + grammarError("ALTER RETENTION POLICY r ON d DURATION COLD 7d")},
