@@ -219,10 +219,12 @@ func (r *Reader) blamed() string {
 	return r.Path()
 }
 
-// firstBytes is how much of a chunk's body is read at first: small chunks whole, of others nearly
-// always the head. If most of the chunk before was asked for, wholeBytes are: copies cost less in one.
+// firstBytes is how much of a chunk's body is read at first, nearly always the head. A body of up to
+// smallBytes is read whole, and so is any, up to wholeBytes, if most of the chunk before was asked
+// for: copies cost less in one.
 const (
-	firstBytes = 4 << 10
+	firstBytes = 512
+	smallBytes = 4 << 10
 	wholeBytes = 64 << 10
 )
 
@@ -243,7 +245,7 @@ func (c *Chunk) fetchHead() error {
 
 func (c *Chunk) readHead() error {
 	ctx, n, first := c.context(), c.e.Bytes, firstBytes
-	if c.asked > c.of/2 {
+	if n <= smallBytes || c.asked > c.of/2 {
 		first = wholeBytes
 	}
 	cached, _ := c.r.body.(CachedBody)
