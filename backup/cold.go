@@ -38,8 +38,10 @@ func (r *Repository) Cold() *Cold {
 func (c *Cold) OwnerID(ctx context.Context) (string, error) { return names.OwnerID(ctx, c.Objects) }
 
 // hold publishes the names of objects as those that a node needs, so that nobody removes
-// them from now on. It returns the objects that are not there, or have another size.
+// them from now on. It returns the objects that are not there, or have another size. The
+// list may be there with an error as well, unless lost is nil.
 func (c *Cold) hold(ctx context.Context, fsys vfs.FS, node string, objects []Object) (lost map[string]bool, err error) {
+	var locks []vfs.Lock
 	// Whoever prunes backups and finds no list of a node takes the first of the locks alone.
 	for _, lock := range []func(context.Context) (vfs.Lock, error){
 		func(ctx context.Context) (vfs.Lock, error) {
@@ -49,24 +51,40 @@ func (c *Cold) hold(ctx context.Context, fsys vfs.FS, node string, objects []Obj
 			return names.Lock(ctx, c.Objects, fsys, c.Dir, c.Owner, c.Holder)
 		},
 	} {
-		l, err := names.Await(ctx, lock)
-		if err != nil {
-			return nil, err
+		l, e := names.Await(ctx, lock)
+		if e != nil {
+			return nil, e
 		}
+		locks = append(locks, l)
 		defer func() { err = errors.Join(err, l.Close()) }()
 	}
 	var all []string
 	for _, o := range objects {
 		all = append(all, o.Name)
 	}
+	lost = map[string]bool{}
 	if err := names.Publish(ctx, c.Objects, node, all); err != nil {
-		return nil, fmt.Errorf("publish what is needed of the cold store: %w", err)
+		return lost, fmt.Errorf("publish what is needed of the cold store: %w", err)
 	}
+	if lost, err = c.lacks(ctx, objects); err != nil {
+		return lost, err
+	}
+	// Who has lost a lock has not kept others from removing objects before they saw the list.
+	for _, l := range locks {
+		if err := l.Held(); err != nil {
+			return lost, fmt.Errorf("publish what is needed of the cold store: %w", err)
+		}
+	}
+	return lost, nil
+}
+
+// lacks returns the objects that are not in the store, or have another size there.
+func (c *Cold) lacks(ctx context.Context, objects []Object) (lost map[string]bool, err error) {
+	lost = map[string]bool{}
 	sizes, err := stored(ctx, c.Objects)
 	if err != nil {
-		return nil, err
+		return lost, err
 	}
-	lost = map[string]bool{}
 	for _, o := range objects {
 		if size, ok := sizes[o.Name]; !ok || size != o.Size {
 			lost[o.Name] = true
@@ -106,7 +124,7 @@ func (c *Cold) spare(ctx context.Context, fsys vfs.FS, m *Manifest) (fetch []Obj
 func (m *Manifest) ColdBytes() int64 { return sizeOf(objectsOf(nil, only(m.Shards, true))) }
 
 // stay makes sure that the store has the cold files of shards, and keeps them. leave has it
-// not keep them, for a directory that is not restored.
+// not keep them, for a directory that is not restored. It may be there with an error as well.
 func (p *placer) stay(shards []ShardManifest, lineage identity.Lineage) (leave func() error, err error) {
 	objects := objectsOf(nil, only(shards, true))
 	if len(objects) == 0 {
@@ -114,7 +132,7 @@ func (p *placer) stay(shards []ShardManifest, lineage identity.Lineage) (leave f
 	}
 	node := cmp.Or(p.cold.Node, names.Restored(lineage.String()))
 	lost, err := p.cold.hold(p.ctx, p.r.fs, node, objects)
-	if err != nil {
+	if lost == nil {
 		return nil, err
 	}
 	for _, s := range shards {

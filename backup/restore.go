@@ -156,11 +156,12 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		return nil, err
 	}
 	p := &placer{ctx: ctx, r: r, m: m, link: opt.Link, cold: opt.Cold, meter: &meter{report: opt.Progress}}
+	starts := false // a server starts on the directory once a copy of the catalog is there
 	if p.cold != nil {
 		leave, e := p.stay(shards, data.Lineage)
 		if leave != nil {
 			defer func() {
-				if err != nil {
+				if err != nil && !starts {
 					err = errors.Join(err, leave())
 				}
 			}()
@@ -239,6 +240,7 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 	if err := known.Create(fsys, dir); err != nil {
 		return nil, err
 	}
+	starts = true
 	if err := meta.Create(fsys, path.Join(dir, "meta"), data); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,154 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tsdbd/cold/names"
+	"tsdbd/exchange"
+	"tsdbd/internal/object"
+	"tsdbd/internal/vfs"
+	"tsdbd/shard/manifest"
+	"tsdbd/store"
+	"tsdbd/tsm"
+)
+
+// bucket is a cold store that belongs to one who never removes objects.
+type bucket struct{ objects object.Store }
+
+func (b bucket) Put(ctx context.Context, dir string, files []manifest.File) error {
+	for _, f := range files {
+		if err := b.objects.Put(ctx, names.Key(f.Object()), object.Content{FS: vfs.OS, Path: path.Join(dir, f.Name), Keep: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (bucket) Commit(_ context.Context, _ []manifest.File, swap func() error) error { return swap() }
+
+func (bucket) Get(context.Context, *manifest.File, string) error { return errors.New("not here") }
+
+// coldServer returns a server whose shards are all cold, in objects.
+func coldServer(t *testing.T, objects object.Store) *server {
+	t.Helper()
+	s := &server{dir: t.TempDir()}
+	var err error
+	if s.Store, err = store.Open(s.dir, store.Options{RetentionInterval: -1, Cold: func(object string, _ int64) tsm.Body {
+		return names.Body{Store: objects, Object: object}
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	s.handler = NewHandler(s.Store, HandlerOptions{Dir: s.dir, Cold: objects})
+	s.http = httptest.NewServer(s.handler)
+	s.client = &exchange.Client{URL: s.http.URL}
+	t.Cleanup(func() {
+		s.http.Close()
+		s.handler.Close()
+		if err := s.Store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.someData(t)
+	set, err := s.Backup(t.Context(), nil) // flushes
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Release()
+	for id := range s.Catalog().Shards() {
+		sh, release, err := s.OpenShard(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for more := true; more && err == nil; {
+			more, err = sh.Compact(t.Context(), true)
+		}
+		if err == nil {
+			_, err = sh.Chill(t.Context(), bucket{objects})
+		}
+		release()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// faulty is a file system of which some operations fail.
+type faulty struct {
+	vfs.FS
+	create      string // the name of a file that is not created
+	held, close error  // of locks whose names begin with lock
+	lock        string
+}
+
+var errFault = errors.New("fault")
+
+func (f *faulty) Rename(from, to string) error {
+	if f.create != "" && strings.HasSuffix(to, f.create) {
+		return errFault
+	}
+	return f.FS.Rename(from, to)
+}
+
+func (f *faulty) Lock(name string) (vfs.Lock, error) {
+	l, err := f.FS.Lock(name)
+	if err != nil || f.lock == "" || !strings.HasPrefix(name, f.lock) {
+		return l, err
+	}
+	return &faultyLock{l, f}, nil
+}
+
+type faultyLock struct {
+	vfs.Lock
+	fault *faulty
+}
+
+func (l *faultyLock) Held() error { return errors.Join(l.fault.held, l.Lock.Held()) }
+
+func (l *faultyLock) Close() error { return errors.Join(l.fault.close, l.Lock.Close()) }
+
+// TestColdRestoreFails has restores fail that leave bodies in the store. It keeps them for a
+// directory on which a server can start, and for no other.
+func TestColdRestoreFails(t *testing.T) {
+	ctx, at := t.Context(), filepath.ToSlash(t.TempDir())
+	fsys := &faulty{FS: vfs.OS}
+	r := OpenRepository(fsys, at)
+	s := coldServer(t, object.OpenDir(vfs.OS, at))
+	if _, err := Take(ctx, s.client, r, TakeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what  string
+		fault faulty
+		stays bool
+	}{
+		{"nothing", faulty{}, true},
+		{"the ledger", faulty{create: "ledger"}, false},
+		{"the first copy of the catalog", faulty{create: "catalog.0"}, true},
+		{"the second copy of the catalog", faulty{create: "catalog.1"}, true},
+		{"a lock that is lost", faulty{lock: at + "/", held: errFault}, false},
+		{"the release of a lock", faulty{lock: at + "/", close: errFault}, false},
+	} {
+		c.fault.FS = vfs.OS
+		*fsys = c.fault
+		_, err := Place(ctx, r, filepath.ToSlash(t.TempDir()), RestoreOptions{Cold: r.Cold()})
+		if failed := c.fault != (faulty{FS: vfs.OS}); errors.Is(err, errFault) != failed || !failed && err != nil {
+			t.Errorf("%s fails: %v", c.what, err)
+		}
+		nodes, err := names.Nodes(ctx, r.store)
+		if err != nil || (len(nodes) == 1) != c.stays {
+			t.Errorf("%s fails: lists of %q, %v", c.what, nodes, err)
+		}
+		for _, n := range nodes {
+			if err := names.Forget(ctx, r.store, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
