@@ -24,9 +24,12 @@ type Cold struct {
 	Objects object.Store
 	Dir     string // of the store if it is a directory, else ""
 	// Node is whose list gets the names of the objects; "": that of the restored directory,
-	// see names.Restored.
+	// see names.Restored. What is restored for a node was taken with the same Cold.
 	Node          string
 	Owner, Holder string // of locks, see Guard
+	// Busy is told who has a lock of the store for so long that the bodies are fetched; nil:
+	// nobody is.
+	Busy func(err error)
 }
 
 // Cold returns the repository as a cold store.
@@ -104,11 +107,22 @@ func only(shards []ShardManifest, cold bool) []ShardManifest {
 }
 
 // spare returns the objects of a backup that must be fetched, and the bytes of the others,
-// which the store has and keeps. Files that it lacks are not cold any more.
+// which the store has and keeps. Files that it lacks are not cold any more, nor is any while
+// somebody takes a backup into the store, which can take hours.
 func (c *Cold) spare(ctx context.Context, fsys vfs.FS, m *Manifest) (fetch []Object, bytes int64, err error) {
 	lost := map[string]bool{}
 	if cold := objectsOf(nil, only(m.Shards, true)); len(cold) > 0 {
-		if lost, err = c.hold(ctx, fsys, c.Node, cold); err != nil {
+		lost, err = c.hold(ctx, fsys, c.Node, cold)
+		if lost == nil && names.InUse(err) && ctx.Err() == nil {
+			if c.Busy != nil {
+				c.Busy(err)
+			}
+			lost, err = map[string]bool{}, nil
+			for _, o := range cold {
+				lost[o.Name] = true
+			}
+		}
+		if err != nil {
 			return nil, 0, err
 		}
 	}
@@ -132,6 +146,10 @@ func (p *placer) stay(shards []ShardManifest, lineage identity.Lineage) (leave f
 	}
 	node := cmp.Or(p.cold.Node, names.Restored(lineage.String()))
 	lost, err := p.cold.hold(p.ctx, p.r.fs, node, objects)
+	if lost == nil && names.InUse(err) && node == p.cold.Node && p.ctx.Err() == nil {
+		// The list that spare has published has these objects. It may have more.
+		lost, err = p.cold.lacks(p.ctx, objects)
+	}
 	if lost == nil {
 		return nil, err
 	}

@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"tsdbd/cold/names"
 	"tsdbd/exchange"
+	"tsdbd/internal/identity"
 	"tsdbd/internal/object"
 	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/shard/manifest"
 	"tsdbd/store"
 	"tsdbd/tsm"
@@ -151,4 +154,63 @@ func TestColdRestoreFails(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestColdStoreInUse has somebody take a backup into the cold store for hours while a state is
+// fetched: the bodies are fetched too. If that begins later, the list is there already.
+func TestColdStoreInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, fsys := t.Context(), vfstest.New()
+		objects, busy := object.OpenDir(fsys, "/cold"), 0
+		c := &Cold{Objects: objects, Dir: "/cold", Node: "b", Owner: "node b", Busy: func(err error) {
+			if busy++; !names.InUse(err) {
+				t.Errorf("the store is busy: %v", err)
+			}
+		}}
+		file := File{Name: "1.tsm", Object: Object{Name: "a.tsm", Size: 1}, Cold: true}
+		if err := objects.Put(ctx, names.Key("a.tsm"), object.Content{Bytes: []byte("x")}); err != nil {
+			t.Fatal(err)
+		}
+		spare := func(wantFetch, wantBusy int) []ShardManifest {
+			t.Helper()
+			m := &Manifest{Shards: []ShardManifest{{ID: 1, Files: []File{file}}}}
+			fetch, _, err := c.spare(ctx, fsys, m)
+			if err != nil || len(fetch) != wantFetch || m.Shards[0].Files[0].Cold != (wantFetch == 0) || busy != wantBusy {
+				t.Errorf("%d objects are fetched, told %d times, %v; want %d, %d", len(fetch), busy, err, wantFetch, wantBusy)
+			}
+			return m.Shards
+		}
+		lock := func() vfs.Lock {
+			t.Helper()
+			l, err := lockBackups(ctx, objects, fsys, "/cold", "backup", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		l := lock()
+		spare(1, 1)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		shards := spare(0, 1)
+		l = lock()
+		p := &placer{ctx: ctx, r: &Repository{fs: fsys}, cold: c}
+		if _, err := p.stay(shards, identity.NewLineage()); err != nil {
+			t.Errorf("the end of a transfer: %v", err)
+		}
+		if err := objects.Delete(ctx, names.Key("a.tsm")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.stay(shards, identity.NewLineage()); err == nil || names.InUse(err) {
+			t.Errorf("the end of a transfer whose object is missing: %v", err)
+		}
+		c.Node = ""
+		if _, err := p.stay(shards, identity.NewLineage()); !names.InUse(err) {
+			t.Errorf("a restore: %v", err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -208,6 +208,9 @@ func (n *Node) coldStore(ctx context.Context) *backup.Cold {
 	}
 	c := *n.opt.Cold
 	c.Node, c.Owner, c.Holder = n.opt.Name, fmt.Sprintf("node %s of %s", n.opt.Name, cluster), cluster+"/"+n.opt.Name
+	c.Busy = func(err error) {
+		n.logger.Warn("cold files are copied from the other node, the cold store is in use", "err", err)
+	}
 	return &c
 }
 
