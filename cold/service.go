@@ -163,10 +163,15 @@ func (s *Service) load() {
 	}
 }
 
-// save writes the state.
+// save writes the state. While there are losses, the next start looks for deleted rows at once
+// and finds them again.
 func (s *Service) save() error {
 	s.mu.Lock()
-	b, err := json.Marshal(s.mu.state)
+	st := s.mu.state
+	if len(s.lost) > 0 {
+		st.Purged = time.Time{}
+	}
+	b, err := json.Marshal(st)
 	s.mu.Unlock()
 	if err == nil {
 		err = s.opt.FS.MkdirAll(s.opt.Dir)
@@ -379,7 +384,8 @@ func (s *Service) held(ctx context.Context) (all tails.Held, err error) {
 // chill brings the shards to the store that are due. The list of this node gets the names of all
 // of them at once.
 func (s *Service) chill(ctx context.Context, now time.Time) error {
-	data, due, intends := s.opt.Store.Catalog(), map[uint64]bool{}, map[string]bool{}
+	data, due := s.opt.Store.Catalog(), map[uint64]bool{}
+	var intends []string
 	for id, at := range data.Shards() {
 		if s.due(data, at, now) {
 			due[id] = true
@@ -388,13 +394,17 @@ func (s *Service) chill(ctx context.Context, now time.Time) error {
 	isDue := func(id uint64) bool { return due[id] }
 	_ = s.eachOf(ctx, isDue, func(_ meta.ShardLocation, sh *shard.Shard) error { // what fails does so again below
 		for _, f := range sh.Cold().Local {
-			intends[f.Object()] = true
+			intends = append(intends, f.Object())
 		}
 		return nil
 	})
 	s.mu.Lock()
-	s.mu.intends = intends
+	s.mu.intends = map[string]bool{}
 	s.mu.Unlock()
+	// A list that cannot be written now keeps files from being read in vain.
+	if err := s.intend(ctx, intends); err != nil {
+		return err
+	}
 	return s.eachOf(ctx, isDue, func(at meta.ShardLocation, sh *shard.Shard) error {
 		did, err := sh.Chill(ctx, s)
 		if did {
@@ -427,7 +437,9 @@ func (s *Service) purge(ctx context.Context, all bool) (shards int, err error) {
 	}
 	err = s.eachOf(ctx, tried, func(at meta.ShardLocation, sh *shard.Shard) error {
 		did, err := sh.Purge(ctx)
-		delete(s.lost, sh.ID())
+		if err == nil {
+			delete(s.lost, sh.ID())
+		}
 		if did {
 			shards++
 			s.mu.Lock()
@@ -440,7 +452,7 @@ func (s *Service) purge(ctx context.Context, all bool) (shards int, err error) {
 		}
 		missing, e := s.missing(ctx, sh)
 		if missing {
-			s.lost[sh.ID()] = loss{fmt.Errorf("deleted rows of shard %d stay in the store: %w", sh.ID(), e), begin}
+			s.lost[sh.ID()] = loss{fmt.Errorf("deleted rows of shard %d stay in the store: %w: %w", sh.ID(), e, err), begin}
 			return nil
 		}
 		return errors.Join(err, e) // e tells whether the store can be used
@@ -449,7 +461,9 @@ func (s *Service) purge(ctx context.Context, all bool) (shards int, err error) {
 		s.mu.Lock()
 		s.mu.state.Purged = begin
 		s.mu.Unlock()
-		err = s.save()
+	}
+	if err == nil || len(s.lost) > 0 {
+		err = errors.Join(err, s.save())
 	}
 	return shards, err
 }

@@ -20,18 +20,12 @@ var _ tails.Store = (*Service)(nil)
 // Put implements tails.Store. The names of the files are in the list of this node before they
 // are uploaded.
 func (s *Service) Put(ctx context.Context, dir string, files []manifest.File) error {
-	s.mu.Lock()
-	listed := s.mu.known
+	var objects []string
 	for _, f := range files {
-		s.mu.intends[f.Object()] = true
-		_, ok := slices.BinarySearch(s.mu.published, f.Object())
-		listed = listed && ok
+		objects = append(objects, f.Object())
 	}
-	s.mu.Unlock()
-	if !listed {
-		if err := s.publish(ctx); err != nil {
-			return err
-		}
+	if err := s.intend(ctx, objects); err != nil {
+		return err
 	}
 	for _, f := range files {
 		did, err := object.Ensure(ctx, s.opt.Objects, names.Key(f.Object()), f.Size, func() (object.Content, error) {
@@ -71,6 +65,23 @@ func (s *Service) Commit(ctx context.Context, files []manifest.File, swap func()
 		err = swap()
 	}
 	return errors.Join(err, lock.Close())
+}
+
+// intend puts objects that are about to be uploaded into the list of this node, unless that has
+// them.
+func (s *Service) intend(ctx context.Context, objects []string) error {
+	s.mu.Lock()
+	listed := s.mu.known || len(objects) == 0
+	for _, o := range objects {
+		s.mu.intends[o] = true
+		_, ok := slices.BinarySearch(s.mu.published, o)
+		listed = listed && ok
+	}
+	s.mu.Unlock()
+	if listed {
+		return nil
+	}
+	return s.publish(ctx)
 }
 
 // stat finds out whether an object is there and has its size.
