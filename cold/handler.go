@@ -222,8 +222,14 @@ func (s *Service) sweepNow(ctx context.Context, to *Report) (err error) {
 // fetch brings shards back from the store.
 func (s *Service) fetch(ctx context.Context, to *Report, chosen func(meta.ShardLocation, uint64) bool) error {
 	return s.each(ctx, func(at meta.ShardLocation, sh *shard.Shard) error {
+		if !chosen(at, sh.ID()) {
+			return nil
+		}
+		if err := s.setReturns(sh.ID(), false); err != nil {
+			return err
+		}
 		held := sh.Cold()
-		if len(held.Cold) == 0 || !chosen(at, sh.ID()) {
+		if len(held.Cold) == 0 {
 			return nil
 		}
 		did, err := sh.Thaw(ctx, s)

@@ -107,6 +107,9 @@ type state struct {
 	// Unneeded has the objects that nobody needs, and since when that is known.
 	Unneeded map[string]time.Time `json:"unneeded"`
 	Purged   time.Time            `json:"purged"` // when deleted rows were looked for
+	// Returns has the shards that a purge wrote again. Whatever their age is, they go to the store
+	// again.
+	Returns map[uint64]bool `json:"returns,omitempty"`
 }
 
 // New returns a service. Run runs it.
@@ -144,7 +147,7 @@ func (s *Service) statePath() string { return path.Join(s.opt.Dir, "state.json")
 
 // load reads the state. Without it the times of grace begin again.
 func (s *Service) load() {
-	s.mu.state = state{Unneeded: map[string]time.Time{}, Purged: s.opt.Now()}
+	s.mu.state = state{Unneeded: map[string]time.Time{}, Purged: s.opt.Now(), Returns: map[uint64]bool{}}
 	b, err := vfs.ReadFile(s.opt.FS, s.statePath())
 	if errors.Is(err, object.ErrNotFound) {
 		return
@@ -160,6 +163,9 @@ func (s *Service) load() {
 	s.mu.state.Purged = st.Purged
 	if st.Unneeded != nil {
 		s.mu.state.Unneeded = st.Unneeded
+	}
+	if st.Returns != nil {
+		s.mu.state.Returns = st.Returns
 	}
 }
 
@@ -180,6 +186,28 @@ func (s *Service) save() error {
 		err = vfs.WriteFileAtomic(s.opt.FS, s.opt.Dir, s.statePath(), b)
 	}
 	return err
+}
+
+// returns reports whether a shard goes to the store again whatever its age is.
+func (s *Service) returns(id uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.state.Returns[id]
+}
+
+// setReturns sets what returns reports of a shard.
+func (s *Service) setReturns(id uint64, returns bool) error {
+	if s.returns(id) == returns {
+		return nil
+	}
+	s.mu.Lock()
+	if returns {
+		s.mu.state.Returns[id] = true
+	} else {
+		delete(s.mu.state.Returns, id)
+	}
+	s.mu.Unlock()
+	return s.save()
 }
 
 // Run keeps the store until ctx ends.
@@ -280,7 +308,7 @@ func (s *Service) publishState(ctx context.Context) error {
 	shards := map[uint64]states.Edition{}
 	err := s.each(ctx, func(at meta.ShardLocation, sh *shard.Shard) error {
 		// A shard that is written again without deleted rows is local for a while.
-		if h := sh.Cold(); h.Bytes > 0 || at.Policy.ColdAge(s.opt.After) > 0 && s.states.Has(sh.ID()) {
+		if h := sh.Cold(); h.Bytes > 0 || (at.Policy.ColdAge(s.opt.After) > 0 || s.returns(sh.ID())) && s.states.Has(sh.ID()) {
 			shards[sh.ID()] = states.Edition{Manifest: h.Edition, Dirty: h.Dirty}
 		}
 		return nil
@@ -385,9 +413,12 @@ func (s *Service) held(ctx context.Context) (all tails.Held, err error) {
 // of them at once.
 func (s *Service) chill(ctx context.Context, now time.Time) error {
 	data, due := s.opt.Store.Catalog(), map[uint64]bool{}
+	s.mu.Lock()
+	maps.DeleteFunc(s.mu.state.Returns, func(id uint64, _ bool) bool { _, there := data.Shard(id); return !there })
+	s.mu.Unlock()
 	var intends []string
 	for id, at := range data.Shards() {
-		if s.due(data, at, now) {
+		if s.due(data, id, at, now) {
 			due[id] = true
 		}
 	}
@@ -413,15 +444,19 @@ func (s *Service) chill(ctx context.Context, now time.Time) error {
 			s.mu.Unlock()
 			s.opt.Logger.Info("shard is cold", "db", at.Database.Name, "rp", at.Policy.Name, "shard", sh.ID())
 		}
+		if err == nil && len(sh.Cold().Local) == 0 {
+			err = s.setReturns(sh.ID(), false)
+		}
 		return err
 	})
 }
 
-// due reports whether a shard is old enough for its policy, or else for the server, and nothing
-// waits for its rows.
-func (s *Service) due(data *meta.Data, at meta.ShardLocation, now time.Time) bool {
+// due reports whether a shard is old enough for its policy, or else for the server, or was in the
+// store until a purge, and nothing waits for its rows.
+func (s *Service) due(data *meta.Data, id uint64, at meta.ShardLocation, now time.Time) bool {
 	age := at.Policy.ColdAge(s.opt.After)
-	if age == 0 || at.Group.End > now.UnixNano()-int64(age) || retention.Expired(at.Policy, at.Group, now) {
+	old := age > 0 && at.Group.End <= now.UnixNano()-int64(age) || s.returns(id)
+	if !old || retention.Expired(at.Policy, at.Group, now) {
 		return false
 	}
 	return s.opt.Waits(meta.DropShardGroup{Database: at.Database.Name, RetentionPolicy: at.Policy.Name, ID: at.Group.ID}, data) == nil
@@ -436,6 +471,7 @@ func (s *Service) purge(ctx context.Context, all bool) (shards int, err error) {
 		return !lost || all || begin.Sub(l.at) >= s.opt.PurgeAfter
 	}
 	err = s.eachOf(ctx, tried, func(at meta.ShardLocation, sh *shard.Shard) error {
+		before := sh.Cold().Bytes
 		did, err := sh.Purge(ctx)
 		if err == nil {
 			delete(s.lost, sh.ID())
@@ -446,6 +482,9 @@ func (s *Service) purge(ctx context.Context, all bool) (shards int, err error) {
 			s.mu.Purges++
 			s.mu.Unlock()
 			s.opt.Logger.Info("deleted rows taken out of a cold shard", "db", at.Database.Name, "rp", at.Policy.Name, "shard", sh.ID())
+			if h := sh.Cold(); h.Bytes < before && len(h.Local) > 0 {
+				err = errors.Join(err, s.setReturns(sh.ID(), true))
+			}
 		}
 		if err == nil || ctx.Err() != nil {
 			return err

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"tsdbd/backup"
 	"tsdbd/cold/names"
+	"tsdbd/cold/states"
 	"tsdbd/internal/object"
 	"tsdbd/internal/object/place"
 	"tsdbd/internal/vfs/vfstest"
@@ -212,4 +215,65 @@ func TestUnknownNeedsBeforeChill(t *testing.T) {
 	if cold, local := f.files(); cold != 1 || local != 0 {
 		t.Errorf("%d cold files, %d local ones", cold, local)
 	}
+}
+
+// TestPurgedShardReturns has rows deleted of a cold shard whose policy brings no shards to the store
+// any more. Readers keep the shard, and what is left of it goes to the store again, also after a
+// restart. One that was fetched stays here.
+func TestPurgedShardReturns(t *testing.T) {
+	f := newFull(t)
+	files := func(what string, wantCold, wantLocal int, published bool) {
+		t.Helper()
+		if cold, local := f.files(); cold != wantCold || local != wantLocal {
+			t.Errorf("%s: %d cold files, %d local ones; want %d, %d", what, cold, local, wantCold, wantLocal)
+		}
+		newest, err := states.Newest(t.Context(), f.Objects())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := states.Read(t.Context(), f.Objects(), newest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(m.Shards, func(s backup.ShardManifest) bool { return s.ID == f.first() }); got != published {
+			t.Errorf("%s: readers have the shard: %v, want %v", what, got, published)
+		}
+	}
+	round := func() {
+		t.Helper()
+		if err := f.rounds(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	round()
+	files("the first round", 1, 0, true)
+	never := time.Duration(meta.NeverCold)
+	f.apply(meta.AlterRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "autogen", ColdAfter: &never}})
+	purge := func(from, to int64) {
+		t.Helper()
+		f.forget(from, to)
+		f.now = f.now.Add(time.Hour)
+		round()
+		files("a purge", 0, 1, true)
+	}
+	purge(0, 10)
+	f.restart()
+	round()
+	files("the round after it", 1, 0, true)
+	if f.returns(f.first()) {
+		t.Error("a cold shard is due")
+	}
+	purge(11, 20)
+	if err := f.fetch(t.Context(), &Report{}, func(_ meta.ShardLocation, id uint64) bool { return id == f.first() }); err != nil {
+		t.Fatal(err)
+	}
+	round()
+	files("a fetch", 0, 1, false)
+	f.restart()
+	round()
+	files("a restart after a fetch", 0, 1, false)
+	if err := f.sweepNow(t.Context(), &Report{}); err != nil {
+		t.Fatal(err)
+	}
+	files("a sweep", 0, 1, false)
 }
