@@ -40,6 +40,11 @@ func (r *Repository) Cold() *Cold {
 // OwnerID returns the id of the server or the cluster that has the store, "" if none has.
 func (c *Cold) OwnerID(ctx context.Context) (string, error) { return names.OwnerID(ctx, c.Objects) }
 
+// Keep adds what the node needs to the list of another name. Its next list does not have that.
+func (c *Cold) Keep(ctx context.Context, as string) error {
+	return names.Keep(ctx, c.Objects, c.Node, as)
+}
+
 // hold publishes the names of objects as those that a node needs, so that nobody removes
 // them from now on. It returns the objects that are not there, or have another size. The
 // list may be there with an error as well, unless lost is nil.

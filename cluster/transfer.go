@@ -211,7 +211,23 @@ func (n *Node) coldStore(ctx context.Context) *backup.Cold {
 	c.Busy = func(err error) {
 		n.logger.Warn("cold files are copied from the other node, the cold store is in use", "err", err)
 	}
+	if err := n.keepAside(ctx, &c); err != nil {
+		n.logger.Warn("cold files are copied from the other node, what is set aside is not kept in the cold store yet", "err", err)
+		return nil
+	}
 	return &c
+}
+
+// keepAside has the cold store keep what directories need that the node has set aside: the list
+// of the node has that no more after a transfer.
+func (n *Node) keepAside(ctx context.Context, c *backup.Cold) error {
+	found, err := n.fs.List(n.opt.Dir)
+	for _, name := range found {
+		if strings.HasPrefix(name, asidePrefix) && err == nil {
+			err = c.Keep(ctx, n.opt.Name+"-"+name)
+		}
+	}
+	return err
 }
 
 // dropLog removes the log that the new state does not need. A damaged one it sets aside:

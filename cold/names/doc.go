@@ -6,7 +6,8 @@
 // whoever removes objects reads the lists of all (All).
 //
 //	cold/names/<node>.<number>   a list; the newest of each node counts. Restored names
-//	                             those of directories that no server has started on yet
+//	                             those of directories that no server has started on yet,
+//	                             and <node>-set-aside-N those that a node has set aside
 //	cold/owner/<number>          whose the cold store is; the newest counts
 //	cold/states/             what readers open: manifests, which need objects as well
 //	cold/lease/                  the lease of a bucket

@@ -171,6 +171,34 @@ func Publish(ctx context.Context, s object.Store, node string, objects []string)
 	return s.Delete(ctx, own...)
 }
 
+// Keep adds what a node needs to a list of another name, so that it stays when the node needs
+// other objects.
+func Keep(ctx context.Context, s object.Store, node, as string) error {
+	newest, _, err := lists(ctx, s)
+	if err != nil {
+		return err
+	}
+	from, ok := newest[node]
+	if !ok {
+		return nil
+	}
+	all, err := read(ctx, s, from.key)
+	if err != nil {
+		return err
+	}
+	if to, ok := newest[as]; ok {
+		kept, err := read(ctx, s, to.key)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(all, func(n string) bool { _, ok := slices.BinarySearch(kept, n); return !ok }) {
+			return nil
+		}
+		all = append(all, kept...)
+	}
+	return Publish(ctx, s, as, all)
+}
+
 // Forget removes the lists of a node that is gone for good.
 func Forget(ctx context.Context, s object.Store, node string) error {
 	newest, old, err := lists(ctx, s)

@@ -64,6 +64,38 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// TestKeep keeps what a node needs under another name, and does not replace what is there.
+func TestKeep(t *testing.T) {
+	ctx, s := t.Context(), object.OpenDir(vfstest.New(), "b")
+	f := func(needs []string, want ...string) {
+		t.Helper()
+		if len(needs) > 0 {
+			if err := Publish(ctx, s, "a", needs); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := Keep(ctx, s, "a", "a-set-aside-1"); err != nil {
+			t.Fatal(err)
+		}
+		newest, _, err := lists(ctx, s)
+		var got []string
+		if l, ok := newest["a-set-aside-1"]; ok && err == nil {
+			got, err = read(ctx, s, l.key)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q are kept, %v; want %q", got, err, want)
+		}
+	}
+	f(nil)
+	f([]string{"y", "x"}, "x", "y")
+	f([]string{"x"}, "x", "y")
+	f([]string{"z"}, "x", "y", "z")
+	if err := Forget(ctx, s, "a"); err != nil {
+		t.Fatal(err)
+	}
+	f(nil, "x", "y", "z")
+}
+
 // TestOwner has a store that others may not use unless they take it.
 func TestOwner(t *testing.T) {
 	ctx, s := t.Context(), object.OpenDir(vfstest.New(), "b")
