@@ -432,9 +432,12 @@ func (s *Service) chill(ctx context.Context, now time.Time) error {
 	s.mu.Lock()
 	s.mu.intends = map[string]bool{}
 	s.mu.Unlock()
-	// A list that cannot be written now keeps files from being read in vain.
-	if err := s.intend(ctx, intends); err != nil {
-		return err
+	// If no list can be written, the files would be read in vain. Put writes it: they may have been
+	// merged by then.
+	if !s.intend(intends) {
+		if _, err := s.held(ctx); err != nil {
+			return err
+		}
 	}
 	return s.eachOf(ctx, isDue, func(at meta.ShardLocation, sh *shard.Shard) error {
 		did, err := sh.Chill(ctx, s)

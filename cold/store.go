@@ -24,8 +24,10 @@ func (s *Service) Put(ctx context.Context, dir string, files []manifest.File) er
 	for _, f := range files {
 		objects = append(objects, f.Object())
 	}
-	if err := s.intend(ctx, objects); err != nil {
-		return err
+	if !s.intend(objects) {
+		if err := s.publish(ctx); err != nil {
+			return err
+		}
 	}
 	for _, f := range files {
 		did, err := object.Ensure(ctx, s.opt.Objects, names.Key(f.Object()), f.Size, func() (object.Content, error) {
@@ -67,21 +69,18 @@ func (s *Service) Commit(ctx context.Context, files []manifest.File, swap func()
 	return errors.Join(err, lock.Close())
 }
 
-// intend puts objects that are about to be uploaded into the list of this node, unless that has
+// intend notes objects that are about to be uploaded. It reports whether the list of this node has
 // them.
-func (s *Service) intend(ctx context.Context, objects []string) error {
+func (s *Service) intend(objects []string) (listed bool) {
 	s.mu.Lock()
-	listed := s.mu.known || len(objects) == 0
+	defer s.mu.Unlock()
+	listed = s.mu.known || len(objects) == 0
 	for _, o := range objects {
 		s.mu.intends[o] = true
 		_, ok := slices.BinarySearch(s.mu.published, o)
 		listed = listed && ok
 	}
-	s.mu.Unlock()
-	if listed {
-		return nil
-	}
-	return s.publish(ctx)
+	return listed
 }
 
 // stat finds out whether an object is there and has its size.
