@@ -73,38 +73,39 @@ func settingsFlags(from *config.Source) []cli.Flag {
 		&cli.StringFlag{Name: "data", Destination: &from.Dir, Local: true, Usage: "keep the data in `DIR`, not in ./data"},
 		&cli.StringFlag{Name: "http", Destination: &from.Address, Local: true, Usage: "listen on `HOST:PORT`, not on 127.0.0.1:8086"},
 		&cli.StringFlag{Name: "log-level", Destination: &from.Level, Local: true, Usage: "log from a level on: `debug|info|warn|error`; without it from info"},
-	}, storeFlags(from)...)
+		&cli.GenericFlag{Name: "reader", Value: &settingFlag{from, "reader", "cold.reader"}, Local: true, Usage: "answer queries of what a server has published in its cold store at `URL`, and take no writes"},
+	}, keyFlags(from)...)
 }
 
-// storeFlags are the settings of the cold store, and those of a node of a cluster that differ
-// from node to node or that a first try needs. Secrets have no flag, because lists of
-// processes would show them.
-func storeFlags(from *config.Source) (flags []cli.Flag) {
-	for _, f := range []struct{ name, key, usage string }{
-		{"reader", "cold.reader", "answer queries of what a server has published in its cold store at `URL`, and take no writes"},
-		{"cold-url", "cold.url", "keep the files of old shards in the store at `URL`: s3://BUCKET/PREFIX or file:///DIR"},
-		{"cold-after", "cold.after", "`DURATION` after its end a shard goes to the cold store"},
-		{"cold-endpoint", "cold.endpoint", "the server of the bucket, `URL`; without it Amazon"},
-		{"cold-region", "cold.region", "the `REGION` of the bucket"},
-		{"cold-access-key", "cold.access-key", "the `KEY` for the bucket; TSDBD_COLD_SECRET_KEY holds its secret"},
-		{"cold-path-style", "cold.path-style", "`true`: the bucket is in the path of URLs"},
-		{"cold-cache-size", "cold.cache-size", "keep this `SIZE` of what queries have read of the cold store"},
-		{"cold-cache-dir", "cold.cache-dir", "keep it in `DIR`, not in cold-cache of the data directory"},
-		{"cold-timeout", "cold.timeout", "`DURATION` that a read of the cold store is tried"},
-		{"cold-upload-rate", "cold.upload-rate", "upload at most this `SIZE` a second"},
-		{"cold-purge-after", "cold.purge-after", "`DURATION` in which deleted rows leave the cold store"},
-		{"cold-grace", "cold.grace", "`DURATION` that an object stays which nobody needs"},
-		{"cluster-node", "cluster.node", "be the node `NAME` of a cluster"},
-		{"cluster-bind", "cluster.bind", "listen for the other nodes on `HOST:PORT`"},
-		{"cluster-advertise", "cluster.advertise", "the address of this node for the others, `HOST:PORT`; without it that of -cluster-bind"},
-		{"cluster-join", "cluster.join", "the nodes of the cluster, this one included: `NAME=HOST:PORT,...`"},
-		{"cluster-secret-file", "cluster.secret-file", "the secret of the cluster is the first line of `FILE`; TSDBD_CLUSTER_SECRET holds one as well"},
-		{"cluster-certificate", "cluster.certificate", "the certificate of this node for the others, PEM `FILE`"},
-		{"cluster-private-key", "cluster.private-key", "its key, PEM `FILE`; without it in the file of the certificate"},
-		{"cluster-ca", "cluster.ca", "the authority of all nodes' certificates, PEM `FILE`"},
-		{"cluster-voter", "cluster.voter", "`false`: hold a copy, but take no part in elections"},
+// keyFlags are the settings whose flags are named as their keys: those of the cold store, and those
+// of a node of a cluster that differ from node to node or that a first try needs. Secrets have no
+// flag, because lists of processes would show them.
+func keyFlags(from *config.Source) (flags []cli.Flag) {
+	for _, f := range []struct{ key, usage string }{
+		{"cold.url", "keep the files of old shards in the store at `URL`: s3://BUCKET/PREFIX or file:///DIR"},
+		{"cold.after", "`DURATION` after its end a shard goes to the cold store"},
+		{"cold.endpoint", "the server of the bucket, `URL`; without it Amazon"},
+		{"cold.region", "the `REGION` of the bucket"},
+		{"cold.access-key", "the `KEY` for the bucket; TSDBD_COLD_SECRET_KEY holds its secret"},
+		{"cold.path-style", "`true`: the bucket is in the path of URLs"},
+		{"cold.cache-size", "keep this `SIZE` of what queries have read of the cold store"},
+		{"cold.cache-dir", "keep it in `DIR`, not in cold-cache of the data directory"},
+		{"cold.timeout", "`DURATION` that a read of the cold store is tried"},
+		{"cold.upload-rate", "upload at most this `SIZE` a second"},
+		{"cold.purge-after", "`DURATION` in which deleted rows leave the cold store"},
+		{"cold.grace", "`DURATION` that an object stays which nobody needs"},
+		{"cluster.node", "be the node `NAME` of a cluster"},
+		{"cluster.bind", "listen for the other nodes on `HOST:PORT`"},
+		{"cluster.advertise", "the address of this node for the others, `HOST:PORT`; without it that of -cluster-bind"},
+		{"cluster.join", "the nodes of the cluster, this one included: `NAME=HOST:PORT,...`"},
+		{"cluster.secret-file", "the secret of the cluster is the first line of `FILE`; TSDBD_CLUSTER_SECRET holds one as well"},
+		{"cluster.certificate", "the certificate of this node for the others, PEM `FILE`"},
+		{"cluster.private-key", "its key, PEM `FILE`; without it in the file of the certificate"},
+		{"cluster.ca", "the authority of all nodes' certificates, PEM `FILE`"},
+		{"cluster.voter", "`false`: hold a copy, but take no part in elections"},
 	} {
-		flags = append(flags, &cli.GenericFlag{Name: f.name, Value: &settingFlag{from, f.name, f.key}, Local: true, Usage: f.usage})
+		name := strings.ReplaceAll(f.key, ".", "-")
+		flags = append(flags, &cli.GenericFlag{Name: name, Value: &settingFlag{from, name, f.key}, Local: true, Usage: f.usage})
 	}
 	return flags
 }
