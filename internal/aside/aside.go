@@ -1,9 +1,10 @@
-// Package aside has a goroutine wait for something far away, such as an object store, without
-// the turn in which it works.
+// Package aside has a goroutine wait for what may take long, such as an object store or another
+// query, without the turn in which it works.
 //
 // Queries work in turns, of which there is one for each core (admission.Cores). A query puts into
 // its context how to wait without its turn, and whoever makes it wait below calls Wait. All
-// goroutines that work with this context must have a turn.
+// goroutines that work with this context must have a turn. Who waits for its turn again must hold
+// nothing for which others wait with theirs.
 package aside
 
 import "context"
