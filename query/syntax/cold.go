@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -142,41 +141,9 @@ func (c coldClause) parseBehind(spaces, text string, tokens []token, params map[
 
 // parseCold reads the age of COLD: a duration, or INF.
 func parseCold(p *influxql.Parser) (time.Duration, error) {
-	tok, pos, lit := p.ScanIgnoreWhitespace()
-	if tok == influxql.INF {
+	if tok, _, _ := p.ScanIgnoreWhitespace(); tok == influxql.INF {
 		return meta.NeverCold, nil
 	}
 	p.Unscan()
-	age, err := p.ParseDuration()
-	if err == nil && !fits(lit) {
-		err = &influxql.ParseError{Message: "overflowed duration " + lit + ": choose a smaller duration or INF", Pos: pos}
-	}
-	return age, err
-}
-
-// fits reports whether nanoseconds can hold a duration, such as 1w3d.
-func fits(text string) bool {
-	units := map[string]time.Duration{
-		"ns": 1, "u": time.Microsecond, "µ": time.Microsecond, "ms": time.Millisecond, "s": time.Second,
-		"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
-	}
-	sum := 0.0
-	for text != "" {
-		digits := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
-		if digits < 0 {
-			return false
-		}
-		rest := text[digits:]
-		unit := len(rest)
-		if i := strings.IndexFunc(rest, func(r rune) bool { return r >= '0' && r <= '9' }); i >= 0 {
-			unit = i
-		}
-		n, err := strconv.ParseFloat(text[:digits], 64)
-		if err != nil {
-			return false
-		}
-		sum += n * float64(units[rest[:unit]])
-		text = rest[unit:]
-	}
-	return sum < 1<<63
+	return p.ParseDuration()
 }

@@ -195,6 +195,10 @@ func TestParseExtensions(t *testing.T) {
 		{"ALTER RETENTION POLICY r ON d COLD -7d", "error: found -, expected duration at line 1, char 36"},
 		{"ALTER RETENTION POLICY r ON d COLD 16000w", "error: overflowed duration 16000w: choose a smaller duration or INF at line 1, char 36"},
 		{"ALTER RETENTION POLICY r ON d COLD 30501w", "error: overflowed duration 30501w: choose a smaller duration or INF at line 1, char 36"}, // would be 72h
+		{"ALTER RETENTION POLICY r ON d\nDURATION 30501w", "error: overflowed duration 30501w: choose a smaller duration or INF at line 2, char 10"}, // would be 72h
+		{"ALTER RETENTION POLICY r ON d DURATION 1w106752d", "error: overflowed duration 1w106752d: choose a smaller duration or INF at line 1, char 40"},
+		{"SELECT v FROM m WHERE time > now() - 9223372037s", "error: overflowed duration 9223372037s: choose a smaller duration or INF at line 1, char 38"},
+		{"SELECT v FROM m WHERE time > 9223372036s AND h = '99999w' AND r =~ /99999w/", "SELECT v FROM m WHERE time > 9223372036s AND h = '99999w' AND r =~ /99999w/"},
 		{"ALTER RETENTION POLICY r ON d COLD 1w2d3h4m5s6ms7u8ns", "ALTER RETENTION POLICY r ON d COLD 788645006007008ns"},
 		{"ALTER RETENTION POLICY r ON d COLD 7d COLD 8d", "error: found COLD, expected DURATION, REPLICATION, SHARD, DEFAULT, FUTURE, PAST at line 1, char 39"},
 		{"ALTER RETENTION POLICY r ON d COLD 7d FUTURE 1h", "error: found 1h, expected LIMIT at line 1, char 46"},
