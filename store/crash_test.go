@@ -15,6 +15,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"tsdbd/internal/testkit/figure"
 	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
@@ -362,7 +363,7 @@ func TestCrash(t *testing.T) {
 		}
 		total += n
 	}
-	t.Logf("%d crash points, 0 violations", total)
+	figure.Report(t, "a power cut before a file operation of a random script", figure.Count{N: total, Of: "crash points"})
 }
 
 // forgetful is a disk whose syncs do nothing.

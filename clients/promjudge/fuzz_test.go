@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"tsdbd/internal/testkit/figure"
 	"tsdbd/internal/testkit/testseed"
 )
 
@@ -124,7 +125,8 @@ func compare(t *testing.T, r *rand.Rand, number int, l layout, data *Dataset, re
 	if *expr == "" && unsteady > asked/20 {
 		t.Errorf("%d of %d answers of the reference differ from one time to the next", unsteady, asked)
 	}
-	t.Logf("%s, %d series: %d queries, %d with values, %d unsteady, %d differ", l, len(data.Series), asked, valued, unsteady, failed)
+	figure.Report(t, "random PromQL with native histograms beside Prometheus' engine", figure.Count{N: asked, Of: "queries"})
+	t.Logf("%s, %d series: %d queries with values, %d unsteady, %d differ", l, len(data.Series), valued, unsteady, failed)
 }
 
 // shrink returns the smallest part of a question that still differs.

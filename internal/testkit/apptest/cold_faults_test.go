@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tsdbd/internal/object/objecttest"
+	"tsdbd/internal/testkit/figure"
 	"tsdbd/internal/testkit/testseed"
 )
 
@@ -564,6 +565,8 @@ func TestColdFaults(t *testing.T) {
 	b.healsAlone()
 	stop()
 	clients.Wait()
+	figure.Report(t, "an object store that is away, hangs, trickles, breaks off, is short, has wrong bytes, lacks objects, fails, refuses, beside writes and queries that do not need it",
+		figure.Count{N: len(phases), Of: "faults"}, figure.Count{N: b.writes.n, Of: "writes"}, figure.Count{N: b.warm.n, Of: "warm queries"}, figure.Count{N: b.asking.n, Of: "cold queries"})
 	t.Logf("writes: %s; warm queries: %s; cold queries: %s; sweeps: %s", &b.writes, &b.warm, &b.asking, &b.sweeps)
 	for n := range phases {
 		if !b.answers(n) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/testkit/figure"
 	"tsdbd/internal/testkit/testseed"
 )
 
@@ -170,6 +171,6 @@ func TestKill(t *testing.T) {
 			points += len(w.sure)
 		}
 	}
-	t.Logf("%d rounds, %d acknowledged points, all there", rounds, points)
+	figure.Report(t, "`kill -9` of the real program under writes", figure.Count{N: rounds, Of: "kills"}, figure.Count{N: points, Of: "acknowledged points"})
 	s.Stop()
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/testkit/figure"
 	"tsdbd/internal/testkit/testseed"
 )
 
@@ -70,7 +71,9 @@ func TestSameAnswers(t *testing.T) {
 	if rows < asked/2 {
 		t.Errorf("%d of %d answers have rows: the questions are too narrow", rows, asked)
 	}
-	t.Logf("%d questions of %d servers, %d with rows", asked, *sameServers, rows)
+	figure.Report(t, "the same random changes and questions to servers with other settings, shards, processors and restarts",
+		figure.Count{N: asked, Of: fmt.Sprintf("questions of %d servers each", *sameServers)})
+	t.Logf("%d answers have rows", rows)
 }
 
 // sameUntil returns how many bytes two texts begin with alike.

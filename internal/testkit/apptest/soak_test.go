@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tsdbd/internal/testkit/figure"
 )
 
 var soakTime = flag.Duration("soak-time", 10*time.Second, "how long TestSoak runs")
@@ -67,7 +69,11 @@ func TestSoak(t *testing.T) {
 		t.Fatalf("%d samples", len(samples))
 	}
 	early, late := most(samples[:third]), most(samples[len(samples)-third:])
-	t.Logf("%d rows in %s, %d samples; memory %d to %d MiB, files %d to %d, goroutines %d to %d, disk %d to %d KiB", rows, time.Since(begin).Round(time.Second), len(samples),
+	figure.Report(t, "the same load for long, whose old rows go: memory, open files, goroutines and disk of the first and last third",
+		figure.Count{N: int(time.Since(begin).Round(time.Minute).Minutes()), Of: "minutes"}, figure.Count{N: int(rows), Of: "rows"},
+		figure.Count{N: int(early.memory>>20), Of: fmt.Sprintf("to %d MiB", late.memory>>20)}, figure.Count{N: int(early.files), Of: fmt.Sprintf("to %d files", late.files)},
+		figure.Count{N: int(early.goroutines), Of: fmt.Sprintf("to %d goroutines", late.goroutines)}, figure.Count{N: int(early.disk>>10), Of: fmt.Sprintf("to %d KiB on disk", late.disk>>10)})
+	t.Logf("%d samples; memory %d to %d MiB, files %d to %d, goroutines %d to %d, disk %d to %d KiB", len(samples),
 		early.memory>>20, late.memory>>20, early.files, late.files, early.goroutines, late.goroutines, early.disk>>10, late.disk>>10)
 	for _, c := range []struct {
 		what         string

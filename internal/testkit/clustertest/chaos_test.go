@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/testkit/figure"
 	"tsdbd/internal/testkit/testseed"
 )
 
@@ -95,6 +96,13 @@ func TestChaos(t *testing.T) {
 		ended += n.restarted
 	}
 	c.stop()
-	t.Logf("%d rounds: %d requests acknowledged, %d attempts refused, %d without an answer, %d requests open in the end; nodes ended by themselves %d times; reasons %v",
-		*chaosRounds, requests, refused, unanswered, open, ended, reasons)
+	rounds := figure.Count{N: *chaosRounds, Of: "rounds"}
+	switch *chaosFaults {
+	case "":
+		figure.Report(t, "all faults of three nodes: kills, stops, power cuts, full and hanging disks, cuts of the network, old copies of directories, damaged files, wrong clocks", rounds)
+	case "damage":
+		figure.Report(t, "damage of each kind of file of a node, in turn", rounds)
+	}
+	t.Logf("%d requests acknowledged, %d attempts refused, %d without an answer, %d requests open in the end; nodes ended by themselves %d times; reasons %v",
+		requests, refused, unanswered, open, ended, reasons)
 }

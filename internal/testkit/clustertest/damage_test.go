@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"tsdbd/internal/testkit/figure"
 )
 
 var (
@@ -68,7 +70,8 @@ func TestFlippedLog(t *testing.T) {
 		}
 		c.verify()
 	}
-	t.Logf("%d bytes flipped: the node went on %d times, copied the data of another one %d times, and did not start %d times", flips, flips-rejoined, rejoined-refused, refused)
+	figure.Report(t, "a byte of the log of a node flipped, every 97th", figure.Count{N: flips, Of: "bytes"})
+	t.Logf("the node went on %d times, copied the data of another one %d times, and did not start %d times", flips-rejoined, rejoined-refused, refused)
 	c.stop()
 }
 

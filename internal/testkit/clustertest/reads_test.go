@@ -16,6 +16,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"tsdbd/internal/testkit/figure"
 	"tsdbd/internal/testkit/testseed"
 )
 
@@ -147,8 +148,14 @@ func TestStrongReads(t *testing.T) {
 			reads++
 		}
 	}
-	t.Logf("%d reads and %d writes of %d registers, %d writes of unknown outcome, %d reads failed, under %v",
-		reads, len(history)-reads, current()+each, unknown.Load(), failed.Load(), happened)
+	count := 0
+	for _, n := range happened {
+		count += n
+	}
+	figure.Report(t, "linearizable reads under faults, checked by porcupine",
+		figure.Count{N: reads, Of: "reads"}, figure.Count{N: len(history) - reads, Of: "writes"}, figure.Count{N: count, Of: "faults"})
+	t.Logf("%d registers, %d writes of unknown outcome, %d reads failed, under %v",
+		current()+each, unknown.Load(), failed.Load(), happened)
 	if reads == 0 || reads == len(history) {
 		t.Error("no reads, or no writes")
 	}
@@ -247,6 +254,7 @@ func TestPositionReads(t *testing.T) {
 	for err := range errs {
 		t.Error(err)
 	}
-	t.Logf("%d reads with a position saw the write before; of %d without one, %d did not", *positionReads, *positionReads/10, old.Load())
+	figure.Report(t, "reads at another node with the position of a write", figure.Count{N: *positionReads, Of: "reads"})
+	t.Logf("of %d reads without a position, %d did not see the write before", *positionReads/10, old.Load())
 	c.stop()
 }
