@@ -49,8 +49,11 @@ type chunkMemory struct {
 		ready bool
 		of    timesOf // what v was decoded of, also by chunks before
 	}
+	// slots has, by field, one more than the place in cols of what is decoded of it, 0 for nothing.
+	// A chunk may have thousands of fields, of which a query reads one.
+	slots []int32
 	cols  []decodedColumn
-	ready []bool
+	used  int32 // of cols, by this chunk
 
 	// Of a body that is elsewhere.
 	copied []byte // what was read of it
@@ -73,6 +76,7 @@ type timesOf struct {
 }
 
 type decodedColumn struct {
+	ready  bool // vector is decoded
 	vector column.Vector
 	valid  column.Bitmap
 }
@@ -87,19 +91,18 @@ func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
 	c.r, c.s, c.k, c.e, c.fields, c.failed = r, s, k, s.Chunks[k], s.Fields, nil
 	e := &c.e
 	n := len(s.Fields)
-	if c.cols == nil {
+	if c.places == nil {
 		if c.lent, _ = chunkMemories.Get().(*chunkMemory); c.lent != nil {
 			c.chunkMemory = *c.lent
 		}
 	}
 	c.times.ready = false
 	if cap(c.places) <= n {
-		cols := make([]decodedColumn, n+n/2+1)
-		copy(cols, c.cols)
-		c.cols, c.ready, c.places = cols, make([]bool, len(cols)), make([]columnPlace, len(cols)+1)
+		room := n + n/2 + 1
+		c.slots, c.places = make([]int32, room), make([]columnPlace, room+1)
 	}
-	c.ready = c.ready[:n]
-	clear(c.ready)
+	c.slots, c.used = c.slots[:n], 0
+	clear(c.slots)
 	c.places = c.places[:n+c.timeColumns()]
 	if c.parsed = e.inline; c.parsed {
 		end := e.off + uint64(e.Bytes)
@@ -120,7 +123,7 @@ func (r *Reader) Chunk(s *Series, k int, c *Chunk) error {
 // Release gives the memory of the chunk to other chunks. Its times and columns are not
 // valid any more. The chunk may be positioned again.
 func (c *Chunk) Release() {
-	if c.cols == nil {
+	if c.places == nil {
 		return // it was never positioned
 	}
 	m := c.lent
@@ -130,7 +133,8 @@ func (c *Chunk) Release() {
 	*m = c.chunkMemory
 	*c = Chunk{}
 	m.times.of = timesOf{}
-	bytes := len(m.cols)*int(unsafe.Sizeof(decodedColumn{})) + cap(m.copied) + cap(m.shared)
+	bytes := len(m.cols)*int(unsafe.Sizeof(decodedColumn{})) + cap(m.copied) + cap(m.shared) +
+		cap(m.places)*int(unsafe.Sizeof(columnPlace{})) + 4*cap(m.slots)
 	for i := range m.cols {
 		v := &m.cols[i].vector
 		v.Strings = nil // they would keep their bytes
@@ -168,6 +172,26 @@ func (c *Chunk) damage(at int64, reason string) error {
 		path = c.r.blamed()
 	}
 	return binio.Corruptf(path, at, "tsm: %s", reason)
+}
+
+// column returns where the column of a field is decoded to. It stays there until the chunk is
+// positioned again, also if cols grows.
+func (c *Chunk) column(field int) *decodedColumn {
+	at := c.slots[field]
+	if at == 0 {
+		at = c.newSlot(field)
+	}
+	return &c.cols[at-1]
+}
+
+func (c *Chunk) newSlot(field int) int32 {
+	if int(c.used) == len(c.cols) {
+		c.cols = append(c.cols, make([]decodedColumn, max(4, len(c.cols)))...)
+	}
+	c.cols[c.used].ready = false
+	c.used++
+	c.slots[field] = c.used
+	return c.used
 }
 
 // timeColumns returns 1 if the body has a column of times.
@@ -279,12 +303,12 @@ func (c *Chunk) Times() ([]int64, error) {
 // Column returns the column of a field, by its place in Series.Fields. A field
 // without values gives a vector with no valid row.
 func (c *Chunk) Column(field int) (*column.Vector, error) {
-	if field < 0 || field >= len(c.ready) {
-		return nil, fmt.Errorf("tsm %s: column %d of %d", c.r.Path(), field, len(c.ready))
+	if field < 0 || field >= len(c.slots) {
+		return nil, fmt.Errorf("tsm %s: column %d of %d", c.r.Path(), field, len(c.slots))
 	}
-	d := &c.cols[field]
+	d := c.column(field)
 	v := &d.vector
-	if c.ready[field] {
+	if d.ready {
 		return v, nil
 	}
 	i := field + c.timeColumns()
@@ -299,7 +323,7 @@ func (c *Chunk) Column(field int) (*column.Vector, error) {
 		d.valid = grow(d.valid, (rows+63)/64)
 		clear(d.valid)
 		spread(v, 0, rows, d.valid)
-		c.ready[field] = true
+		d.ready = true
 		return v, nil
 	}
 	count, off, err := c.presence(i, b, &d.valid)
@@ -312,14 +336,18 @@ func (c *Chunk) Column(field int) (*column.Vector, error) {
 	if count < rows {
 		spread(v, count, rows, d.valid)
 	}
-	c.ready[field] = true
+	d.ready = true
 	return v, nil
 }
 
 // TextBytes returns how many bytes Column takes for the texts of a field of
 // strings: 0 if it holds them already.
 func (c *Chunk) TextBytes(field int) (int, error) {
-	if field < 0 || field >= len(c.ready) || c.ready[field] || c.fields[field].Type != model.String {
+	if field < 0 || field >= len(c.slots) || c.fields[field].Type != model.String {
+		return 0, nil
+	}
+	d := c.column(field)
+	if d.ready {
 		return 0, nil
 	}
 	i := field + c.timeColumns()
@@ -327,7 +355,7 @@ func (c *Chunk) TextBytes(field int) (int, error) {
 	if err != nil || len(b) == 0 {
 		return 0, err
 	}
-	count, off, err := c.presence(i, b, &c.cols[field].valid)
+	count, off, err := c.presence(i, b, &d.valid)
 	if err != nil {
 		return 0, err
 	}
@@ -344,7 +372,7 @@ func (c *Chunk) TextBytes(field int) (int, error) {
 // MayHaveNaN reports whether a value of a field of floats may be NaN. It decodes the
 // column if neither statistics nor the form of the column tell.
 func (c *Chunk) MayHaveNaN(field int) bool {
-	if field < 0 || field >= len(c.ready) || c.fields[field].Type != model.Float {
+	if field < 0 || field >= len(c.slots) || c.fields[field].Type != model.Float {
 		return false
 	}
 	if rec, ok := c.s.statRecord(c.k, field); ok {

@@ -45,8 +45,9 @@ func (c *Chunk) Encodings(dst []ColumnEncoding) ([]ColumnEncoding, error) {
 		if len(b) == 0 {
 			continue
 		}
-		c.ready[i] = false // valid is not that of the vector any more
-		count, off, err := c.presence(at+i, b, &c.cols[i].valid)
+		d := c.column(i)
+		d.ready = false // valid is not that of the vector any more
+		count, off, err := c.presence(at+i, b, &d.valid)
 		if err != nil {
 			return dst, err
 		}

@@ -364,6 +364,48 @@ func benchmarkScan(b *testing.B, n, rows int) {
 	})
 }
 
+// BenchmarkOneOfManyColumns decodes one column of a chunk of 5,000 with memory that was released, as a query does.
+func BenchmarkOneOfManyColumns(b *testing.B) {
+	const n, rows = 5000, 100
+	fields := make([]column.Field, n)
+	cols := make([]column.Vector, n)
+	for i := range cols {
+		fields[i] = column.Field{Key: fmt.Sprintf("f%04d", i), Type: model.Integer}
+		cols[i].Type = model.Integer
+		for at := range rows {
+			cols[i].Ints = append(cols[i].Ints, int64(i+at*at))
+		}
+	}
+	times := make([]int64, rows)
+	for i := range times {
+		times[i] = int64(i) * 1e9
+	}
+	path := tempFile(b)
+	w, err := Create(vfs.OS, path, WriterOptions{})
+	if err != nil || w.Series(1, "m", fields) != nil || w.Append(times, cols) != nil {
+		b.Fatal(err)
+	}
+	if _, err := w.Finish(); err != nil {
+		b.Fatal(err)
+	}
+	r := openFile(b, path)
+	var s Series
+	if err := r.Load(0, &s); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		var c Chunk
+		if err := r.Chunk(&s, 0, &c); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := c.Column(i % n); err != nil {
+			b.Fatal(err)
+		}
+		c.Release()
+	}
+}
+
 func BenchmarkAppendEncoded(b *testing.B) {
 	const n, rows = 200, 1000
 	path := tempFile(b)
