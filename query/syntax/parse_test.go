@@ -194,7 +194,7 @@ func TestParseExtensions(t *testing.T) {
 		{"SHOW USERS; ALTER RETENTION POLICY r ON d COLD 7", "error: found 7, expected duration at line 1, char 48"},
 		{"ALTER RETENTION POLICY r ON d COLD -7d", "error: found -, expected duration at line 1, char 36"},
 		{"ALTER RETENTION POLICY r ON d COLD 16000w", "error: overflowed duration 16000w: choose a smaller duration or INF at line 1, char 36"},
-		{"ALTER RETENTION POLICY r ON d COLD 30501w", "error: overflowed duration 30501w: choose a smaller duration or INF at line 1, char 36"}, // would be 72h
+		{"ALTER RETENTION POLICY r ON d COLD 30501w", "error: overflowed duration 30501w: choose a smaller duration or INF at line 1, char 36"},      // would be 72h
 		{"ALTER RETENTION POLICY r ON d\nDURATION 30501w", "error: overflowed duration 30501w: choose a smaller duration or INF at line 2, char 10"}, // would be 72h
 		{"ALTER RETENTION POLICY r ON d DURATION 1w106752d", "error: overflowed duration 1w106752d: choose a smaller duration or INF at line 1, char 40"},
 		{"SELECT v FROM m WHERE time > now() - 9223372037s", "error: overflowed duration 9223372037s: choose a smaller duration or INF at line 1, char 38"},

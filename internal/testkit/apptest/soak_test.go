@@ -71,8 +71,8 @@ func TestSoak(t *testing.T) {
 	early, late := most(samples[:third]), most(samples[len(samples)-third:])
 	figure.Report(t, "the same load for long, whose old rows go: memory, open files, goroutines and disk of the first and last third",
 		figure.Count{N: int(time.Since(begin).Round(time.Minute).Minutes()), Of: "minutes"}, figure.Count{N: int(rows), Of: "rows"},
-		figure.Count{N: int(early.memory>>20), Of: fmt.Sprintf("to %d MiB", late.memory>>20)}, figure.Count{N: int(early.files), Of: fmt.Sprintf("to %d files", late.files)},
-		figure.Count{N: int(early.goroutines), Of: fmt.Sprintf("to %d goroutines", late.goroutines)}, figure.Count{N: int(early.disk>>10), Of: fmt.Sprintf("to %d KiB on disk", late.disk>>10)})
+		figure.Count{N: int(early.memory >> 20), Of: fmt.Sprintf("to %d MiB", late.memory>>20)}, figure.Count{N: int(early.files), Of: fmt.Sprintf("to %d files", late.files)},
+		figure.Count{N: int(early.goroutines), Of: fmt.Sprintf("to %d goroutines", late.goroutines)}, figure.Count{N: int(early.disk >> 10), Of: fmt.Sprintf("to %d KiB on disk", late.disk>>10)})
 	t.Logf("%d samples; memory %d to %d MiB, files %d to %d, goroutines %d to %d, disk %d to %d KiB", len(samples),
 		early.memory>>20, late.memory>>20, early.files, late.files, early.goroutines, late.goroutines, early.disk>>10, late.disk>>10)
 	for _, c := range []struct {
