@@ -457,12 +457,16 @@ func (s *Service) chill(ctx context.Context, now time.Time) error {
 // due reports whether a shard is old enough for its policy, or else for the server, or was in the
 // store until a purge, and nothing waits for its rows.
 func (s *Service) due(data *meta.Data, id uint64, at meta.ShardLocation, now time.Time) bool {
-	age := at.Policy.ColdAge(s.opt.After)
-	old := age > 0 && at.Group.End <= now.UnixNano()-int64(age) || s.returns(id)
-	if !old || retention.Expired(at.Policy, at.Group, now) {
+	if !s.old(at, now) && !s.returns(id) || retention.Expired(at.Policy, at.Group, now) {
 		return false
 	}
 	return s.opt.Waits(meta.DropShardGroup{Database: at.Database.Name, RetentionPolicy: at.Policy.Name, ID: at.Group.ID}, data) == nil
+}
+
+// old reports whether a shard is old enough for its policy, or else for the server.
+func (s *Service) old(at meta.ShardLocation, now time.Time) bool {
+	age := at.Policy.ColdAge(s.opt.After)
+	return age > 0 && at.Group.End <= now.UnixNano()-int64(age)
 }
 
 // purge has deleted rows leave the store. A shard that lacks an object there is tried again after
@@ -474,10 +478,23 @@ func (s *Service) purge(ctx context.Context, all bool) (shards int, err error) {
 		return !lost || all || begin.Sub(l.at) >= s.opt.PurgeAfter
 	}
 	err = s.eachOf(ctx, tried, func(at meta.ShardLocation, sh *shard.Shard) error {
-		before := sh.Cold().Bytes
+		// What is written again is local. A crash must not forget that it goes to the store, if its
+		// age does not bring it there.
+		before, returns := sh.Cold().Bytes, s.returns(sh.ID())
+		noted := before > 0 && !s.old(at, begin)
+		if noted {
+			if err := s.setReturns(sh.ID(), true); err != nil {
+				return err
+			}
+		}
 		did, err := sh.Purge(ctx)
 		if err == nil {
 			delete(s.lost, sh.ID())
+		}
+		if h := sh.Cold(); h.Bytes < before && len(h.Local) > 0 {
+			err = errors.Join(err, s.setReturns(sh.ID(), true))
+		} else if noted && err == nil {
+			err = s.setReturns(sh.ID(), returns)
 		}
 		if did {
 			shards++
@@ -485,9 +502,6 @@ func (s *Service) purge(ctx context.Context, all bool) (shards int, err error) {
 			s.mu.Purges++
 			s.mu.Unlock()
 			s.opt.Logger.Info("deleted rows taken out of a cold shard", "db", at.Database.Name, "rp", at.Policy.Name, "shard", sh.ID())
-			if h := sh.Cold(); h.Bytes < before && len(h.Local) > 0 {
-				err = errors.Join(err, s.setReturns(sh.ID(), true))
-			}
 		}
 		if err == nil || ctx.Err() != nil {
 			return err

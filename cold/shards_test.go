@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,20 @@ type full struct {
 	options Options
 	now     time.Time
 	refused uint64 // a shard that does not open
+	reads   func() // is called before each read of the store
+}
+
+// watched is a store that tells full of reads.
+type watched struct {
+	object.Store
+	f *full
+}
+
+func (w watched) ReadRange(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	if w.f.reads != nil {
+		w.f.reads()
+	}
+	return w.Store.ReadRange(ctx, name, offset, length)
 }
 
 // OpenShard makes full a Store.
@@ -61,7 +76,8 @@ const (
 func newFull(t *testing.T) *full {
 	t.Helper()
 	fs := vfstest.New()
-	f := &full{t: t, objects: object.OpenDir(fs, "/cold"), now: time.Now()}
+	f := &full{t: t, now: time.Now()}
+	f.objects = watched{object.OpenDir(fs, "/cold"), f}
 	var err error
 	if f.store, err = store.Open("/data", store.Options{FS: fs, RetentionInterval: -1, Cold: func(object string, _ int64) tsm.Body {
 		return names.Body{Store: f.objects, Object: object}
@@ -253,7 +269,16 @@ func TestPurgedShardReturns(t *testing.T) {
 		t.Helper()
 		f.forget(from, to)
 		f.now = f.now.Add(time.Hour)
+		reads := 0
+		f.reads = func() {
+			if reads++; !New(f.options).returns(f.first()) {
+				t.Error("a crash in the purge would forget that the shard goes to the store")
+			}
+		}
 		round()
+		if f.reads = nil; reads == 0 {
+			t.Error("the purge read nothing")
+		}
 		files("a purge", 0, 1, true)
 	}
 	purge(0, 10)
@@ -262,6 +287,11 @@ func TestPurgedShardReturns(t *testing.T) {
 	files("the round after it", 1, 0, true)
 	if f.returns(f.first()) {
 		t.Error("a cold shard is due")
+	}
+	f.now = f.now.Add(time.Hour)
+	round()
+	if New(f.options).returns(f.first()) {
+		t.Error("a purge that had nothing to do leaves the shard due")
 	}
 	purge(11, 20)
 	if err := f.fetch(t.Context(), &Report{}, func(_ meta.ShardLocation, id uint64) bool { return id == f.first() }); err != nil {
