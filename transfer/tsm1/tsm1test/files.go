@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"sync"
 
 	"github.com/golang/snappy"
 
@@ -100,9 +101,14 @@ func Tombstones(version int, deletes ...Delete) []byte {
 	return out
 }
 
+// gzips holds writers: a new one takes a megabyte, and a file of deletes has one member for each.
+var gzips = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
 func gzipped(b []byte) []byte {
 	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
+	z := gzips.Get().(*gzip.Writer)
+	defer gzips.Put(z)
+	z.Reset(&out)
 	_, _ = z.Write(b)
 	_ = z.Close()
 	return out.Bytes()
