@@ -78,7 +78,12 @@ func pulledTo(t *testing.T, s *Server, c *Catalog, to *exchange.Client, opt pull
 }
 
 // follow follows with short rounds, and returns when it had all.
-func (p *pull) follow(t *testing.T) (upTo time.Time, err error) {
-	err = p.Follow(t.Context(), FollowOptions{Every: 5 * time.Millisecond, Idle: 300 * time.Millisecond, UpTo: func(at time.Time) { upTo = at }}, p.move)
+func (p *pull) follow(t *testing.T, eachRound ...func()) (upTo time.Time, err error) {
+	err = p.Follow(t.Context(), FollowOptions{Every: 5 * time.Millisecond, Idle: 300 * time.Millisecond, UpTo: func(at time.Time) {
+		upTo = at
+		for _, f := range eachRound {
+			f()
+		}
+	}}, p.move)
 	return upTo, err
 }
