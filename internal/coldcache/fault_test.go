@@ -102,9 +102,16 @@ func TestWaitsWithoutTurn(t *testing.T) {
 	s := newStore(2 * rangeBytes)
 	c := open(t, s, nil)
 	o := s.object(c, "objects/0")
+	waiting := make(chan struct{}) // the store answers no earlier: else there is nothing to wait for
+	s.setFault(func(_ context.Context, _ string, _ int64, b []byte) (io.Reader, error) {
+		<-waiting
+		return bytes.NewReader(b), nil
+	})
 	waits := 0
 	ctx := aside.With(t.Context(), func(_ context.Context, f func() error) error {
-		waits++
+		if waits++; waits == 1 {
+			close(waiting)
+		}
 		return f()
 	})
 	for _, want := range []int{1, 1} {
