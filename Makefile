@@ -44,13 +44,13 @@ cross: ## build and vet for every system, tests as well
 	.ci/cross
 
 test-386: ## all packages' tests as a 32-bit program, which this machine runs
-	CGO_ENABLED=0 GOARCH=386 go test -short -vet=off -timeout 30m $$(go list ./... | grep -v /internal/testkit/apptest)
+	CGO_ENABLED=0 GOARCH=386 go test -short -vet=off -timeout 30m $$(go list ./... | grep -vE '/internal/(archtest|testkit/(apptest|clustertest|browsertest|versions))$$')
 
 test-qemu: ## formats and codecs as ARM programs under qemu, if it is installed: before a release
 	.ci/qemu
 
-race: ## tests of the concurrent packages under the race detector
-	go test -timeout 30m -race -short $$(.ci/packages race)
+race: ## tests of the concurrent packages under the race detector, with a check of the order of locks
+	go test -timeout 30m -race -short -tags invariants $$(.ci/packages race)
 
 fuzz: ## every fuzz target on FUZZTIME inputs
 	.ci/fuzz $(FUZZTIME)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/shard/counters"
 )
@@ -19,6 +20,9 @@ var amplificationFlushes = flag.Int("amplification-flushes", 60, "flushes of Tes
 // ingest into one shard, and of history written behind it. The bounds are those
 // that docs/bench/compaction.md publishes, with some room.
 func TestAmplification(t *testing.T) {
+	if testseed.Race {
+		t.Skip("one goroutine counts bytes, which takes minutes")
+	}
 	r := rand.New(rand.NewPCG(1, 1))
 	f := func(name string, bound float64, at func(flush, row int) int64) {
 		fs := vfstest.New()

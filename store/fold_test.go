@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tsdbd/internal/aside"
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/model"
@@ -305,6 +306,9 @@ func TestFoldHasNoLimits(t *testing.T) {
 
 // TestFoldMany folds more rows than are folded at once, of more series than are read at once.
 func TestFoldMany(t *testing.T) {
+	if testseed.Race {
+		t.Skip("one goroutine folds much, which takes minutes")
+	}
 	for _, c := range []struct{ series, rows, fields int }{{3, 20_000, 1}, {100, 30, 2}, {2, 60, 6_000}} {
 		s := openHours(t, testOptions(vfstest.New()), "sum", "max")
 		want := points{}

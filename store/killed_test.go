@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tsdbd/internal/testkit/testseed"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
@@ -94,7 +95,7 @@ func (f mortalFile) SyncData() error { return f.Sync() }
 // start has everything that was acknowledged and finds no damage.
 func TestPowerCutAfterKill(t *testing.T) {
 	for _, interval := range []time.Duration{0, time.Hour} {
-		for n, killed := 1, true; killed; n++ {
+		for n, killed := 1, true; killed; n += testseed.Stride() {
 			killed = cutAfterKill(t, interval, n)
 			if t.Failed() {
 				return
