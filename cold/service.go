@@ -432,15 +432,13 @@ func (s *Service) chill(ctx context.Context, now time.Time) error {
 	s.mu.Lock()
 	s.mu.intends = map[string]bool{}
 	s.mu.Unlock()
-	// If no list can be written, the files would be read in vain. Put writes it: they may have been
-	// merged by then.
 	if !s.intend(intends) {
-		if _, err := s.held(ctx); err != nil {
+		if err := s.publish(ctx); err != nil {
 			return err
 		}
 	}
 	return s.eachOf(ctx, isDue, func(at meta.ShardLocation, sh *shard.Shard) error {
-		did, err := sh.Chill(ctx, s)
+		did, err := s.Chill(ctx, sh)
 		if did {
 			s.mu.Lock()
 			s.mu.Shards++
@@ -452,6 +450,19 @@ func (s *Service) chill(ctx context.Context, now time.Time) error {
 		}
 		return err
 	})
+}
+
+// Chill brings a shard to the store, and reports whether it did. The list of this node has the
+// files first. It is written while the shard is free for others: what else it must have is known
+// once all shards are open.
+func (s *Service) Chill(ctx context.Context, sh *shard.Shard) (did bool, err error) {
+	did, err = sh.Chill(ctx, s)
+	if errors.Is(err, errUnlisted) { // the files are merged ones
+		if err = s.publish(ctx); err == nil {
+			did, err = sh.Chill(ctx, s)
+		}
+	}
+	return did, err
 }
 
 // due reports whether a shard is old enough for its policy, or else for the server, or was in the

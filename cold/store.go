@@ -17,17 +17,18 @@ import (
 
 var _ tails.Store = (*Service)(nil)
 
-// Put implements tails.Store. The names of the files are in the list of this node before they
-// are uploaded.
+// errUnlisted is the error of files that the list of this node lacks.
+var errUnlisted = errors.New("the list of this node lacks the files")
+
+// Put implements tails.Store. It returns errUnlisted for files that are not in the list of this
+// node, and has the next one name them: what was uploaded without would be swept.
 func (s *Service) Put(ctx context.Context, dir string, files []manifest.File) error {
 	var objects []string
 	for _, f := range files {
 		objects = append(objects, f.Object())
 	}
 	if !s.intend(objects) {
-		if err := s.publish(ctx); err != nil {
-			return err
-		}
+		return errUnlisted
 	}
 	for _, f := range files {
 		did, err := object.Ensure(ctx, s.opt.Objects, names.Key(f.Object()), f.Size, func() (object.Content, error) {

@@ -179,7 +179,7 @@ func (n *node) chill(before int64) {
 				n.t.Fatal(err)
 			}
 		}
-		if did, err := sh.Chill(n.t.Context(), n.service); err != nil || !did {
+		if did, err := n.service.Chill(n.t.Context(), sh); err != nil || !did {
 			n.t.Fatalf("chill: %v, %v", did, err)
 		}
 	})
