@@ -20,8 +20,8 @@ var _ tails.Store = (*Service)(nil)
 // errUnlisted is the error of files that the list of this node lacks.
 var errUnlisted = errors.New("the list of this node lacks the files")
 
-// Put implements tails.Store. It returns errUnlisted for files that are not in the list of this
-// node, and has the next one name them: what was uploaded without would be swept.
+// Put implements tails.Store. For files that the list of this node lacks it uploads nothing, notes
+// them for the next list, and returns errUnlisted: a sweep would remove what no list has.
 func (s *Service) Put(ctx context.Context, dir string, files []manifest.File) error {
 	var objects []string
 	for _, f := range files {

@@ -42,9 +42,9 @@ func (extended) RequiredPrivileges() (influxql.ExecutionPrivileges, error) {
 type conditional interface{ condition() influxql.Expr }
 
 // Parse reads InfluxQL, with params for its bound parameters. A text that InfluxDB's
-// grammar accepts means the same here, but a duration that overflows is an error. Parse looks for statements and clauses of our
-// own (docs/influxql.md) only in a text that the grammar refuses. If there are none, the
-// error is that of the grammar. Names and strings in quotes keep all their bytes, also
+// grammar accepts means the same here, except that a duration which overflows is an error.
+// Parse looks for statements and clauses of our own (docs/influxql.md) only in a text that
+// the grammar refuses. If there are none, the error is that of the grammar. Names and strings in quotes keep all their bytes, also
 // those that are not UTF-8, which InfluxDB replaces.
 func Parse(text string, params map[string]any) (*influxql.Query, error) {
 	if _, err := CheckRegexes(text, params); err != nil {
