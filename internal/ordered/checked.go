@@ -3,12 +3,11 @@
 package ordered
 
 import (
-	"bytes"
 	"fmt"
-	"runtime"
 	"slices"
-	"strconv"
 	"sync"
+
+	"github.com/petermattis/goid"
 )
 
 // Checked says whether the order is checked.
@@ -78,11 +77,11 @@ func (m *RWMutex) RUnlock() {
 }
 
 // held has the ranks that each goroutine holds, in the order of their taking.
-var held = holders{ranks: map[uint64][]Rank{}}
+var held = holders{ranks: map[int64][]Rank{}}
 
 type holders struct {
 	mu    sync.Mutex
-	ranks map[uint64][]Rank
+	ranks map[int64][]Rank
 }
 
 func (h *holders) take(r Rank) {
@@ -90,7 +89,7 @@ func (h *holders) take(r Rank) {
 		return
 	}
 	h.mu.Lock()
-	have := h.ranks[goroutine()]
+	have := h.ranks[goid.Get()]
 	h.mu.Unlock()
 	if len(have) > 0 && slices.Max(have) >= r {
 		panic(fmt.Sprintf("lock of rank %d taken while locks of ranks %v are held", r, have))
@@ -102,7 +101,7 @@ func (h *holders) add(r Rank) {
 	if r == 0 {
 		return
 	}
-	id := goroutine()
+	id := goid.Get()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ranks[id] = append(h.ranks[id], r)
@@ -112,7 +111,7 @@ func (h *holders) give(r Rank) {
 	if r == 0 {
 		return
 	}
-	id := goroutine()
+	id := goid.Get()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	have := h.ranks[id]
@@ -123,16 +122,4 @@ func (h *holders) give(r Rank) {
 	if h.ranks[id] = slices.Delete(have, i, i+1); len(have) == 1 {
 		delete(h.ranks, id)
 	}
-}
-
-// goroutine returns the number of the goroutine that calls it.
-func goroutine() uint64 {
-	var b [64]byte
-	text := bytes.TrimPrefix(b[:runtime.Stack(b[:], false)], []byte("goroutine "))
-	number, _, _ := bytes.Cut(text, []byte(" "))
-	id, err := strconv.ParseUint(string(number), 10, 64)
-	if err != nil {
-		panic(err)
-	}
-	return id
 }
