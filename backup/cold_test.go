@@ -1,50 +1,29 @@
 package backup
 
 import (
-	"context"
 	"errors"
 	"net/http/httptest"
-	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"tsdbd/cold/coldtest"
 	"tsdbd/cold/names"
 	"tsdbd/exchange"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/object"
 	"tsdbd/internal/vfs"
 	"tsdbd/internal/vfs/vfstest"
-	"tsdbd/shard/manifest"
 	"tsdbd/store"
-	"tsdbd/tsm"
 )
-
-// bucket is a cold store that belongs to one who never removes objects.
-type bucket struct{ objects object.Store }
-
-func (b bucket) Put(ctx context.Context, dir string, files []manifest.File) error {
-	for _, f := range files {
-		if err := b.objects.Put(ctx, names.Key(f.Object()), object.Content{FS: vfs.OS, Path: path.Join(dir, f.Name), Keep: true}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (bucket) Commit(_ context.Context, _ []manifest.File, swap func() error) error { return swap() }
-
-func (bucket) Get(context.Context, *manifest.File, string) error { return errors.New("not here") }
 
 // coldServer returns a server whose shards are all cold, in objects.
 func coldServer(t *testing.T, objects object.Store) *server {
 	t.Helper()
-	s := &server{dir: t.TempDir()}
+	cold, s := coldtest.Bucket{Objects: objects}, &server{dir: t.TempDir()}
 	var err error
-	if s.Store, err = store.Open(s.dir, store.Options{RetentionInterval: -1, Cold: func(object string, _ int64) tsm.Body {
-		return names.Body{Store: objects, Object: object}
-	}}); err != nil {
+	if s.Store, err = store.Open(s.dir, cold.Options()); err != nil {
 		t.Fatal(err)
 	}
 	s.handler = NewHandler(s.Store, HandlerOptions{Dir: s.dir, Cold: objects})
@@ -58,27 +37,7 @@ func coldServer(t *testing.T, objects object.Store) *server {
 		}
 	})
 	s.someData(t)
-	set, err := s.Backup(t.Context(), nil) // flushes
-	if err != nil {
-		t.Fatal(err)
-	}
-	set.Release()
-	for id := range s.Catalog().Shards() {
-		sh, release, err := s.OpenShard(id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for more := true; more && err == nil; {
-			more, err = sh.Compact(t.Context(), true)
-		}
-		if err == nil {
-			_, err = sh.Chill(t.Context(), bucket{objects})
-		}
-		release()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	cold.Chill(t, s.Store)
 	return s
 }
 

@@ -4,40 +4,20 @@ import (
 	"context"
 	"io"
 	"net/http/httptest"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"tsdbd/backup"
+	"tsdbd/cold/coldtest"
 	"tsdbd/cold/names"
 	"tsdbd/exchange"
 	"tsdbd/internal/object"
 	"tsdbd/internal/vfs"
-	"tsdbd/shard/manifest"
 	"tsdbd/store"
 	"tsdbd/store/layout"
-	"tsdbd/tsm"
 )
-
-// bucket is a cold store that belongs to one who never removes objects.
-type bucket struct{ objects object.Store }
-
-func (b bucket) Put(ctx context.Context, dir string, files []manifest.File) error {
-	for _, f := range files {
-		if err := b.objects.Put(ctx, names.Key(f.Object()), object.Content{FS: vfs.OS, Path: path.Join(dir, f.Name), Keep: true}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (bucket) Commit(_ context.Context, _ []manifest.File, swap func() error) error { return swap() }
-
-func (b bucket) Get(ctx context.Context, f *manifest.File, to string) error {
-	return object.Save(ctx, b.objects, names.Key(f.Object()), f.Size, vfs.OS, to)
-}
 
 // TestColdFiles copies a state with cold files: those that the store of the receiver has stay
 // there, and others are copied. The list of the receiver is there before its state.
@@ -45,11 +25,9 @@ func TestColdFiles(t *testing.T) {
 	ctx, at := t.Context(), t.TempDir()
 	objects := object.OpenDir(vfs.OS, at)
 	p := &peer{dir: t.TempDir()}
-	opened := store.Options{RetentionInterval: -1, Cold: func(object string, _ int64) tsm.Body {
-		return names.Body{Store: objects, Object: object}
-	}}
+	cold := coldtest.Bucket{Objects: objects}
 	var err error
-	if p.Store, err = store.Open(p.dir, opened); err != nil {
+	if p.Store, err = store.Open(p.dir, cold.Options()); err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
@@ -59,28 +37,7 @@ func TestColdFiles(t *testing.T) {
 	defer s.Close()
 	p.client = &exchange.Client{URL: s.URL}
 	p.fill(t, 1, 2)
-	set, err := p.Backup(ctx, nil) // flushes
-	if err != nil {
-		t.Fatal(err)
-	}
-	set.Release()
-	var all []string
-	for id := range p.Catalog().Shards() {
-		sh, release, err := p.OpenShard(id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err = sh.Compact(ctx, true); err == nil {
-			_, err = sh.Chill(ctx, bucket{objects})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range sh.Cold().Cold {
-			all = append(all, f.Object())
-		}
-		release()
-	}
+	all := cold.Chill(t, p.Store)
 	slices.Sort(all)
 	if len(all) != 4 {
 		t.Fatalf("%d cold files, want 4", len(all))
@@ -117,7 +74,7 @@ func TestColdFiles(t *testing.T) {
 		if err := Switch(opt); err != nil {
 			t.Fatal(err)
 		}
-		st, err := store.Open(dir, opened)
+		st, err := store.Open(dir, cold.Options())
 		if err != nil {
 			t.Fatal(err)
 		}
