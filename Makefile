@@ -49,8 +49,8 @@ test-386: ## all packages' tests as a 32-bit program, which this machine runs
 test-qemu: ## formats and codecs as ARM programs under qemu, if it is installed: before a release
 	.ci/qemu
 
-race: ## tests of the concurrent packages under the race detector
-	go test -timeout 30m -race -short $$(.ci/packages race)
+race: ## tests of the concurrent packages under the race detector, with the order of locks checked
+	go test -timeout 30m -race -short -tags invariants $$(.ci/packages race)
 
 fuzz: ## every fuzz target on FUZZTIME inputs
 	.ci/fuzz $(FUZZTIME)
