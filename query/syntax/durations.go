@@ -2,8 +2,8 @@ package syntax
 
 import (
 	"math"
+	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/influxdata/influxql"
@@ -44,48 +44,25 @@ func hasOverflow(text string) bool {
 	return false
 }
 
-// overflows reports whether a text is a duration, such as 1w3d, of more nanoseconds than 63 bits hold.
+// overflows reports whether a text is a duration, such as 1w3d, of more nanoseconds than 63 bits
+// hold. What the grammar refuses does not overflow.
 func overflows(text string) bool {
-	const most = math.MaxInt64
-	var sum, n int64
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if isDigit(c) {
-			if n > (most-9)/10 {
-				return false // the grammar refuses the number
-			}
-			n = n*10 + int64(c-'0')
-			continue
+	const digits = "0123456789"
+	for sum := int64(0); text != ""; {
+		after := strings.TrimLeft(text, digits)
+		n, err := strconv.ParseInt(text[:len(text)-len(after)], 10, 64)
+		end := strings.IndexAny(after, digits)
+		if end < 0 {
+			end = len(after)
 		}
-		unit := time.Nanosecond
-		switch {
-		case c == 'n' && strings.HasPrefix(text[i:], "ns"):
-			i++
-		case c == 'm' && strings.HasPrefix(text[i:], "ms"):
-			unit = time.Millisecond
-			i++
-		case c == 'u':
-			unit = time.Microsecond
-		case strings.HasPrefix(text[i:], "µ"):
-			unit = time.Microsecond
-			i += len("µ") - 1
-		case c == 's':
-			unit = time.Second
-		case c == 'm':
-			unit = time.Minute
-		case c == 'h':
-			unit = time.Hour
-		case c == 'd':
-			unit = 24 * time.Hour
-		case c == 'w':
-			unit = 7 * 24 * time.Hour
-		default:
-			return false // the grammar refuses the unit
+		unit, uerr := influxql.ParseDuration("1" + after[:end])
+		if err != nil || uerr != nil {
+			return false
 		}
-		if n > (most-sum)/int64(unit) {
+		if n > (math.MaxInt64-sum)/int64(unit) {
 			return true
 		}
-		sum, n = sum+n*int64(unit), 0
+		sum, text = sum+n*int64(unit), after[end:]
 	}
 	return false
 }
