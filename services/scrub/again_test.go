@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -107,6 +108,59 @@ func TestAgainOnlyWhatWasDamaged(t *testing.T) {
 		}
 	}
 	if st := s.Status(); len(st.Damage) != 1 || st.OldestCheck.Before(c.Now().Add(-time.Hour)) {
+		t.Errorf("%+v", st)
+	}
+}
+
+// manifestFS holds who writes a manifest of shard 1.
+type manifestFS struct {
+	vfs.FS
+	hold      atomic.Bool
+	held, let chan struct{}
+}
+
+func (f *manifestFS) Create(name string) (vfs.File, error) {
+	if strings.Contains(name, "/shard-1/"+manifest.Name) && f.hold.CompareAndSwap(true, false) {
+		close(f.held)
+		<-f.let
+	}
+	return f.FS.Create(name)
+}
+
+// TestBesideHealing looks at an index file that has gone to quarantine, before the manifest names
+// its replacement: that is no other damage.
+func TestBesideHealing(t *testing.T) {
+	fs := &manifestFS{FS: vfs.OS, held: make(chan struct{}), let: make(chan struct{})}
+	h := openHome(t, store.Options{FlushIdle: time.Hour, FS: fs})
+	h.fill(3000)
+	h.flush()
+	s, c := h.stepped(vfs.OS)
+	name := h.file("db-1/shard-1/*.tsi")
+	flip(0.5, 0)(t, name)
+	fs.hold.Store(true)
+	s.Start()
+	for s.round(t.Context()) {
+	}
+	<-fs.held
+	if _, err := os.Stat(name); !os.IsNotExist(err) {
+		t.Errorf("the file is not in quarantine: %v", err)
+	}
+	c.sleep(lastAgain)
+	s.round(t.Context())
+	if st := s.Status(); len(st.Damage) != 1 || st.Damage[0].Healed {
+		t.Errorf("%+v", st)
+	}
+	close(fs.let)
+	for healed := false; !healed; time.Sleep(time.Millisecond) {
+		m, err := manifest.Read(vfs.OS, filepath.Dir(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		healed = !m.Has(filepath.Base(name))
+	}
+	c.sleep(lastAgain)
+	s.round(t.Context())
+	if st := s.Status(); len(st.Damage) != 1 || !st.Damage[0].Healed {
 		t.Errorf("%+v", st)
 	}
 }

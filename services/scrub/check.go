@@ -218,6 +218,9 @@ func (c *check) file(sh *shard.Shard, dir string, rec *manifest.File, look func(
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = binio.Corruptf(name, -1, "the file is gone")
+		if d := sh.IndexDamage(); d != nil && d.Path == name {
+			err = d // it is in quarantine, and the manifest is about to name its replacement
+		}
 	case !errors.As(err, &at) && !c.only[name]:
 		// It may pass.
 	default:
