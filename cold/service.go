@@ -573,6 +573,9 @@ func (s *Service) claim(ctx context.Context) error {
 	if known, err := s.listed(ctx); err != nil {
 		return err
 	} else if !known {
+		if err := s.sameStore(ctx); err != nil {
+			return err
+		}
 		lock, _, err := backup.Guard(ctx, s.opt.Objects, s.opt.FS, s.opt.Place.Dir, s.owner(), s.opt.ID+"/"+s.opt.Node)
 		if err != nil {
 			return fmt.Errorf("begin to use the cold store: %w", err)
@@ -604,8 +607,29 @@ func (s *Service) verifyOwner(ctx context.Context) error {
 	return s.claimOwner(ctx, false)
 }
 
+// sameStore returns an ErrForeign if the store is nobody's and lacks what this server has there.
+func (s *Service) sameStore(ctx context.Context) error {
+	if id, err := names.OwnerID(ctx, s.opt.Objects); id != "" || err != nil {
+		return err
+	}
+	h, err := s.held(ctx)
+	if err != nil || len(h.Cold) == 0 {
+		return err
+	}
+	missing, err := s.stat(ctx, &h.Cold[0])
+	if missing {
+		err = fmt.Errorf("%w: nobody owns it, and what this server has in its own is not there: mount the disk, mend cold.url, or use tsdbd cold claim if the objects are lost: %w", names.ErrForeign, err)
+	}
+	return err
+}
+
 // claimOwner makes the store the owner's, if it is nobody's or take is set.
 func (s *Service) claimOwner(ctx context.Context, take bool) (err error) {
+	if !take {
+		if err := s.sameStore(ctx); err != nil {
+			return err
+		}
+	}
 	s.number, err = names.Claim(ctx, s.opt.Objects, names.Owner{ID: s.opt.ID, Node: s.opt.Node, Since: s.opt.Now().UTC()}, take)
 	return err
 }

@@ -213,6 +213,56 @@ func TestLosses(t *testing.T) {
 	}
 }
 
+// TestOtherStore has the place of the store empty, as a disk that is not mounted: nothing is put
+// there, and that is told, also by a server that has used the store before. A claim takes it.
+func TestOtherStore(t *testing.T) {
+	f := newFull(t)
+	groups := f.Catalog().Databases[0].RetentionPolicies[0].ShardGroups
+	f.options.After = time.Duration(f.now.UnixNano() - groups[0].End)
+	f.restart()
+	if err := f.rounds(2); err != nil {
+		t.Fatal(err)
+	}
+	right, empty := f.options.Objects, object.OpenDir(f.options.FS, "/empty")
+	other := func() {
+		f.Service.opt.Objects, f.Service.opt.Place = empty, place.Place{Dir: "/empty"}
+	}
+	told := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, names.ErrForeign) || !strings.Contains(err.Error(), "nobody owns it") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if found, err := empty.List(t.Context(), names.Dir); err != nil || len(found) > 0 {
+			t.Errorf("%s: %v is there, %v", what, found, err)
+		}
+	}
+	f.opt.After = time.Hour // the second shard is due
+	other()
+	told("a server that runs", f.rounds(1))
+	f.options.After = time.Hour
+	f.restart()
+	other()
+	told("after a restart", f.rounds(1))
+	f.note(f.round(t.Context()))
+	if h := f.Health(); !strings.Contains(h, "nobody owns it") {
+		t.Errorf("health: %q", h)
+	}
+	if _, local := f.files(); local != 0 {
+		t.Errorf("%d local files", local)
+	}
+	f.Service.opt.Objects, f.Service.opt.Place = right, place.Place{Dir: "/cold"}
+	if err := f.rounds(2); err != nil {
+		t.Errorf("with the right store: %v", err)
+	}
+	other()
+	if err := f.claimOwner(t.Context(), true); err != nil {
+		t.Error(err)
+	}
+	if err := f.own(t.Context()); err != nil {
+		t.Errorf("after a claim: %v", err)
+	}
+}
+
 // TestUnknownNeedsBeforeChill has one shard that does not open, so that no list can be written. The
 // files of others are not read in vain.
 func TestUnknownNeedsBeforeChill(t *testing.T) {

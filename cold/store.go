@@ -57,7 +57,11 @@ func (s *Service) Commit(ctx context.Context, files []manifest.File, swap func()
 	if err != nil {
 		return err
 	}
-	err = s.verifyOwner(ctx)
+	// The shard is held: no other one may be opened, as a claim does.
+	id, err := names.OwnerID(ctx, s.opt.Objects)
+	if err == nil && id != s.opt.ID {
+		err = fmt.Errorf("%w: its owner is %q, and this one is %q", names.ErrForeign, id, s.opt.ID)
+	}
 	for i := 0; i < len(files) && err == nil; i++ {
 		_, err = s.stat(ctx, &files[i])
 	}
