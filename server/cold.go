@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -73,6 +74,37 @@ func (s *Server) keepCold(o *cold.Options) {
 	s.registry.MustRegister(s.cold)
 }
 
+// lookForCold counts the shards that cannot be read, because no cold store is set.
+func (s *Server) lookForCold(ctx context.Context) {
+	for id := range s.store.Catalog().Shards() {
+		if ctx.Err() != nil {
+			return
+		}
+		sh, release, err := s.store.OpenShard(id)
+		if err != nil {
+			continue // it has no points, or its damage is told
+		}
+		if sh.Cold().Bytes > 0 {
+			s.unreadable.Add(1)
+		}
+		release()
+	}
+	if text := s.coldHealth(); text != "" {
+		s.log.Warn(text)
+	}
+}
+
+// coldHealth returns what /health says of the cold store, "" if all is well.
+func (s *Server) coldHealth() string {
+	if s.cold != nil {
+		return s.cold.Health()
+	}
+	if n := s.unreadable.Load(); n > 0 {
+		return fmt.Sprintf("%d shards have files in a cold store, but cold.url names none: what asks for their rows fails", n)
+	}
+	return ""
+}
+
 // runs runs a service until the server closes. It is not waited for any longer than the
 // requests, because a read of the disk may hang.
 func (s *Server) runs(name string, run func(context.Context)) {
@@ -94,9 +126,6 @@ func (s *Server) runs(name string, run func(context.Context)) {
 
 // lags returns what /health says of work that is behind, "" if nothing is.
 func (s *Server) lags() string {
-	all := []string{s.downsample.Health()}
-	if s.cold != nil {
-		all = append(all, s.cold.Health())
-	}
+	all := []string{s.downsample.Health(), s.coldHealth()}
 	return strings.Join(slices.DeleteFunc(all, func(text string) bool { return text == "" }), "; ")
 }

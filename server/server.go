@@ -76,6 +76,7 @@ type Server struct {
 	store        *store.Store
 	scrub        *scrub.Service
 	cold         *cold.Service // nil: no cold store is set
+	unreadable   atomic.Int64  // cold shards while no cold store is set
 	subscribers  *subscriber.Service
 	guard        *memory.Guard
 	engine       engine
@@ -398,6 +399,8 @@ func (s *Server) openServices() (err error) {
 	s.runs("scrub", s.scrub.Run)
 	if s.cold != nil {
 		s.runs("keeping the cold store", s.cold.Run)
+	} else {
+		s.runs("the look for cold shards", s.lookForCold)
 	}
 	if s.node == nil {
 		s.leading.begin(context.Background(), s.lead)
