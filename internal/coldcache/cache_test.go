@@ -164,6 +164,7 @@ func TestRead(t *testing.T) {
 	if err := o.ReadBody(t.Context(), make([]byte, 2), size-1); !errors.Is(err, binio.ErrCorrupt) {
 		t.Errorf("read beyond the end: %v", err)
 	}
+	c.runs.Wait() // the last range is in the clock
 	st := c.Stats()
 	if st.Gets != 5 || st.BytesFetched != size || st.BytesCached != size+6*trailerBytes || st.Misses == 0 || st.Hits == 0 || st.Errors+st.Evictions != 0 {
 		t.Errorf("%+v", st)
