@@ -19,6 +19,7 @@ import (
 	"tsdbd/exchange/rows"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
+	"tsdbd/internal/whole"
 	"tsdbd/transfer/sink/csv"
 	"tsdbd/transfer/sink/parquet"
 	"tsdbd/transfer/sink/samples"
@@ -105,30 +106,23 @@ Examples:
 	}
 }
 
-// toFile calls f with a buffered writer to the file of that name, or to standard output.
-func toFile(name string, stdout io.Writer, f func(io.Writer) error) (err error) {
-	w := stdout
-	if name != "" && name != "-" {
-		if err := noURL(name); err != nil {
+// toFile calls f with a buffered writer to standard output, or to the file of that name, which is
+// whole or as it was.
+func toFile(name string, stdout io.Writer, f func(io.Writer) error) error {
+	buffered := func(w io.Writer) error {
+		b := bufio.NewWriterSize(w, 1<<20)
+		if err := f(b); err != nil {
 			return err
 		}
-		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			if err == nil {
-				err = file.Sync()
-			}
-			err = errors.Join(err, file.Close())
-		}()
-		w = file
+		return b.Flush()
 	}
-	buffered := bufio.NewWriterSize(w, 1<<20)
-	if err := f(buffered); err != nil {
+	if name == "" || name == "-" {
+		return buffered(stdout)
+	}
+	if err := noURL(name); err != nil {
 		return err
 	}
-	return buffered.Flush()
+	return whole.Write(name, func(file *os.File) error { return buffered(file) })
 }
 
 // exportSource is where an export comes from: a server, a data directory, or a backup.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,5 +63,24 @@ func TestForeignDirectories(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("after the refusal: %v %v", entries, err)
+	}
+}
+
+// TestOutIsWhole has commands fail that write to a file: what was in it stays.
+func TestOutIsWhole(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{{"export"}, {"export", "-format", "csv", "-db", "d"}, {"query", "SHOW DATABASES"}} {
+		name := filepath.Join(dir, "out")
+		if err := os.WriteFile(name, []byte("good"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := tsdbd(t, slices.Insert(args, 1, "-host", "http://127.0.0.1:1", "-out", name)...)
+		b, rerr := os.ReadFile(name)
+		if err == nil || rerr != nil || string(b) != "good" {
+			t.Errorf("%q: %v; the file has %q, %v", args, err, b, rerr)
+		}
+	}
+	if found, err := os.ReadDir(dir); err != nil || len(found) != 1 {
+		t.Errorf("%v, %v", found, err)
 	}
 }

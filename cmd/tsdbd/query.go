@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"tsdbd/exchange"
+	"tsdbd/internal/whole"
 	"tsdbd/shell"
 )
 
@@ -78,48 +79,48 @@ Examples:
 					return err
 				}
 			}
-			if out != "" {
-				f, failed := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-				if failed != nil {
-					return failed
-				}
-				defer func() { err = errors.Join(err, f.Close()) }()
-				stdout = f
-			}
-			s.Out = stdout
-			if f, ok := stdout.(*os.File); ok {
-				if width, height, err := term.GetSize(int(f.Fd())); err == nil {
-					s.Width, s.Height = width, height
-				}
-			}
 			if term.IsTerminal(int(os.Stdin.Fd())) { // who types can scroll
 				s.Pager = pager()
 			}
-			var in io.Reader = os.Stdin
 			statements = append(execute, statements...)
-			switch {
-			case file != "" && len(statements) > 0:
+			if file != "" && len(statements) > 0 {
 				return usageError(c, "-file and statements exclude each other")
-			case len(statements) > 0:
-				return runStatements(ctx, &s, statements)
-			case file != "":
-				f, err := os.Open(file)
-				if err != nil {
-					return err
-				}
-				defer f.Close()
-				in = f
-			case term.IsTerminal(int(os.Stdin.Fd())):
-				if err := s.Client.Ping(ctx); err != nil {
-					return err
-				}
-				fmt.Fprintf(stderr, "connected to %s, \\h for help\n", s.Client.URL)
-				// At the prompt an interrupt ends a statement, not the program.
-				return s.Prompt(context.WithoutCancel(ctx), historyFile())
 			}
-			return s.Run(ctx, endedBy(ctx, in))
+			if out == "" {
+				return ask(ctx, &s, statements, file, stdout, stderr)
+			}
+			return whole.Write(out, func(f *os.File) error { return ask(ctx, &s, statements, file, f, stderr) })
 		}),
 	}
+}
+
+// ask runs statements, those of a file, or what somebody types, and writes the answers to out.
+func ask(ctx context.Context, s *shell.Session, statements []string, file string, out, stderr io.Writer) error {
+	s.Out = out
+	if f, ok := out.(*os.File); ok {
+		if width, height, err := term.GetSize(int(f.Fd())); err == nil {
+			s.Width, s.Height = width, height
+		}
+	}
+	switch {
+	case len(statements) > 0:
+		return runStatements(ctx, s, statements)
+	case file != "":
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return s.Run(ctx, endedBy(ctx, f))
+	case term.IsTerminal(int(os.Stdin.Fd())):
+		if err := s.Client.Ping(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintf(stderr, "connected to %s, \\h for help\n", s.Client.URL)
+		// At the prompt an interrupt ends a statement, not the program.
+		return s.Prompt(context.WithoutCancel(ctx), historyFile())
+	}
+	return s.Run(ctx, endedBy(ctx, os.Stdin))
 }
 
 // runStatements runs statements until one fails.
