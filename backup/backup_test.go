@@ -482,7 +482,7 @@ func TestCheckFindsDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	name := dir + "/" + mustList(t, r)[0] + manifestSuffix
+	name := dir + "/" + mustList(t, r)[0] + ManifestSuffix
 	b, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -827,3 +827,120 @@ var errDisk = errors.New("disk full")
 type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, errDisk }
+
+// TestPlacesOfOthers takes no backup into a data directory, restores into no directory that has
+// anything, and leaves nothing there.
+func TestPlacesOfOthers(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	place := t.TempDir()
+	take(t, s, place, exchange.Filter{})
+	r := OpenRepository(vfs.OS, place)
+	restored := t.TempDir()
+	if _, err := Place(t.Context(), r, restored, RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	entries := func(dir string) (names []string) {
+		t.Helper()
+		found, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range found {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	refused := func(what, dir string, do func() error) {
+		t.Helper()
+		before := entries(dir)
+		if err := do(); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+		if after := entries(dir); !slices.Equal(after, before) {
+			t.Errorf("%s: %q are there, before %q", what, after, before)
+		}
+	}
+	for _, dir := range []string{restored, s.dir} {
+		other := OpenRepository(vfs.OS, dir)
+		refused("a backup into a data directory", dir, func() error {
+			_, err := Take(t.Context(), s.client, other, TakeOptions{})
+			return err
+		})
+		refused("a prune of one", dir, func() error {
+			_, _, err := other.Prune(t.Context(), 1)
+			return err
+		})
+	}
+	foreign := t.TempDir()
+	if err := os.WriteFile(filepath.Join(foreign, "important"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, dir := range map[string]string{"a foreign directory": foreign, "the place of the backup": place, "data": restored} {
+		refused("a restore into "+what, dir, func() error {
+			_, err := Place(t.Context(), r, dir, RestoreOptions{})
+			return err
+		})
+	}
+}
+
+// TestInterruptedRestore has a restore fail at each file that it makes: its directory is empty, or
+// known for one that is not whole.
+func TestInterruptedRestore(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	place := t.TempDir()
+	take(t, s, place, exchange.Filter{})
+	for n := 1; ; n++ {
+		fsys := &interrupted{FS: vfs.OS, left: n}
+		dir := filepath.ToSlash(t.TempDir())
+		_, err := Place(t.Context(), OpenRepository(fsys, filepath.ToSlash(place)), dir, RestoreOptions{})
+		if err == nil {
+			if n < 10 {
+				t.Errorf("%d files make a restore", n)
+			}
+			break
+		}
+		if !errors.Is(err, errFault) {
+			t.Fatal(err)
+		}
+		found, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		empty := !slices.ContainsFunc(found, func(e os.DirEntry) bool { return e.Name() != "LOCK" })
+		if err := inspect.CheckData(vfs.OS, dir); !empty && !errors.Is(err, inspect.ErrUnfinished) {
+			t.Errorf("after %d files: %v", n, err)
+		}
+		if _, err := Place(t.Context(), OpenRepository(vfs.OS, filepath.ToSlash(place)), dir, RestoreOptions{}); empty != (err == nil) {
+			t.Errorf("a second restore after %d files: %v", n, err)
+		}
+	}
+}
+
+// interrupted is a file system that makes so many files or renames less one.
+type interrupted struct {
+	vfs.FS
+	left int
+}
+
+func (f *interrupted) use() error {
+	if f.left--; f.left <= 0 {
+		return errFault
+	}
+	return nil
+}
+
+func (f *interrupted) Create(name string) (vfs.File, error) {
+	if err := f.use(); err != nil {
+		return nil, err
+	}
+	return f.FS.Create(name)
+}
+
+func (f *interrupted) Rename(from, to string) error {
+	if err := f.use(); err != nil {
+		return err
+	}
+	return f.FS.Rename(from, to)
+}

@@ -331,7 +331,7 @@ func TestLostLease(t *testing.T) {
 	r := inBucket(t, bucket, t.TempDir())
 	defer closed(t, r)
 	// The first one leaves the objects, so that the second one puts the manifest alone.
-	for _, c := range []struct{ name, at string }{{"before the manifest", "/objects/"}, {"with the manifest", manifestSuffix}} {
+	for _, c := range []struct{ name, at string }{{"before the manifest", "/objects/"}, {"with the manifest", ManifestSuffix}} {
 		done := false
 		bucket.Fault(func(_ http.ResponseWriter, q *http.Request) bool {
 			if q.Method != http.MethodPut || done || !strings.Contains(q.URL.Path, c.at) {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"tsdbd/exchange"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
+	"tsdbd/internal/vfs"
 	"tsdbd/meta"
 	"tsdbd/model"
 )
@@ -117,6 +120,35 @@ func TestOtherVersions(t *testing.T) {
 			if !errors.Is(err, binio.ErrVersion) || errors.Is(err, binio.ErrCorrupt) || !strings.Contains(err.Error(), want) {
 				t.Errorf("version %d: %v, want %q", version, err, want)
 			}
+		}
+	}
+}
+
+// TestPruneOfOtherVersions removes nothing from a place with a backup of another version: it may be
+// the only way back.
+func TestPruneOfOtherVersions(t *testing.T) {
+	s := newServer(t, HandlerOptions{})
+	s.someData(t)
+	for _, name := range []string{"20200101T000000.000Z", "29990101T000000.000Z"} {
+		dir := t.TempDir()
+		take(t, s, dir, exchange.Filter{})
+		take(t, s, dir, exchange.Filter{})
+		m := sampleManifest()
+		m.Version = manifestVersion - 1
+		b, err := m.Encode()
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+ManifestSuffix), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := files(t, dir)
+		_, _, err = OpenRepository(vfs.OS, dir).Prune(t.Context(), 1)
+		if !errors.Is(err, binio.ErrVersion) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after := files(t, dir); !slices.Equal(after, before) {
+			t.Errorf("%s: %q, before %q", name, after, before)
 		}
 	}
 }

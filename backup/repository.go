@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,10 +21,12 @@ import (
 	"tsdbd/tsm"
 )
 
+// ManifestSuffix ends the names of the manifests of backups.
+const ManifestSuffix = ".backup"
+
 const (
-	objectsDir     = "objects"
-	manifestSuffix = ".backup"
-	partSuffix     = ".part"
+	objectsDir = "objects"
+	partSuffix = ".part"
 	// maxManifestBytes bounds what is read for a manifest.
 	maxManifestBytes = 1 << 30
 )
@@ -55,7 +58,12 @@ func OpenRepository(fsys vfs.FS, dir string) *Repository {
 	objects := path.Join(dir, objectsDir)
 	return &Repository{
 		store: object.OpenDir(fsys, dir), where: dir, fs: fsys, parts: objects, local: objects,
-		lock: func(context.Context) (vfs.Lock, error) { return fsys.Lock(path.Join(dir, "LOCK")) },
+		lock: func(context.Context) (vfs.Lock, error) {
+			if err := inspect.CheckData(fsys, dir); !errors.Is(err, inspect.ErrNoData) {
+				return nil, cmp.Or(err, errors.New("it is a data directory: name another one for backups"))
+			}
+			return fsys.Lock(path.Join(dir, "LOCK"))
+		},
 	}
 }
 
@@ -84,7 +92,7 @@ func (r *Repository) List(ctx context.Context) ([]string, error) {
 	infos, err := r.store.List(ctx, "")
 	var out []string
 	for _, i := range infos {
-		if base, ok := strings.CutSuffix(i.Name, manifestSuffix); ok {
+		if base, ok := strings.CutSuffix(i.Name, ManifestSuffix); ok {
 			out = append(out, base)
 		}
 	}
@@ -103,12 +111,12 @@ func (r *Repository) Manifest(ctx context.Context, name string) (string, *Manife
 		}
 		name = names[len(names)-1]
 	}
-	name = strings.TrimSuffix(path.Base(name), manifestSuffix)
-	b, err := object.Read(ctx, r.store, name+manifestSuffix, maxManifestBytes)
+	name = strings.TrimSuffix(path.Base(name), ManifestSuffix)
+	b, err := object.Read(ctx, r.store, name+ManifestSuffix, maxManifestBytes)
 	if err != nil {
 		return "", nil, err
 	}
-	m, err := Decode(r.at(name+manifestSuffix), b)
+	m, err := Decode(r.at(name+ManifestSuffix), b)
 	return name, m, err
 }
 
@@ -236,9 +244,15 @@ func (r *Repository) Prune(ctx context.Context, keep int) (backups, objects int,
 		return 0, 0, err
 	}
 	needed := map[string]bool{}
-	for _, n := range names[max(len(names)-keep, 0):] {
+	for i, n := range names {
 		_, m, err := r.Manifest(ctx, n)
-		if err != nil {
+		kept := i >= len(names)-keep
+		switch {
+		case errors.Is(err, binio.ErrVersion):
+			return 0, 0, fmt.Errorf("%w: prune with that version, or move it and what it needs to another place", err)
+		case !kept:
+			continue
+		case err != nil:
 			return 0, 0, err // better keep what it may need
 		}
 		for _, o := range m.objects() {
@@ -256,7 +270,7 @@ func (r *Repository) Prune(ctx context.Context, keep int) (backups, objects int,
 	}
 	var manifests, garbage []string
 	for _, n := range names[:max(len(names)-keep, 0)] {
-		manifests = append(manifests, n+manifestSuffix)
+		manifests = append(manifests, n+ManifestSuffix)
 	}
 	for _, i := range infos {
 		n := path.Base(i.Name)

@@ -7,11 +7,11 @@ import (
 	"io"
 	"path"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"tsdbd/exchange"
+	"tsdbd/inspect"
 	"tsdbd/internal/binio"
 	"tsdbd/internal/identity"
 	"tsdbd/internal/vfs"
@@ -147,12 +147,19 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, err
 	}
+	if err := emptyData(fsys, dir); err != nil {
+		return nil, err
+	}
 	lock, err := fsys.Lock(path.Join(dir, "LOCK"))
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Close()
-	if err := emptyData(fsys, dir); err != nil {
+	if err := emptyData(fsys, dir); err != nil { // now nobody else can fill it
+		return nil, err
+	}
+	unfinished := path.Join(dir, inspect.RestoreName)
+	if err := vfs.WriteFileAtomic(fsys, dir, unfinished, nil); err != nil {
 		return nil, err
 	}
 	p := &placer{ctx: ctx, r: r, m: m, link: opt.Link, cold: opt.Cold, meter: &meter{report: opt.Progress}}
@@ -244,22 +251,28 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 	if err := meta.Create(fsys, path.Join(dir, "meta"), data); err != nil {
 		return nil, err
 	}
+	if err := errors.Join(fsys.Remove(unfinished), fsys.SyncDir(dir)); err != nil {
+		return nil, err
+	}
 	p.meter.add(func(*Progress) {}, true)
 	return &Result{Name: name, Sequence: m.Sequence, Shards: len(shards), Objects: p.meter.p.Objects, Bytes: p.meter.p.Bytes, Copied: p.meter.p.BytesDone, Cold: p.stays}, nil
 }
 
-// emptyData refuses a directory that has data, or the beginning of a restore.
+// emptyData refuses a directory that has more than a lock and empty directories.
 func emptyData(fsys vfs.FS, dir string) error {
+	if err := inspect.CheckData(fsys, dir); errors.Is(err, inspect.ErrUnfinished) {
+		return fmt.Errorf("restore: %w", err)
+	}
 	names, err := fsys.List(dir)
 	if err != nil {
 		return err
 	}
 	for _, n := range names {
-		if n == "meta" || n == "wal" || strings.HasPrefix(n, "db-") {
-			inside, err := fsys.List(path.Join(dir, n))
-			if err != nil || len(inside) > 0 {
-				return fmt.Errorf("restore into %s: it has data (%s); restore into an empty directory, or into a running server", dir, n)
-			}
+		if n == "LOCK" || n == "lost+found" {
+			continue
+		}
+		if inside, err := fsys.List(path.Join(dir, n)); err != nil || len(inside) > 0 {
+			return fmt.Errorf("restore into %s: it has data (%s); restore into an empty directory, or into a running server", dir, n)
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ type Result struct {
 func Take(ctx context.Context, c *exchange.Client, r *Repository, opt TakeOptions) (*Result, error) {
 	begin := time.Now()
 	opt.Filter.Partial = opt.SkipDamaged
-	if err := r.fs.MkdirAll(r.parts); err != nil {
+	if err := r.fs.MkdirAll(path.Dir(r.parts)); err != nil {
 		return nil, err
 	}
 	lock, err := r.lock(ctx)
@@ -77,6 +77,9 @@ func Take(ctx context.Context, c *exchange.Client, r *Repository, opt TakeOption
 		return nil, fmt.Errorf("%s: %w", r.where, err)
 	}
 	defer lock.Close()
+	if err := r.fs.MkdirAll(r.parts); err != nil {
+		return nil, err
+	}
 	var have map[string]place
 	if opt.Have != "" {
 		if have, err = localObjects(ctx, r.fs, opt.Have); err != nil {
@@ -201,10 +204,10 @@ func (r *Repository) putManifest(ctx context.Context, lock vfs.Lock, m *Manifest
 		if err := lock.Held(); err != nil {
 			return "", fmt.Errorf("write backup manifest: %s: %w", r.where, err)
 		}
-		err = r.store.Put(ctx, name+manifestSuffix, object.Content{Bytes: b})
+		err = r.store.Put(ctx, name+ManifestSuffix, object.Content{Bytes: b})
 		if errors.Is(err, object.ErrExists) {
 			// It is that of another backup, or of an attempt whose answer was lost.
-			old, e := object.Read(ctx, r.store, name+manifestSuffix, maxManifestBytes)
+			old, e := object.Read(ctx, r.store, name+ManifestSuffix, maxManifestBytes)
 			if e != nil {
 				return "", fmt.Errorf("write backup manifest: %w", e)
 			}
@@ -218,7 +221,7 @@ func (r *Repository) putManifest(ctx context.Context, lock vfs.Lock, m *Manifest
 			return "", fmt.Errorf("write backup manifest: %w", err)
 		}
 		if err := lock.Held(); errors.Is(err, object.ErrLost) || errors.Is(err, vfs.ErrLockLost) {
-			return "", errors.Join(fmt.Errorf("backup %s is withdrawn: %s: %w", name, r.where, err), r.store.Delete(ctx, name+manifestSuffix))
+			return "", errors.Join(fmt.Errorf("backup %s is withdrawn: %s: %w", name, r.where, err), r.store.Delete(ctx, name+ManifestSuffix))
 		}
 		return name, nil
 	}

@@ -24,9 +24,18 @@ var ErrInUse = errors.New("in use by a running server")
 // ErrNoData says that a directory is none of a server's data.
 var ErrNoData = errors.New("not a data directory of tsdbd: it has no catalog, no database, and no log")
 
-// checkData returns an ErrNoData for a directory that is certainly not a data
-// directory.
-func checkData(fsys vfs.FS, dir string) error {
+// RestoreName is the file that a restore into a data directory has there until it is whole.
+const RestoreName = "RESTORE"
+
+// ErrUnfinished says that a restore into a directory was interrupted.
+var ErrUnfinished = errors.New("a restore into it was interrupted: remove the directory, and restore again")
+
+// CheckData returns an ErrNoData for a directory that is certainly not a data
+// directory, and an ErrUnfinished for one that a restore has not finished.
+func CheckData(fsys vfs.FS, dir string) error {
+	if _, err := fsys.Stat(path.Join(dir, RestoreName)); err == nil {
+		return fmt.Errorf("%s: %w", dir, ErrUnfinished)
+	}
 	for _, n := range meta.CopyNames() {
 		if _, err := fsys.Stat(path.Join(dir, "meta", n)); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -85,7 +94,7 @@ func OpenWith(dir string, opt store.Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkData(vfs.OS, filepath.ToSlash(dir)); err != nil {
+	if err := CheckData(vfs.OS, filepath.ToSlash(dir)); err != nil {
 		return nil, errors.Join(err, hold.Close())
 	}
 	opt.FS = overlay.New(vfs.OS)

@@ -104,7 +104,7 @@ func Verify(ctx context.Context, dir string, opt VerifyOptions) (*VerifyReport, 
 		return nil, err
 	}
 	if opt.Live == nil {
-		if err := checkData(v.fs, v.dir); err != nil {
+		if err := CheckData(v.fs, v.dir); err != nil {
 			return nil, err
 		}
 	}

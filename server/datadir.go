@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"tsdbd/backup"
 	"tsdbd/cluster/self"
 	"tsdbd/config"
+	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
-	"tsdbd/meta"
 )
 
 // errInfluxData says that a directory is an InfluxDB's.
@@ -21,6 +22,9 @@ var errInfluxData = errors.New("there is the data of an InfluxDB: name an empty 
 
 // ErrForeignDir says that a directory holds files of another program.
 var ErrForeignDir = errors.New("the directory is not empty and is not a tsdbd data directory")
+
+// errBackups says that a directory is one of backups.
+var errBackups = errors.New("there are backups: name an empty directory, and bring one back with tsdbd restore -data")
 
 // CheckDir returns why a server that is alone would not open a data directory: another
 // program uses it, or it belongs to a node of a cluster. It writes nothing.
@@ -46,28 +50,25 @@ func checkDir(c *config.Config) error {
 		}
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil // the store creates the directory, or returns this error
+	if err != nil || !slices.ContainsFunc(entries, isForeign) {
+		return nil // without a directory the store makes it, or returns this error
 	}
-	if slices.ContainsFunc(entries, isForeign) && !holdsData(dir, entries) {
-		return fmt.Errorf("data.dir %s: %w", c.DataPath(), ErrForeignDir)
+	err = inspect.CheckData(vfs.OS, filepath.ToSlash(dir))
+	switch {
+	case errors.Is(err, inspect.ErrUnfinished):
+		return fmt.Errorf("data.dir %w", err)
+	case !errors.Is(err, inspect.ErrNoData):
+		return nil // there is data, or the store returns this error
+	case slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == self.Dir }):
+		return nil // of a node that has not got its data yet
+	case slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return path.Ext(e.Name()) == backup.ManifestSuffix }):
+		return fmt.Errorf("data.dir %s: %w", c.DataPath(), errBackups)
 	}
-	return nil
+	return fmt.Errorf("data.dir %s: %w", c.DataPath(), ErrForeignDir)
 }
 
-// isForeign reports whether a server would not find an entry in a new directory.
-func isForeign(e fs.DirEntry) bool { return e.Name() != "lost+found" }
-
-// holdsData reports whether a server has used the directory, or a restore has
-// filled it.
-func holdsData(dir string, entries []fs.DirEntry) bool {
-	for _, e := range entries {
-		if e.Name() == "LOCK" || e.Name() == self.Dir || strings.HasPrefix(e.Name(), "db-") {
-			return true
-		}
-	}
-	return slices.ContainsFunc(meta.CopyNames(), func(name string) bool {
-		_, err := os.Stat(filepath.Join(dir, "meta", name))
-		return err == nil
-	})
+// isForeign reports whether neither a new file system nor a first start that failed early leaves
+// an entry.
+func isForeign(e fs.DirEntry) bool {
+	return !slices.Contains([]string{"lost+found", "LOCK", "cold-cache"}, e.Name())
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tsdbd/config"
+	"tsdbd/inspect"
 )
 
 // directoryOf makes a directory with files of these names.
@@ -45,6 +46,12 @@ func TestDirectoriesOfOthers(t *testing.T) {
 	f(ErrForeignDir, "meta/x", "wal/x", "data/x")
 	f(nil, "LOCK", "meta/catalog.1")
 	f(nil, "LOCK") // of a server that failed
+	f(nil, "LOCK", "cold-cache/x")
+	f(ErrForeignDir, "LOCK", "important")
+	f(nil, "cluster/node.0")
+	f(errBackups, "LOCK", "objects/x.tsm", "20261129T100000.000Z.backup")
+	f(inspect.ErrUnfinished, "LOCK", "RESTORE")
+	f(inspect.ErrUnfinished, "LOCK", "RESTORE", "db-1/series/x")
 	f(nil, "LOCK", "wal/x")
 	f(nil, "meta/catalog.1", "db-1/series/x") // restored
 	f(nil, "db-1/series/x")
