@@ -12,7 +12,10 @@ import (
 	"time"
 )
 
-var longKeys = flag.Int("long-keys", 2000, "how many series TestLongKeysInLittleMemory writes")
+var (
+	longKeys       = flag.Int("long-keys", 2000, "how many series TestLongKeysInLittleMemory writes")
+	longKeysMemory = flag.Int64("long-keys-memory", 256, "MiB of memory that its server has")
+)
 
 // longKeyLines returns a line for each of n new series. Their tag values are of
 // 60 kB and do not pack well.
@@ -31,8 +34,8 @@ func longKeyLines(from, n int) string {
 // after a restart.
 func TestLongKeysInLittleMemory(t *testing.T) {
 	t.Parallel()
-	const limit, databases, clients, batch = 256 << 20, 3, 4, 125
-	total := *longKeys
+	const databases, clients, batch = 3, 4, 125
+	total, limit := *longKeys, *longKeysMemory<<20
 	_, wrap := memoryCgroup(t, limit)
 	s := New(t)
 	s.Wrap = wrap

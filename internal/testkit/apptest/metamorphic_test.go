@@ -130,7 +130,9 @@ func sameSteps(rnd *rand.Rand, rounds int) (steps []sameStep) {
 				batch.Reset()
 			}
 		}
-		steps = append(steps, sameStep{lines: batch.String()})
+		if batch.Len() > 0 {
+			steps = append(steps, sameStep{lines: batch.String()})
+		}
 		for range 3 {
 			from := genStart + g.Int64N(genSpan)
 			m, h := g.source(), g.IntN(3)
