@@ -38,6 +38,9 @@ func CheckDir(dir string) error {
 // or a slip of the pen may name. It writes nothing.
 func checkDir(c *config.Config) error {
 	dir := c.Data.Dir
+	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+		return fmt.Errorf("data.dir %s is a file", c.DataPath())
+	}
 	for _, pattern := range []string{"*/_series", "_internal", "meta.db", "meta/meta.db"} {
 		found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
 		if err == nil && len(found) > 0 {

@@ -58,6 +58,11 @@ func TestDirectoriesOfOthers(t *testing.T) {
 	f(errInfluxData, "telegraf/_series/x")
 	f(errInfluxData, "../meta/meta.db") // of an InfluxDB without databases
 	f(errInfluxData, "meta/meta.db", "wal/x")
+	file := &config.Config{}
+	file.Data.Dir = filepath.Join(directoryOf(t, "x"), "x")
+	if err := checkDir(file); err == nil || !strings.Contains(err.Error(), "is a file") {
+		t.Errorf("a file: %v", err)
+	}
 	if !strings.Contains(errInfluxData.Error(), "tsdbd import influxdb") {
 		t.Errorf("%v does not name the road", errInfluxData)
 	}

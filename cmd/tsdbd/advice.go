@@ -43,7 +43,7 @@ func advice(err error) string {
 	case errors.As(err, &answer) && answer.Status == 401:
 		return "log in with -username, and the password in TSDBD_PASSWORD"
 	case errors.As(err, &answer) && answer.Status == 404 && strings.Contains(answer.Message, "database not found"):
-		return "make the database first: curl -X POST 'http://HOST:PORT/query' --data-urlencode 'q=CREATE DATABASE ...'"
+		return "SHOW DATABASES lists what there is; to make one: curl -X POST 'http://HOST:PORT/query' --data-urlencode 'q=CREATE DATABASE ...'"
 	case errors.As(err, &answer) && strings.Contains(answer.Message, "HTTP request to an HTTPS server"):
 		return "the server takes https: -host https://HOST:PORT"
 	case errors.Is(err, http.ErrSchemeMismatch):
@@ -57,7 +57,7 @@ func advice(err error) string {
 	case errors.Is(err, server.ErrForeignDir):
 		return "name a new or empty directory with -data DIR, or a subdirectory of this one"
 	case errors.Is(err, vfs.ErrLocked):
-		return "another tsdbd runs on this directory: stop it, or name another directory with -data DIR"
+		return "another tsdbd runs on this directory: stop it, or name another directory"
 	case vfs.IsReadOnly(err):
 		return "the file system is mounted read-only: look at the disk, and at what the service may write to"
 	case vfs.IsFull(err):
@@ -67,7 +67,7 @@ func advice(err error) string {
 		if u, err := user.Current(); err == nil {
 			who = "the user " + u.Username
 		}
-		return who + " may not do that: give it the directory with chown, or name another one"
+		return who + " may not do that: run as the owner, give it the directory with chown, or name another one"
 	}
 	return ""
 }
