@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"tsdbd/exchange"
 	"tsdbd/inspect"
 	"tsdbd/internal/vfs"
+	"tsdbd/internal/vfs/vfstest"
 	"tsdbd/meta"
 	"tsdbd/shard/manifest"
 	"tsdbd/store/layout"
@@ -153,63 +155,52 @@ func TestPlacesOfOthers(t *testing.T) {
 	}
 }
 
-// TestInterruptedRestore has a restore fail at each file that it makes: its directory is empty, or
-// known for one that is not whole.
+// TestInterruptedRestore has a restore fail at each operation that changes files: its directory is
+// empty, or known for one that is not whole.
 func TestInterruptedRestore(t *testing.T) {
 	s := newServer(t, HandlerOptions{})
 	s.someData(t)
-	place := t.TempDir()
-	take(t, s, place, exchange.Filter{})
+	whole := vfstest.New()
+	if _, err := Take(t.Context(), s.client, OpenRepository(whole, "/backups"), TakeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	restore := func(fsys vfs.FS) error {
+		_, err := Place(t.Context(), OpenRepository(fsys, "/backups"), "/data", RestoreOptions{})
+		return err
+	}
+	var last []int
 	for n := 1; ; n++ {
-		fsys := &interrupted{FS: vfs.OS, left: n}
-		dir := filepath.ToSlash(t.TempDir())
-		_, err := Place(t.Context(), OpenRepository(fsys, filepath.ToSlash(place)), dir, RestoreOptions{})
+		fsys, done := whole.Clone(), 0
+		fsys.SetHook(func(vfstest.Op) error {
+			if done++; done >= n {
+				return errFault
+			}
+			return nil
+		})
+		err := restore(fsys)
 		if err == nil {
-			if n < 10 {
-				t.Errorf("%d files make a restore", n)
+			if n < 100 || !slices.Equal(last, []int{n - 1}) {
+				t.Errorf("%d operations make a restore; after %d of them it is whole", n-1, last)
 			}
 			break
 		}
+		fsys.SetHook(nil)
 		if !errors.Is(err, errFault) {
 			t.Fatal(err)
 		}
-		found, err := os.ReadDir(dir)
-		if err != nil {
+		found, err := fsys.List("/data")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
-		empty := !slices.ContainsFunc(found, func(e os.DirEntry) bool { return e.Name() != "LOCK" })
-		if err := inspect.CheckData(vfs.OS, dir); !empty && !errors.Is(err, inspect.ErrUnfinished) {
-			t.Errorf("after %d files: %v", n, err)
+		empty := !slices.ContainsFunc(found, func(name string) bool { return name != "LOCK" })
+		if err := inspect.CheckData(fsys, "/data"); err == nil {
+			last = append(last, n) // the mark is gone: only that is not on the disk
+			continue
+		} else if !empty && !errors.Is(err, inspect.ErrUnfinished) {
+			t.Errorf("after %d operations %q are there: %v", n, found, err)
 		}
-		if _, err := Place(t.Context(), OpenRepository(vfs.OS, filepath.ToSlash(place)), dir, RestoreOptions{}); empty != (err == nil) {
-			t.Errorf("a second restore after %d files: %v", n, err)
+		if err := restore(fsys); empty != (err == nil) {
+			t.Errorf("a second restore after %d operations: %v", n, err)
 		}
 	}
-}
-
-// interrupted is a file system that makes so many files or renames less one.
-type interrupted struct {
-	vfs.FS
-	left int
-}
-
-func (f *interrupted) use() error {
-	if f.left--; f.left <= 0 {
-		return errFault
-	}
-	return nil
-}
-
-func (f *interrupted) Create(name string) (vfs.File, error) {
-	if err := f.use(); err != nil {
-		return nil, err
-	}
-	return f.FS.Create(name)
-}
-
-func (f *interrupted) Rename(from, to string) error {
-	if err := f.use(); err != nil {
-		return err
-	}
-	return f.FS.Rename(from, to)
 }

@@ -250,10 +250,10 @@ func (r *Repository) Prune(ctx context.Context, keep int) (backups, objects int,
 		switch {
 		case errors.Is(err, binio.ErrVersion):
 			return 0, 0, fmt.Errorf("%w: prune with that version, or move it and what it needs to another place", err)
+		case err != nil && (kept || !binio.Damaged(err)):
+			return 0, 0, err // better keep what it may need, and what it may be
 		case !kept:
 			continue
-		case err != nil:
-			return 0, 0, err // better keep what it may need
 		}
 		for _, o := range m.objects() {
 			needed[o.Name] = true

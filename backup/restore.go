@@ -159,7 +159,11 @@ func Place(ctx context.Context, r *Repository, dir string, opt RestoreOptions) (
 		return nil, err
 	}
 	unfinished := path.Join(dir, inspect.RestoreName)
-	if err := vfs.WriteFileAtomic(fsys, dir, unfinished, nil); err != nil {
+	mark, err := fsys.Create(unfinished)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(mark.Close(), fsys.SyncDir(dir)); err != nil {
 		return nil, err
 	}
 	p := &placer{ctx: ctx, r: r, m: m, link: opt.Link, cold: opt.Cold, meter: &meter{report: opt.Progress}}

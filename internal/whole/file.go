@@ -27,7 +27,7 @@ func Write(name string, f func(*os.File) error) error {
 			return err
 		}
 	}
-	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	file, err := os.CreateTemp(filepath.Dir(name), ".tsdbd-*") // the name itself may be as long as names can be
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -36,7 +37,11 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	f(name, "4", nil, "4", 0o640)
-	files := 1
+	long := filepath.Join(dir, strings.Repeat("x", 255))
+	if err := Write(long, func(*os.File) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	files := 2
 	if err := os.Symlink("file", link); err == nil {
 		files++
 		f(link, "five", nil, "five", 0o640)
