@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"sync"
@@ -228,8 +229,30 @@ func TestFileGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Bytes != 187254 || info.Hash != 0x7a759d17df45cfff {
+	if info.Bytes != 187244 || info.Hash != 0x6ad89d23216d4177 {
 		t.Fatalf("%d bytes, hash %#x", info.Bytes, info.Hash)
+	}
+}
+
+// TestLongBounds reads a file in which the bounds of pages are whole values, as the first
+// builds of 0.9.0 wrote them.
+func TestLongBounds(t *testing.T) {
+	fs := newFS()
+	want, err := answers(testFile(t, fs, "x.tsi", 20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := os.ReadFile("testdata/tsi-v2-long-bounds.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, fs, "old.tsi", old)
+	f, err := OpenFile(fs, "old.tsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := answers(f); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%v, %v", got, err)
 	}
 }
 

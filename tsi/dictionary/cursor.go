@@ -196,8 +196,8 @@ func (c *Cursor) posting() bool {
 func (c *Cursor) Seek(v string) bool {
 	pages := c.tag.pages
 	c.pending = false
-	// The last page whose first value is not greater than v.
-	p := sort.Search(len(pages), func(i int) bool { return pages[i].first > v }) - 1
+	// The last page whose bound is not greater than v.
+	p := sort.Search(len(pages), func(i int) bool { return pages[i].bound > v }) - 1
 	if p < 0 {
 		c.page, c.left = 0, 0
 		return true

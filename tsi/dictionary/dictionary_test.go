@@ -135,6 +135,38 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestLongValues: what stays in memory of values of 60 kB is short, and each is found
+// between texts next to it.
+func TestLongValues(t *testing.T) {
+	var entries []entry
+	long := strings.Repeat("v", 60_000)
+	for i := range uint32(40) {
+		entries = append(entries, entry{fmt.Sprintf("%02d%s", i, long), []uint32{i + 1}})
+	}
+	m := &memory{}
+	w := NewWriter(m.write)
+	for range 2 {
+		tag := write(t, m, w, entries, roaring.New())
+		for i, p := range tag.pages {
+			if len(p.bound) > 2 {
+				t.Errorf("the bound of page %d has %d bytes", i, len(p.bound))
+			}
+		}
+		for i, e := range entries {
+			for _, near := range []string{e.value[:1], e.value[:2], e.value[:3], e.value[:len(e.value)-1], e.value, e.value + "v"} {
+				want := slices.IndexFunc(entries, func(e entry) bool { return e.value >= near })
+				c := tag.Cursor(m)
+				if c.Seek(near); c.Next() != (want >= 0) || want >= 0 && string(c.Value) != entries[want].value {
+					t.Fatalf("value %d: a seek of %d of its bytes goes to %.5q of %d bytes, %v", i, len(near), c.Value, len(c.Value), c.Err())
+				}
+			}
+			if from := tag.Before(len(entries) - i); from > e.value || i > 0 && from <= entries[i-1].value {
+				t.Errorf("before %d values is %q", len(entries)-i, from)
+			}
+		}
+	}
+}
+
 // TestFind looks up values that are there and values before, between and behind
 // them.
 func TestFind(t *testing.T) {

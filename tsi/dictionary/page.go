@@ -32,9 +32,8 @@ type pageWriter struct {
 	previous uint32
 }
 
-func (w *pageWriter) reset() {
-	w.buf, w.restarts, w.n, w.last = w.buf[:0], w.restarts[:0], 0, w.last[:0]
-}
+// reset begins the next page. The last value stays, for the bound between the two.
+func (w *pageWriter) reset() { w.buf, w.restarts, w.n = w.buf[:0], w.restarts[:0], 0 }
 
 // start begins an entry; the posting is appended to w.buf next.
 func (w *pageWriter) start(value []byte, firstID uint32) {

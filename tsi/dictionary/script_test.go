@@ -102,7 +102,7 @@ func (s *story) ids(word string) []uint32 {
 func (s *story) write(entries []entry) (lines []string) {
 	s.tag = write(s.t, s.m, NewWriter(s.m.write), entries, roaring.New())
 	for _, p := range s.tag.pages {
-		lines = append(lines, fmt.Sprintf("page of %d values from %s", p.n, p.first))
+		lines = append(lines, fmt.Sprintf("page of %d values from %s", p.n, p.bound))
 	}
 	return append(lines, fmt.Sprintf("%d series", s.tag.Present.GetCardinality()))
 }

@@ -21,9 +21,10 @@ type Tag struct {
 	pages   []pageRef
 }
 
-// pageRef is a page of values: where it is and its first value.
+// pageRef is a page of values: where it is, and a text that is above all values before it
+// and not above its first.
 type pageRef struct {
-	first  string
+	bound  string
 	offset int64
 	size   int32 // with the crc
 	n      int32 // values
@@ -49,11 +50,11 @@ func ReadTag(d *binio.Decoder, all *roaring.Bitmap, fileSize int) *Tag {
 			return t
 		}
 		p.size, p.n = int32(size), int32(values)
-		p.first = prior[:shared] + string(suffix)
-		if p.first <= prior {
+		p.bound = prior[:shared] + string(suffix)
+		if p.bound <= prior {
 			d.Fail("pages out of order")
 		}
-		end, prior = p.offset+int64(size), p.first
+		end, prior = p.offset+int64(size), p.bound
 		total += int(values)
 		t.pages = append(t.pages, p)
 	}
@@ -74,12 +75,12 @@ func (t *Tag) Find(source Source, value string) (Posting, bool, error) {
 	return c.Posting, true, nil
 }
 
-// Before returns a value behind which there are n values or a few more, "" if there
+// Before returns a text from which on there are n values or a few more, "" if there
 // are fewer.
 func (t *Tag) Before(n int) string {
 	for i := len(t.pages) - 1; i >= 0; i-- {
 		if n -= int(t.pages[i].n); n <= 0 {
-			return t.pages[i].first
+			return t.pages[i].bound
 		}
 	}
 	return ""

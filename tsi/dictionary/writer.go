@@ -25,8 +25,8 @@ type openTag struct {
 	n       int    // of them
 	end     int64  // of the last page
 	values  int
-	first   []byte // of the open page
-	prior   []byte // first value of the last page
+	bound   []byte // of the open page: above all values before it, not above its first
+	prior   []byte // bound of the last page
 	opened  int    // values before the open page
 	present Collector
 }
@@ -45,7 +45,8 @@ func (w *Writer) Add(value []byte, ids []uint32) {
 		w.cut()
 	}
 	if p.n == 0 {
-		w.tag.first = append(w.tag.first[:0], value...)
+		// As short as can be: a value may have 64 kB, and the bounds of all pages stay in memory.
+		w.tag.bound = append(w.tag.bound[:0], value[:min(keyblock.SharedPrefix(p.last, value)+1, len(value))]...)
 		w.tag.opened = w.tag.values
 	}
 	w.tag.values++
@@ -103,10 +104,10 @@ func (w *Writer) cut() {
 	w.tag.pages = binary.AppendUvarint(w.tag.pages, uint64(offset-w.tag.end))
 	w.tag.pages = binary.AppendUvarint(w.tag.pages, uint64(size))
 	w.tag.pages = binary.AppendUvarint(w.tag.pages, uint64(w.tag.values-w.tag.opened))
-	shared := keyblock.SharedPrefix(w.tag.prior, w.tag.first)
+	shared := keyblock.SharedPrefix(w.tag.prior, w.tag.bound)
 	w.tag.pages = binary.AppendUvarint(w.tag.pages, uint64(shared))
-	w.tag.pages = binio.AppendString(w.tag.pages, string(w.tag.first[shared:]))
-	w.tag.prior = append(w.tag.prior[:0], w.tag.first...)
+	w.tag.pages = binio.AppendString(w.tag.pages, string(w.tag.bound[shared:]))
+	w.tag.prior = append(w.tag.prior[:0], w.tag.bound...)
 	w.tag.end = offset + int64(size)
 	w.tag.n++
 	w.page.reset()
@@ -118,7 +119,8 @@ func (w *Writer) Finish(all *roaring.Bitmap) (offset int64, size int) {
 	w.cut()
 	g := &w.tag
 	defer func() {
-		*g = openTag{pages: g.pages[:0], first: g.first[:0], prior: g.prior[:0]}
+		*g = openTag{pages: g.pages[:0], bound: g.bound[:0], prior: g.prior[:0]}
+		w.page.last = w.page.last[:0]
 	}()
 	if g.values == 0 {
 		return 0, 0
