@@ -1,20 +1,23 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
+	"syscall"
 )
 
-// given holds the ports that FreeAddress has returned.
+// given holds the ports that FreeAddress has returned, each with the socket that tells other
+// processes so.
 var given sync.Map
 
-// FreeAddress returns an address of this machine that nobody listens on, and
-// never the same twice. Its port is none of those the kernel gives to clients and
-// to listeners on port 0: one of theirs could be taken before a server listens
-// there, or while it is down between two starts.
+// FreeAddress returns an address of this machine that nobody listens on, and never the
+// same twice, nor one that another running process was given. Its port is none of those the
+// kernel gives to clients and to listeners on port 0: one of theirs could be taken before a
+// server listens there, or while it is down between two starts.
 func FreeAddress() (string, error) {
 	const first = 10_000
 	end := 32_768 // the kernel's default
@@ -32,10 +35,17 @@ func FreeAddress() (string, error) {
 			continue
 		}
 		address := l.Addr().String()
+		// A packet socket of a neighboring address disturbs no server. Where there is no
+		// such address, as on macOS, processes may be given the same.
+		sign, signErr := net.ListenPacket("udp", fmt.Sprintf("127.0.0.2:%d", l.Addr().(*net.TCPAddr).Port))
 		if err := l.Close(); err != nil {
 			return "", err
 		}
-		if _, twice := given.LoadOrStore(address, true); twice {
+		if errors.Is(signErr, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%s was given to another", address)
+			continue
+		}
+		if _, twice := given.LoadOrStore(address, sign); twice {
 			err = fmt.Errorf("%s was given to another", address)
 			continue
 		}
