@@ -1,6 +1,7 @@
 package keyorder
 
 import (
+	"errors"
 	"strings"
 
 	"tsdbd/model"
@@ -27,9 +28,15 @@ type run struct {
 	rest   []model.SeriesID
 }
 
-// windowKeys is how many keys of a run are read at once: half a block of the
-// series log.
-const windowKeys = 64
+// windowKeys is how many keys of a run are read at once, and windowText the bytes of keys
+// above which it is fewer: half a block of the series log.
+const (
+	windowKeys = 64
+	windowText = 32 << 10
+)
+
+// errFull ends a walk of keys whose window is full.
+var errFull = errors.New("window is full")
 
 // New reads the keys of ids, which ascend and must not change.
 func New(keys Keys, ids []model.SeriesID) (*Order, error) {
@@ -65,13 +72,20 @@ func New(keys Keys, ids []model.SeriesID) (*Order, error) {
 
 // load reads the next keys of a run that has some.
 func (o *Order) load(r *run) error {
-	n := min(windowKeys, len(r.rest))
-	r.window = make([]Series, n)
+	n, text := min(windowKeys, len(r.rest)), 0
+	r.window = make([]Series, 0, n)
 	err := o.keys(r.rest[:n], func(i int, key string) error {
-		r.window[i] = Series{strings.Clone(key), r.rest[i]}
+		if text > windowText {
+			return errFull
+		}
+		text += len(key)
+		r.window = append(r.window, Series{strings.Clone(key), r.rest[i]})
 		return nil
 	})
-	r.rest = r.rest[n:]
+	r.rest = r.rest[len(r.window):]
+	if errors.Is(err, errFull) {
+		return nil
+	}
 	return err
 }
 

@@ -77,3 +77,43 @@ func TestOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestLongKeys: of each run, little text is held at a time.
+func TestLongKeys(t *testing.T) {
+	const runs, each, size = 5, 100, 10_000
+	var keys []string
+	var ids []model.SeriesID
+	for r := range runs {
+		for i := range each {
+			ids = append(ids, model.SeriesID(len(keys)+1))
+			keys = append(keys, fmt.Sprintf("m,host=%0*d", size, i*runs+r))
+		}
+	}
+	o, err := New(func(ids []model.SeriesID, fn func(int, string) error) error {
+		for i, id := range ids {
+			if err := fn(i, keys[id-1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sorted := slices.Sorted(slices.Values(keys))
+	var got []Series
+	for n := range sorted {
+		held := 0
+		for _, r := range o.runs {
+			for _, s := range r.window {
+				held += len(s.Key)
+			}
+		}
+		if most := runs * (windowText + size + 7); held > most {
+			t.Fatalf("%d bytes of keys are held, at most %d were to be", held, most)
+		}
+		if got, err = o.Next(got[:0], 1); err != nil || len(got) != 1 || got[0].Key != sorted[n] {
+			t.Fatalf("key %d: %v", n, err)
+		}
+	}
+}
