@@ -3,6 +3,7 @@ package keyblock
 import (
 	"encoding/binary"
 	"slices"
+	"sync"
 
 	"github.com/golang/snappy"
 
@@ -22,6 +23,10 @@ const (
 
 // worthwhile is the number of keys from which on columns are worth a try.
 const worthwhile = 8
+
+// long is how many bytes of keys make a page long: three copies of them would take
+// megabytes, so it is not written in each form for a comparison.
+const long = 256 << 10
 
 // Packer packs pages of keys in their shortest form and keeps its memory. It
 // belongs to one goroutine.
@@ -44,7 +49,13 @@ func (p *Packer) Pack(keys []string) (Form, []byte) {
 			return Columns, p.columns
 		}
 	}
-	p.text = p.text[:0]
+	if size > long {
+		if ok && 2*len(p.columns) < size {
+			return Columns, p.columns
+		}
+		p.text, p.columns, ok = p.columns, nil, false
+	}
+	p.text = slices.Grow(p.text[:0], size)
 	last := ""
 	for _, k := range keys {
 		n := SharedPrefix(last, k)
@@ -70,9 +81,12 @@ type Page struct {
 	Text []byte   // the keys, one behind the other
 	Ends []uint32 // of each key in Text
 
-	packed  []byte
 	columns Decoder
 }
+
+// snappied is memory that pages out of Snappy stand in until their keys are whole: a merge
+// has many pages, and unpacks one at a time.
+var snappied = sync.Pool{New: func() any { return new([]byte) }}
 
 // Key returns key i, sharing memory with the page.
 func (p *Page) Key(i int) []byte {
@@ -97,14 +111,17 @@ func (p *Page) Unpack(form Form, b []byte, n, maxText int) (err error) {
 		if err != nil || size > maxText || size > 32*len(b)+64 {
 			return damaged("bad length")
 		}
-		if b, err = snappy.Decode(p.packed[:cap(p.packed)], b); err != nil {
+		room := snappied.Get().(*[]byte)
+		defer snappied.Put(room)
+		if b, err = snappy.Decode((*room)[:cap(*room)], b); err != nil {
 			return damaged(err.Error())
 		}
-		p.packed = b
+		*room = b
 	case Plain:
 	default:
 		return damaged("unknown form of a page")
 	}
+	p.Text = slices.Grow(p.Text, min(len(b), maxText))
 	start, off := 0, 0 // of the key before; in b
 	p.Ends = slices.Grow(p.Ends, min(n, len(b)))
 	for range n {

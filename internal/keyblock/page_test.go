@@ -1,8 +1,10 @@
 package keyblock
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +30,18 @@ func TestPage(t *testing.T) {
 		}
 		return keys
 	}
+	noise := func(n, bytes int, format string) (keys []string) {
+		r := rand.NewChaCha8([32]byte{})
+		for range n {
+			b := make([]byte, bytes/2)
+			_, _ = r.Read(b)
+			keys = append(keys, fmt.Sprintf(format, hex.EncodeToString(b)))
+		}
+		slices.Sort(keys)
+		return keys
+	}
+	const many = 2*long/6000 + 1
+	same := noise(1, 4500, "%s")[0]
 	var p Page
 	packer, noPlain := Packer{}, Packer{NoPlain: true}
 	for _, c := range []struct {
@@ -41,6 +55,11 @@ func TestPage(t *testing.T) {
 		{"too few for columns", numbered(worthwhile-1, "cpu,host=h%02d,region=eu"), Snappy, Snappy},
 		{"one tag counts", numbered(128, "cpu,host=h%03d,region=eu"), Columns, Columns},
 		{"parts differ in number", append(numbered(60, "cpu,host=%d,region=eu-west,team=abc"), numbered(60, "disk,path=%d")...), Snappy, Snappy},
+		{"long page of noise", noise(many, 6000, "m,a=%s"), Snappy, Snappy},
+		{"one tag counts, after it", numbered(128, "cpu,host=h%03d,region=eu"), Columns, Columns},
+		{"long page, a third of it alike", append(noise(many, 6000, "m,a=%s,b="+same[:1500]), "n,a=,b="), Snappy, Snappy},
+		{"long page, most of it alike", append(noise(many, 1500, "m,a=%s,b="+same), "n,a=,b="), Columns, Columns},
+		{"parts differ, after it", append(numbered(60, "cpu,host=%d,region=eu-west,team=abc"), numbered(60, "disk,path=%d")...), Snappy, Snappy},
 		{"longest key", []string{strings.Repeat("x", model.MaxKeyLength)}, Snappy, Snappy},
 	} {
 		for _, packer := range []*Packer{&packer, &noPlain} {
