@@ -34,7 +34,7 @@ test: ## all tests, three to five minutes on two cores
 
 test-long: ## kills, storms and little memory, longer than make test has them: before a release
 	go test -count=1 -timeout 30m -run '^Test(Kill|Storm|MemoryLimit|GoMemoryLimit|LongKeysInLittleMemory)$$' ./internal/testkit/apptest \
-		-kill-rounds=50 -storm-time=10s -memory-time=8s -long-keys=10000 -long-keys-memory=384
+		-kill-rounds=50 -storm-time=10s -memory-time=8s -long-keys=10000
 
 downsamples-long: ## downsamples of a server and of a cluster against a shadow, 500 random steps of 20 seeds and 200 steps: before a release, an hour
 	TSDBD_SEED=$${TSDBD_SEED:-random} go test -count=1 -timeout 3h -parallel 8 -run '^TestJudge$$' -v ./internal/testkit/apptest -judge-seeds=20 -judge-steps=500

@@ -1,11 +1,14 @@
 package series
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
-// blockCache bounds the unpacked blocks in memory. It keeps a ring of cached
-// blocks and evicts with the clock rule: a block that was used since the hand
+// Cache bounds the unpacked blocks in memory, of all files that share it. It keeps a ring of
+// cached blocks and evicts with the clock rule: a block that was used since the hand
 // passed it stays for another round. Hits take no lock, see keyLocked.
-type blockCache struct {
+type Cache struct {
 	limit int
 	mu    struct {
 		sync.Mutex
@@ -15,8 +18,11 @@ type blockCache struct {
 	}
 }
 
+// NewCache returns a cache of so many bytes.
+func NewCache(bytes int) *Cache { return &Cache{limit: bytes} }
+
 // add caches b for e. If another goroutine was faster its block stays.
-func (c *blockCache) add(e *blockEntry, b *block) {
+func (c *Cache) add(e *blockEntry, b *block) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !e.cached.CompareAndSwap(nil, b) {
@@ -43,12 +49,14 @@ func (c *blockCache) add(e *blockEntry, b *block) {
 	c.mu.ring = append(c.mu.ring, e)
 }
 
-// drop forgets every block.
-func (c *blockCache) drop() {
+// drop forgets the blocks of entries.
+func (c *Cache) drop(entries []*blockEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, e := range c.mu.ring {
-		e.cached.Store(nil)
+	for _, e := range entries {
+		if old := e.cached.Swap(nil); old != nil {
+			c.mu.bytes -= old.size()
+		}
 	}
-	c.mu.ring, c.mu.hand, c.mu.bytes = nil, 0, 0
+	c.mu.ring = slices.DeleteFunc(c.mu.ring, func(e *blockEntry) bool { return e.cached.Load() == nil })
 }

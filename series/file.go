@@ -45,8 +45,8 @@ type Options struct {
 	// Identity names the database whose series these are. A log that names
 	// another one is an identity.ErrForeign.
 	Identity identity.Database
-	// CacheBytes bounds the unpacked key blocks in memory; 0 means 8 MiB.
-	CacheBytes int
+	// Cache has the unpacked key blocks, of all files that share it; nil means one of 8 MiB.
+	Cache *Cache
 	// IndexTail is the number of series that may be absent from the index file
 	// before it is rewritten, besides a quarter of those it has; 0 means 65536.
 	IndexTail int
@@ -70,7 +70,6 @@ type File struct {
 	logPath string
 	opt     Options
 	log     vfs.File
-	cache   blockCache
 	counted atomic.Int64  // bytes of mu.claims, mu.pending and mu.flushing; changes with them
 	claimed atomic.Uint32 // see FirstClaim
 	dropped atomic.Uint64 // see Dropped
@@ -320,7 +319,7 @@ func (f *File) loadBlock(e *blockEntry) (*block, error) {
 	if b.first != e.first || len(b.ends) != e.count {
 		return nil, binio.Corruptf(f.logPath, e.offset, "series block: not the block the index names")
 	}
-	f.cache.add(e, b)
+	f.opt.Cache.add(e, b)
 	return b, nil
 }
 

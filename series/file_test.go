@@ -210,7 +210,7 @@ func TestFileRestore(t *testing.T) {
 func TestFileRandom(t *testing.T) {
 	r := newRand(t)
 	fs := newFS()
-	opt := Options{IndexTail: 50, CacheBytes: 20000}
+	opt := Options{IndexTail: 50, Cache: NewCache(20000)}
 	f := openSeries(t, fs, opt)
 	want := map[model.SeriesID]string{}
 	byKey := map[string]model.SeriesID{}
@@ -272,7 +272,7 @@ func TestFileRandom(t *testing.T) {
 }
 
 func TestFileConcurrent(t *testing.T) {
-	f := openSeries(t, newFS(), Options{IndexTail: 100, CacheBytes: 30000})
+	f := openSeries(t, newFS(), Options{IndexTail: 100, Cache: NewCache(30000)})
 	var wg sync.WaitGroup
 	for g := range 6 {
 		wg.Go(func() {
@@ -787,5 +787,48 @@ func TestCreate(t *testing.T) {
 	checkKeys(t, f, map[model.SeriesID]string{id[0]: "y"})
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCacheOfTwoFiles: files that share a cache have together as much in memory as it
+// permits, and a closed one has nothing.
+func TestCacheOfTwoFiles(t *testing.T) {
+	const limit, longest = 40_000, blockKeys * 40
+	shared := NewCache(limit)
+	var files []*File
+	for range 2 {
+		f := openSeries(t, newFS(), Options{Cache: shared})
+		var keys []string
+		for i := range 3000 {
+			keys = append(keys, fmt.Sprintf("m,h=%06d", i))
+		}
+		if err := settle(f, keys, make([]model.SeriesID, len(keys))); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	for id := model.SeriesID(1); id <= 3000; id++ {
+		for _, f := range files {
+			if k, err := f.Key(id); err != nil || k != fmt.Sprintf("m,h=%06d", id-1) {
+				t.Fatalf("Key(%d) = %q, %v", id, k, err)
+			}
+		}
+	}
+	if n := shared.mu.bytes; n > limit+longest || n < limit/2 {
+		t.Errorf("the cache has %d bytes, limit %d", n, limit)
+	}
+	for i, f := range files {
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 && len(shared.mu.ring) == 0 {
+			t.Error("nothing is left of the file that is open")
+		}
+	}
+	if len(shared.mu.ring) != 0 || shared.mu.bytes != 0 {
+		t.Errorf("%d blocks of closed files are left, %d bytes", len(shared.mu.ring), shared.mu.bytes)
 	}
 }

@@ -24,14 +24,13 @@ import (
 // the file system's, an ErrCorrupt for a log of another version, or an
 // identity.ErrForeign for a log of another database, which stays untouched.
 func Open(fsys vfs.FS, dir string, opt Options) (*File, error) {
-	if opt.CacheBytes == 0 {
-		opt.CacheBytes = 8 << 20
+	if opt.Cache == nil {
+		opt.Cache = NewCache(8 << 20)
 	}
 	if opt.IndexTail == 0 {
 		opt.IndexTail = 1 << 16
 	}
 	f := &File{fs: fsys, dir: dir, logPath: path.Join(dir, LogName), opt: opt}
-	f.cache.limit = opt.CacheBytes
 	f.mu.next = 1
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("open series file %s: %w", dir, err)

@@ -41,7 +41,7 @@ func (f *File) Close() error {
 	f.countLocked()
 	err = errors.Join(err, f.mu.index.close(), f.log.Close())
 	f.mu.index = nil
-	f.cache.drop()
+	f.opt.Cache.drop(f.mu.blocks)
 	if err != nil {
 		return fmt.Errorf("close series file %s: %w", f.dir, err)
 	}
@@ -341,7 +341,7 @@ func (f *File) rewriteLocked(whole bool) error {
 	}
 	_ = f.log.Close()
 	f.log = log
-	f.cache.drop()
+	f.opt.Cache.drop(f.mu.blocks)
 	f.mu.blocks, f.mu.n = nil, 0
 	f.mu.tail = nil
 	f.mu.pending, f.mu.repaired = keyPages{}, keyPages{}

@@ -50,7 +50,7 @@ func BenchmarkSeriesFile(b *testing.B) {
 			per(b, "ns/key")
 		})
 		dir := b.TempDir()
-		f, err := Open(vfs.OS, dir, Options{CacheBytes: 1 << 30})
+		f, err := Open(vfs.OS, dir, Options{Cache: NewCache(1 << 30)})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func BenchmarkSeriesFile(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				if i > 0 {
 					b.StopTimer()
-					f, _ = Open(vfs.OS, b.TempDir(), Options{CacheBytes: 1 << 30})
+					f, _ = Open(vfs.OS, b.TempDir(), Options{Cache: NewCache(1 << 30)})
 					createAll(b, f, keys)
 					dir = f.dir
 					b.StartTimer()
@@ -113,7 +113,7 @@ func BenchmarkSeriesFile(b *testing.B) {
 			_ = f.Close()
 		})
 		b.Run(c.name+"/key-uncached", func(b *testing.B) {
-			f, err := Open(vfs.OS, dir, Options{CacheBytes: 1})
+			f, err := Open(vfs.OS, dir, Options{Cache: NewCache(1)})
 			if err != nil {
 				b.Fatal(err)
 			}

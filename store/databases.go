@@ -31,7 +31,7 @@ func (s *Store) openDatabase(d *meta.Database) (*database, error) {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)
 	}
 	series, err := series.Open(s.fs, path.Join(db.dir, "series"), series.Options{
-		Identity: identity.Database{Lineage: s.catalog.Data().Lineage, ID: d.ID}, Pending: &s.memory.pending, Logger: s.logger,
+		Identity: identity.Database{Lineage: s.catalog.Data().Lineage, ID: d.ID}, Pending: &s.memory.pending, Cache: s.keys, Logger: s.logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", d.Name, err)

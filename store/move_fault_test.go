@@ -225,9 +225,11 @@ func (m *faultyMove) fails(kind string, fault error, forever bool, n int, stoppe
 // next start applies the move.
 func TestMoveCannotReadKeys(t *testing.T) {
 	fs := vfstest.New()
-	s := openTest(t, fs, testOptions(fs))
+	opt := testOptions(fs)
+	opt.SeriesTableBytes = 4 << 20
+	s := openTest(t, fs, opt)
 	s.create("db")
-	const series = 200 // with more text than the series file keeps in memory
+	const series = 200 // with more text than stays in memory
 	pad := strings.Repeat("x", 60_000)
 	for i, m := range []string{"b", "a"} {
 		for k := range series {
@@ -235,7 +237,7 @@ func TestMoveCannotReadKeys(t *testing.T) {
 		}
 	}
 	s.must(s.Close())
-	s = openTest(t, fs, testOptions(fs))
+	s = openTest(t, fs, opt)
 	s.log = unready{s.log}
 	var mu sync.Mutex
 	logged, failed := false, 0

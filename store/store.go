@@ -19,6 +19,7 @@ import (
 	"tsdbd/model/point"
 	"tsdbd/model/scan"
 	"tsdbd/retention"
+	"tsdbd/series"
 	"tsdbd/shard"
 	"tsdbd/shard/repair"
 	"tsdbd/store/cardinality"
@@ -136,6 +137,7 @@ type Store struct {
 	loops       sync.WaitGroup
 
 	slabs    *cache.Slabs
+	keys     *series.Cache
 	rows     point.RowPool
 	counters figures.Counters
 	pacer    merges.Pacer
@@ -178,6 +180,7 @@ func newStore(dir string, opt Options) *Store {
 	s.mu.SetRank(ordered.StoreMaps)
 	s.pacer.Rate.Store(opt.CompactBytesPerSecond)
 	s.slabs = cache.NewSlabs(opt.FullBytes())
+	s.keys = series.NewCache(int(min(opt.SeriesTableBytes/4, 32<<20)))
 	s.slots.Counters, s.slots.Logger = &s.counters, s.logger
 	s.mu.databases = make(map[uint32]*database)
 	s.mu.shards = make(map[uint64]*shardEntry)

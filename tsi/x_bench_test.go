@@ -19,7 +19,7 @@ import (
 // benchIndex is an index of one file over the keys, with their series file.
 func benchIndex(b *testing.B, keys []string, measurement string) (*Index, *series.File, string) {
 	dir := b.TempDir()
-	sf, err := series.Open(vfs.OS, dir, series.Options{CacheBytes: 32 << 20})
+	sf, err := series.Open(vfs.OS, dir, series.Options{Cache: series.NewCache(32 << 20)})
 	if err != nil {
 		b.Fatal(err)
 	}

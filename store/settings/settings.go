@@ -40,7 +40,7 @@ type Options struct {
 	// Exemplars is how many exemplars the store keeps in memory, in all databases. They take
 	// an eighth of CacheBytes at most. 0: none are kept.
 	Exemplars        int
-	SeriesTableBytes int64         // memory of the series that parsers remember, in all databases; above it the largest table is trimmed; default 256 MiB
+	SeriesTableBytes int64         // memory of the series that parsers remember, in all databases; above it the largest table is trimmed; unpacked keys take a quarter of it besides, at most 32 MiB; default 256 MiB
 	FlushIdle        time.Duration // a cache without writes for so long is flushed; default 10 min
 	LogBytes         int64         // above it the shards that pin the oldest segments are flushed; default 512 MiB
 	CompactAfter     time.Duration // a shard without writes for so long is compacted fully; default 10 min
