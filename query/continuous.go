@@ -77,7 +77,7 @@ func (q *ContinuousQuery) Step(t time.Time, every time.Duration) time.Time {
 // Over returns the SELECT over [start, end), which takes the place of all
 // conditions on time.
 func (q *ContinuousQuery) Over(start, end time.Time) (*influxql.SelectStatement, error) {
-	stmt := q.stmt.Clone()
+	stmt := syntax.Clone(q.stmt)
 	rest, err := expr.SplitTime(stmt.Condition, end, stmt.Location)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func bounds(st *syntax.ExecuteContinuous, q *ContinuousQuery, now time.Time) (st
 // firstData returns the first time from t on at which a policy that the query
 // reads has a shard group, or the end of time.
 func (s *session) firstData(q *ContinuousQuery, t time.Time) (time.Time, error) {
-	stmt := q.stmt.Clone()
+	stmt := syntax.Clone(q.stmt)
 	if err := syntax.Resolve(stmt, s.catalog(), q.Database, ""); err != nil {
 		return t, err
 	}

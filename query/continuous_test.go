@@ -84,7 +84,9 @@ func TestExecuteContinuous(t *testing.T) {
 		"SELECT cumulative_sum(mean(v)) INTO o1 FROM m GROUP BY time(1h)",
 		"SELECT max(v) INTO o2 FROM m GROUP BY time(1d, 6h)",
 		"SELECT max(v) INTO o3 FROM m GROUP BY time(1s)",
+		"SELECT mean(*) INTO d.longer.:MEASUREMENT FROM d.autogen./.*/ GROUP BY time(1h), *",
 	)
+	mustOK(t, c.Apply(t.Context(), meta.CreateRetentionPolicy{Database: "d", Policy: meta.RetentionPolicySpec{Name: "longer"}}))
 	c.put(t, 0, 1, 9)
 	opt := ExecuteOptions{Database: "d"}
 	for _, step := range []struct {
@@ -101,6 +103,9 @@ func TestExecuteContinuous(t *testing.T) {
 		{"EXECUTE CONTINUOUS QUERY q1 ON d FROM 0s TO 3h", "result(time windows written): 0 3 3"},
 		{"SELECT cumulative_sum FROM o1", "o1(time cumulative_sum): 0 29.5; 3600000000000 89.5; 7200000000000 149.5"},
 		{"EXECUTE CONTINUOUS QUERY q2 ON d FROM 0s TO 2d", "result(time windows written): 0 3 3"},
+		// Into measurements of the same names.
+		{"EXECUTE CONTINUOUS QUERY q4 ON d FROM 0s TO 2h", "result(time windows written): 0 2 6"},
+		{"SELECT mean_v, h FROM d.longer.m", "m(time mean_v h): 0 29.5 a; 3600000000000 89.5 a"},
 		{"EXECUTE CONTINUOUS QUERY q9 ON d", "error: continuous query not found: q9"},
 		{"EXECUTE CONTINUOUS QUERY q0 ON nope", "error: database not found: nope"},
 		{"EXECUTE CONTINUOUS QUERY q0 ON d FROM 2h TO 1h", "error: FROM must be before TO"},

@@ -52,6 +52,16 @@ func resolveMeasurement(m *influxql.Measurement, catalog *meta.Data, database, p
 	return nil
 }
 
+// Clone copies a SELECT. The copy that influxql makes forgets that INTO takes the names of
+// the sources (:MEASUREMENT), and Resolve would refuse it.
+func Clone(stmt *influxql.SelectStatement) *influxql.SelectStatement {
+	clone := stmt.Clone()
+	if stmt.Target != nil {
+		clone.Target.Measurement = stmt.Target.Measurement.Clone()
+	}
+	return clone
+}
+
 // RefuseSystemSources refuses a SELECT, wherever in stmt, that reads from a name
 // that InfluxDB keeps for itself.
 func RefuseSystemSources(stmt influxql.Statement) (err error) {
