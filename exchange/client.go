@@ -130,7 +130,7 @@ func answer(resp *http.Response) error {
 	}
 	var j struct{ Error, Message string } // InfluxDB 2.x has a message
 	if json.Unmarshal(b, &j) != nil || j.Error+j.Message == "" {
-		j.Error = strings.TrimSpace(string(b))
+		j.Error = cmp.Or(resp.Header.Get("X-Influxdb-Error"), strings.TrimSpace(string(b)))
 	}
 	j.Error = cmp.Or(j.Error, j.Message)
 	e := &WriteError{Status: resp.StatusCode, Message: j.Error, Dropped: -1}

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,7 +110,7 @@ func readAnswer(body io.Reader, f formatter, out io.Writer, done []string) error
 				}
 			}
 			if st.Error != "" {
-				failed = ErrStatement
+				failed = cmp.Or(failed, fmt.Errorf("%w: %s", ErrStatement, printable(st.Error)))
 				if _, err := fmt.Fprintf(out, "ERR: %s\n", printable(st.Error)); err != nil {
 					return err
 				}

@@ -1,7 +1,12 @@
 package shell
 
+import (
+	"encoding/json"
+	"strings"
+)
+
 // failure looks for an error in an answer that is written to it in parts, and keeps
-// nothing of the answer. In JSON an error is a member "error" of the answer or of one of
+// little of the answer. In JSON an error is a member "error" of the answer or of one of
 // its results. In CSV the answer to a request with an error is a table with the one
 // column "error".
 type failure struct {
@@ -9,30 +14,35 @@ type failure struct {
 	depth  int    // of objects and arrays of JSON
 	quoted bool   // in a string of JSON
 	escape bool   // behind a backslash in it
-	text   []byte // the string of JSON, as far as it is that of an error
+	text   []byte // the string of JSON, as far as it is needed
 	member bool   // JSON has a member "error"
+	value  bool   // the next string is its value
+	said   string // the value of the first
 }
 
 const errorName = "error"
+
+// maxSaid is how much of the text of an error is kept.
+const maxSaid = 1 << 10
 
 // resultDepth is the depth of the members of a result: {"results":[{"error":
 const resultDepth = 3
 
 func (f *failure) Write(p []byte) (int, error) {
-	if n := len(errorName) + 1 - len(f.begin); n > 0 {
+	if n := maxSaid - len(f.begin); n > 0 {
 		f.begin = append(f.begin, p[:min(n, len(p))]...)
 	}
 	for _, c := range p {
 		switch {
-		case f.escape:
-			f.escape = false
-		case f.quoted && c == '\\':
-			f.escape = true
-		case f.quoted && c == '"':
-			f.quoted = false
-		case f.quoted:
-			if len(f.text) <= len(errorName) {
+		case f.quoted && (f.escape || c != '"'):
+			f.escape = c == '\\' && !f.escape
+			if len(f.text) <= len(errorName) || f.value && len(f.text) < maxSaid {
 				f.text = append(f.text, c)
+			}
+		case f.quoted:
+			f.quoted = false
+			if f.value {
+				f.said, f.value = unquote(f.text), false
 			}
 		case c == '"':
 			f.quoted, f.text = true, f.text[:0]
@@ -42,20 +52,33 @@ func (f *failure) Write(p []byte) (int, error) {
 			f.depth--
 		case c == ':':
 			if (f.depth == 1 || f.depth == resultDepth) && string(f.text) == errorName {
-				f.member = true
+				f.value, f.member = !f.member, true
 			}
 		}
 	}
 	return len(p), nil
 }
 
-// found reports whether the answer, which is of the media type, has an error.
-func (f *failure) found(media string) bool {
+// unquote returns the text of a string of JSON without its quotes, as it is if it was cut.
+func unquote(b []byte) string {
+	text := string(b)
+	if json.Unmarshal([]byte(`"`+text+`"`), &text) != nil {
+		return string(b)
+	}
+	return text
+}
+
+// found returns the text of the answer's error, and whether it has one. The answer is of
+// the media type.
+func (f *failure) found(media string) (string, bool) {
 	switch media {
 	case "application/csv":
-		return string(f.begin) == errorName+"\n"
+		if text, ok := strings.CutPrefix(string(f.begin), errorName+"\n"); ok {
+			return strings.TrimSpace(text), true
+		}
+		return "", false
 	case lines: // an error is the status of the answer
-		return false
+		return "", false
 	}
-	return f.member
+	return f.said, f.member
 }

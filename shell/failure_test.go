@@ -12,26 +12,26 @@ import (
 func TestFailure(t *testing.T) {
 	for _, c := range []struct {
 		media, text string
-		want        bool
+		want        string
 	}{
-		{"application/json", `{"results":[{"statement_id":0}]}`, false},
-		{"application/json", `{"error":"error parsing query"}`, true},
-		{"application/json", "{\n    \"error\" : \"x\"\n}", true},
-		{"application/json", `{"results":[{"statement_id":0},{"statement_id":1,"error":"database not found: x"}]}`, true},
-		{"application/json", `{"results":[{"statement_id":0,"series":[{"name":"m","tags":{"error":"none"},"columns":["time","error"],"values":[[0,"error"]]}]}]}`, false},
-		{"application/json", `{"results":[{"statement_id":0,"series":[{"name":"\"error\":","columns":["time"]}]}]}`, false},
-		{"application/json", `{"results":[{"statement_id":0,"series":[{"name":"a\\","columns":["}]"],"values":[["{"]]}],"error":"x"}]}`, true},
-		{"application/csv", "error\ndatabase not found: x\n", true},
-		{"application/csv", "name,tags,time,error\nm,,1,\"a\n\nerror\n\"\n", false},
-		{"application/csv", "", false},
+		{"application/json", `{"results":[{"statement_id":0}]}`, ""},
+		{"application/json", `{"error":"error parsing query"}`, "error parsing query"},
+		{"application/json", "{\n    \"error\" : \"x\"\n}", "x"},
+		{"application/json", `{"results":[{"statement_id":0},{"statement_id":1,"error":"no \"x\" \u003cthere\u003e"},{"statement_id":2,"error":"not executed"}]}`, `no "x" <there>`},
+		{"application/json", `{"results":[{"statement_id":0,"series":[{"name":"m","tags":{"error":"none"},"columns":["time","error"],"values":[[0,"error"]]}]}]}`, ""},
+		{"application/json", `{"results":[{"statement_id":0,"series":[{"name":"\"error\":","columns":["time"]}]}]}`, ""},
+		{"application/json", `{"results":[{"statement_id":0,"series":[{"name":"a\\","columns":["}]"],"values":[["{"]]}],"error":"x"}]}`, "x"},
+		{"application/csv", "error\ndatabase not found: x\n", "database not found: x"},
+		{"application/csv", "name,tags,time,error\nm,,1,\"a\n\nerror\n\"\n", ""},
+		{"application/csv", "", ""},
 	} {
 		for _, part := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.HalfReader} {
 			var f failure
 			if _, err := io.Copy(&f, part(struct{ io.Reader }{strings.NewReader(c.text)})); err != nil {
 				t.Fatal(err)
 			}
-			if f.found(c.media) != c.want {
-				t.Errorf("%s: found %v", c.text, !c.want)
+			if text, found := f.found(c.media); text != c.want || found != (c.want != "") {
+				t.Errorf("%s: found %v, %q, want %q", c.text, found, text, c.want)
 			}
 		}
 	}

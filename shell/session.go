@@ -184,11 +184,18 @@ func (s *Session) copyBody(resp *http.Response, media string) error {
 	if _, err := io.Copy(io.MultiWriter(s.Out, &f), resp.Body); err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
-	if f.found(media) {
-		return ErrStatement
+	if text, ok := f.found(media); ok {
+		return fmt.Errorf("%w: %s", ErrStatement, printable(text))
+	}
+	// CSV has no place for the error of one statement.
+	if said := slices.Concat(resp.Header[errorHeader], resp.Trailer[errorHeader]); len(said) > 0 {
+		return errors.New(printable(strings.Join(said, "; ")))
 	}
 	return nil
 }
+
+// errorHeader is the header, or the trailer, with the errors of statements.
+const errorHeader = "X-Influxdb-Error"
 
 // send sends statements. The caller closes the body of the answer.
 func (s *Session) send(ctx context.Context, text string, params url.Values, media string) (*http.Response, error) {

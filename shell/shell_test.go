@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -93,6 +94,28 @@ ERR: database not found: x
 	f("json", `{"results":[{"series":[{"values":[["\"error\":"]]}]}]}`, `{"results":[{"series":[{"values":[["\"error\":"]]}]}]}`, nil)
 	f("csv", "error\nno such thing\n", "error\nno such thing\n", ErrStatement)
 	f("csv", "name,tags\n", "name,tags\n", nil)
+}
+
+// TestErrorBesideCSV: the error of a statement that CSV has no place for, in the header or
+// behind the rows, is that of the line.
+func TestErrorBesideCSV(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			name := errorHeader
+			if late {
+				_, _ = io.WriteString(w, "name,tags,time,v\n")
+				w.(http.Flusher).Flush()
+				name = http.TrailerPrefix + errorHeader
+			}
+			w.Header().Add(name, "no room")
+			w.Header().Add(name, "no time")
+		}))
+		defer server.Close()
+		s := Session{Client: &exchange.Client{URL: server.URL}, Out: io.Discard, Settings: Settings{Precision: "ns", Format: "csv"}}
+		if err := s.Line(t.Context(), "q"); err == nil || err.Error() != "no room; no time" || errors.Is(err, ErrStatement) {
+			t.Errorf("late %v: %v", late, err)
+		}
+	}
 }
 
 // TestVertical: a table without times that is wider than the screen has a line for each
