@@ -308,7 +308,6 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// TestOpenHealth holds that an open /health tells no details.
 // TestWritesHideDatabases: who may not write there does not learn whether a
 // database exists.
 func TestWritesHideDatabases(t *testing.T) {
@@ -340,15 +339,32 @@ func TestHeadOfHealth(t *testing.T) {
 	}
 }
 
+// TestOpenHealth holds that a /health that needs no login tells details to administrators
+// alone, whatever the status.
 func TestOpenHealth(t *testing.T) {
 	_, _, opt := withUsers(t)
-	opt.Health = illness("disk sda1 of db has failed")
-	_, base := start(t, newFakeStore(), opt)
-	if a := do(t, "GET", base+"/health", ""); a.status != 503 || strings.Contains(a.body, "sda1") {
-		t.Errorf("%d %s", a.status, a.body)
+	for _, c := range []struct {
+		health httpapi.Health
+		status int
+		brief  string
+		detail string
+	}{
+		{illness("disk sda1 of db has failed"), 503, "not ready: ", "sda1"},
+		{degraded(true), 200, "degraded: the login", "quarantine"},
+		{wellness("n4: not reachable at 10.0.0.4"), 200, "ready for queries and writes", "10.0.0.4"},
+	} {
+		opt.Health = c.health
+		_, base := start(t, newFakeStore(), opt)
+		for login, may := range map[string]bool{"": false, "?u=ann&p=annpw": false, "?u=root&p=wrong": false, "?u=root&p=rootpw": true} {
+			a := do(t, "GET", base+"/health"+login, "")
+			if a.status != c.status || strings.Contains(a.body, c.detail) != may || strings.Contains(a.body, `"message":"`+c.brief) == may {
+				t.Errorf("%q: %d %s", login, a.status, a.body)
+			}
+		}
 	}
+	opt.Health = illness("disk sda1 of db has failed")
 	opt.PingAuth = true
-	_, base = start(t, newFakeStore(), opt)
+	_, base := start(t, newFakeStore(), opt)
 	for path, status := range map[string]int{"/health": 503, "/ping": 204, "/status": 204, "/metrics": 200} {
 		if a := do(t, "GET", base+path, ""); a.status != 401 {
 			t.Errorf("%s without a login: %d", path, a.status)

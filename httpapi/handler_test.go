@@ -118,6 +118,11 @@ type badHealth struct{}
 func (badHealth) Health() (bool, string) { return false, "read-only: disk failed" }
 func (badHealth) Degraded() bool         { return false }
 
+type wellness string
+
+func (w wellness) Health() (bool, string) { return true, string(w) }
+func (w wellness) Degraded() bool         { return false }
+
 type degraded bool
 
 func (d degraded) Health() (bool, string) { return true, "degraded: a file is in quarantine" }

@@ -37,27 +37,40 @@ func (h *Handler) boards(w *response, r *request) error {
 	return h.opt.Boards.Serve(w, r.Request, db, strings.TrimPrefix(strings.TrimPrefix(r.path, "/api/boards"), "/"), body.Bytes())
 }
 
-// healthy reports whether the server can do its work, with a message for who may ask
-// /health.
-func (h *Handler) healthy() (ok bool, message string) {
-	ok, message = true, "ready for queries and writes"
+// healthy reports whether the server can do its work, with a message for who asks r. Names
+// of files and addresses of nodes are for users: where anyone may ask, for administrators.
+func (h *Handler) healthy(r *request) (ok bool, message string) {
+	const ready, because = "ready for queries and writes", ": the login of an administrator shows why"
+	ok, message = true, ready
 	if h.opt.Health != nil {
 		var text string
 		if ok, text = h.opt.Health.Health(); text != "" {
 			message = text
 		}
 	}
-	if !ok && h.opt.AuthEnabled && !h.opt.PingAuth {
-		message = "not ready, see the server's log" // only users may see details
+	switch {
+	case !h.opt.AuthEnabled || h.opt.PingAuth || h.byAdministrator(r):
+		return ok, message
+	case !ok:
+		return ok, "not ready" + because
+	case strings.HasPrefix(message, "degraded"):
+		return ok, "degraded" + because
 	}
-	return ok, message
+	return ok, ready
+}
+
+// byAdministrator reports whether a request to a route that needs no login has that of an
+// administrator.
+func (h *Handler) byAdministrator(r *request) bool {
+	u, err := h.logins.User(r.Request, h.opt.Catalog.Catalog())
+	return err == nil && u.Admin
 }
 
 // health answers /health in the form of the v2 API.
 // With the parameter damage it fails where queries fail because of damage: another server may
 // have the points.
 func (h *Handler) health(w *response, r *request) error {
-	ok, message := h.healthy()
+	ok, message := h.healthy(r)
 	ok = ok && !(r.URL.Query().Has("damage") && h.opt.Health != nil && h.opt.Health.Degraded())
 	status, state := http.StatusOK, "pass"
 	if !ok {

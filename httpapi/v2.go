@@ -58,8 +58,8 @@ func (h *Handler) listOrgs(w *response, r *request) error {
 }
 
 // ready answers /ready of the v2 API.
-func (h *Handler) ready(w *response, _ *request) error {
-	if ok, message := h.healthy(); !ok {
+func (h *Handler) ready(w *response, r *request) error {
+	if ok, message := h.healthy(r); !ok {
 		return &apiError{http.StatusServiceUnavailable, message}
 	}
 	return writeJSON(w, http.StatusOK, map[string]any{"status": "ready", "started": h.started.UTC().Format(time.RFC3339Nano), "up": time.Since(h.started).String()})
