@@ -12,9 +12,10 @@ import (
 // run runs the program and returns what it prints.
 func run(t testing.TB, args ...string) (string, error) {
 	t.Helper()
+	program := apptest.Binary(t) // it may have to be built, which takes minutes on a busy machine
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, apptest.Binary(t), args...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	return string(out), err
 }
 
