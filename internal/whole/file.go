@@ -28,6 +28,9 @@ func Write(name string, f func(*os.File) error) error {
 		}
 	}
 	file, err := os.CreateTemp(filepath.Dir(name), ".tsdbd-*") // the name itself may be as long as names can be
+	if refused, ok := errors.AsType[*os.PathError](err); ok {
+		refused.Path = name
+	}
 	if err != nil {
 		return err
 	}
