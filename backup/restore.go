@@ -34,10 +34,14 @@ type RestoreOptions struct {
 	NewDatabase, NewPolicy string
 	Progress               func(Progress)
 	// Definitions has Restore give a running server the users, continuous
-	// queries and subscriptions that it lacks. Place always restores them.
+	// queries and subscriptions that it lacks, and users that it has their grants on
+	// the databases that Restore makes. Place always restores them.
 	Definitions bool
 	// Defined, if set, is called with the definitions that were created.
 	Defined func(exchange.Defined)
+	// Ungranted, if set, is called without Definitions if the backup has grants on the
+	// databases that Restore makes: with how many.
+	Ungranted func(grants int)
 	// Link has Place give the files of the backup second names where it can, in
 	// place of copying them. The backup is not used afterwards.
 	Link bool
@@ -64,8 +68,10 @@ func (o *RestoreOptions) rename(data *meta.Data) error {
 	for _, d := range data.Databases {
 		if o.NewDatabase != "" {
 			for _, u := range data.Users {
-				if p, ok := u.Privileges[d.Name]; ok {
-					delete(u.Privileges, d.Name)
+				p, ok := u.Privileges[d.Name]
+				delete(u.Privileges, d.Name)
+				delete(u.Privileges, o.NewDatabase) // that of another database
+				if ok {
 					u.Privileges[o.NewDatabase] = p
 				}
 			}
@@ -488,24 +494,12 @@ func Restore(ctx context.Context, r *Repository, c *exchange.Client, opt Restore
 	if filter.Range.Empty() {
 		return errors.New("the backup has nothing in that time range")
 	}
-	if _, err := c.Create(ctx, m.Catalog, &filter, opt.NewDatabase, opt.NewPolicy); err != nil {
+	created, _, err := c.Create(ctx, m.Catalog, &filter, opt.NewDatabase, opt.NewPolicy)
+	if err != nil {
 		return err
 	}
-	if opt.Definitions {
-		data, _, err := opt.chosen(m)
-		if err == nil {
-			err = opt.rename(data)
-		}
-		if err != nil {
-			return err
-		}
-		made, err := c.Define(ctx, opt.definitions(data))
-		if err != nil {
-			return fmt.Errorf("restore definitions: %w", err)
-		}
-		if opt.Defined != nil {
-			opt.Defined(made)
-		}
+	if err := opt.define(ctx, c, m, created); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -517,6 +511,46 @@ func Restore(ctx context.Context, r *Repository, c *exchange.Client, opt Restore
 	err = send(ctx, pr)
 	_ = pr.CloseWithError(errors.New("import has ended"))
 	return err
+}
+
+// define gives a server the definitions of a backup, and grants on the databases that were
+// created.
+func (o *RestoreOptions) define(ctx context.Context, c *exchange.Client, m *Manifest, created []string) error {
+	data, _, err := o.chosen(m)
+	if err == nil {
+		err = o.rename(data)
+	}
+	if err != nil {
+		return err
+	}
+	if !o.Definitions {
+		if n := grants(data.Users, created); n > 0 && o.Ungranted != nil {
+			o.Ungranted(n)
+		}
+		return nil
+	}
+	d := o.definitions(data)
+	d.New = created
+	made, err := c.Define(ctx, d)
+	if err != nil {
+		return fmt.Errorf("restore definitions: %w", err)
+	}
+	if o.Defined != nil {
+		o.Defined(made)
+	}
+	return nil
+}
+
+// grants counts the grants on databases.
+func grants(users []*meta.User, databases []string) (n int) {
+	for _, u := range users {
+		for _, db := range databases {
+			if !u.Admin && u.Privileges[db] != meta.NoPrivileges {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // definitions returns those of the chosen part of a catalog, under the new

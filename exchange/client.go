@@ -238,8 +238,9 @@ func (c *Client) Export(ctx context.Context, w io.Writer, opt ExportOptions) (in
 }
 
 // Create makes the databases and policies of data that f chooses, under the new
-// names if there are any. A policy that exists stays as it is; kept names those.
-func (c *Client) Create(ctx context.Context, data *meta.Data, f *Filter, newDatabase, newPolicy string) (kept []string, err error) {
+// names if there are any, and returns which databases it has made. A policy that exists stays
+// as it is; kept names those.
+func (c *Client) Create(ctx context.Context, data *meta.Data, f *Filter, newDatabase, newPolicy string) (made, kept []string, err error) {
 	for _, d := range data.Databases {
 		policies := f.policies(d)
 		if len(policies) == 0 {
@@ -248,7 +249,7 @@ func (c *Client) Create(ctx context.Context, data *meta.Data, f *Filter, newData
 		db := cmp.Or(newDatabase, d.Name)
 		have, err := c.policies(ctx, db)
 		if err != nil {
-			return kept, fmt.Errorf("database %s: %w", db, err)
+			return made, kept, fmt.Errorf("database %s: %w", db, err)
 		}
 		for i, s := range createStatements(d, policies, db, newPolicy) {
 			name := cmp.Or(newPolicy, policies[i].Name)
@@ -266,9 +267,12 @@ func (c *Client) Create(ctx context.Context, data *meta.Data, f *Filter, newData
 				s += syntax.ColdText(age)
 			}
 			if err := c.Query(ctx, s); err != nil {
-				return kept, fmt.Errorf("%s: %w", s, err)
+				return made, kept, fmt.Errorf("%s: %w", s, err)
+			}
+			if i == 0 && have == nil {
+				made = append(made, db)
 			}
 		}
 	}
-	return kept, nil
+	return made, kept, nil
 }

@@ -25,6 +25,8 @@ type Definitions struct {
 	Boards        []Board        `json:"boards,omitempty"`
 	// Limits come after the rows, which they would refuse.
 	Limits []WriteLimits `json:"write_limits,omitempty"`
+	// New names databases that came with the definitions: users that are there get grants on them.
+	New []string `json:"new_databases,omitempty"`
 }
 
 // WriteLimits are FUTURE LIMIT and PAST LIMIT of a retention policy; 0: none.
@@ -136,6 +138,7 @@ type Defined struct {
 	Subscriptions int `json:"subscriptions"`
 	Boards        int `json:"boards,omitempty"`
 	Limits        int `json:"write_limits,omitempty"`
+	Grants        int `json:"grants,omitempty"` // of users that were there
 }
 
 // Catalog is a catalog that can be changed.
@@ -145,7 +148,7 @@ type Catalog interface {
 }
 
 // Define gives a server the definitions that it lacks; those that it has under
-// the same name stay as they are.
+// the same name stay as they are, except that users get grants on new databases.
 func (c *Client) Define(ctx context.Context, d *Definitions) (made Defined, err error) {
 	b, err := json.Marshal(d)
 	if err != nil {
@@ -159,23 +162,11 @@ func (c *Client) Define(ctx context.Context, d *Definitions) (made Defined, err 
 // there is left out.
 func MakeDefinitions(ctx context.Context, to Catalog, d *Definitions) (made Defined, err error) {
 	for _, u := range d.Users {
-		if u == nil || to.Catalog().User(u.Name) != nil {
+		if u == nil {
 			continue
 		}
-		if err := to.Apply(ctx, meta.CreateUser{Name: u.Name, Hash: u.Hash, Admin: u.Admin}); err != nil {
-			if errors.Is(err, meta.ErrUserExists) {
-				continue
-			}
+		if err := makeUser(ctx, to, u, d.New, &made); err != nil {
 			return made, fmt.Errorf("user %s: %w", u.Name, err)
-		}
-		made.Users++
-		for db, p := range u.Privileges {
-			if to.Catalog().Database(db) == nil {
-				continue
-			}
-			if err := to.Apply(ctx, meta.SetPrivilege{Name: u.Name, Database: db, Privilege: p}); err != nil {
-				return made, fmt.Errorf("user %s: %w", u.Name, err)
-			}
 		}
 	}
 	for _, q := range d.Queries {
@@ -244,4 +235,35 @@ func MakeDefinitions(ctx context.Context, to Catalog, d *Definitions) (made Defi
 		made.Limits++
 	}
 	return made, nil
+}
+
+// makeUser makes a user with its grants. A user that is there gets those on new databases, unless
+// it has all rights or a grant already.
+func makeUser(ctx context.Context, to Catalog, u *meta.User, added []string, made *Defined) error {
+	is := to.Catalog().User(u.Name)
+	if is == nil {
+		err := to.Apply(ctx, meta.CreateUser{Name: u.Name, Hash: u.Hash, Admin: u.Admin})
+		if errors.Is(err, meta.ErrUserExists) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		made.Users++
+	}
+	for db, p := range u.Privileges {
+		if to.Catalog().Database(db) == nil {
+			continue
+		}
+		if is != nil && (is.Admin || p == meta.NoPrivileges || is.Privileges[db] != meta.NoPrivileges || !slices.Contains(added, db)) {
+			continue
+		}
+		if err := to.Apply(ctx, meta.SetPrivilege{Name: u.Name, Database: db, Privilege: p}); err != nil {
+			return err
+		}
+		if is != nil {
+			made.Grants++
+		}
+	}
+	return nil
 }

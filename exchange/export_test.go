@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -200,6 +201,39 @@ func TestDefinitions(t *testing.T) {
 	}
 	if u := s.Catalog().User("new"); len(u.Privileges) != 1 {
 		t.Errorf("grants %v", u.Privileges)
+	}
+}
+
+// TestGrants: users that are there get the grants on new databases, and no others.
+func TestGrants(t *testing.T) {
+	s := source(t)
+	apply := func(commands ...meta.Command) {
+		t.Helper()
+		for _, c := range commands {
+			if err := s.Apply(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	apply(meta.CreateUser{Name: "writer", Hash: "h"}, meta.CreateUser{Name: "admin", Hash: "h", Admin: true}, meta.CreateUser{Name: "given", Hash: "h"},
+		meta.SetPrivilege{Name: "given", Database: "d", Privilege: meta.ReadPrivilege})
+	all := map[string]meta.Privilege{"d": meta.WritePrivilege, "e": meta.AllPrivileges, "nope": meta.ReadPrivilege}
+	d := &Definitions{New: []string{"d", "nope"}, Users: []*meta.User{
+		{Name: "writer", Admin: true, Privileges: all}, {Name: "admin", Privileges: all}, {Name: "given", Privileges: all}, {Name: "new", Hash: "h", Privileges: all},
+	}}
+	made, err := MakeDefinitions(t.Context(), s, d)
+	if want := (Defined{Users: 1, Grants: 1}); err != nil || made != want {
+		t.Errorf("made %+v, %v, want %+v", made, err, want)
+	}
+	for name, want := range map[string]map[string]meta.Privilege{
+		"writer": {"d": meta.WritePrivilege}, "admin": nil, "given": {"d": meta.ReadPrivilege}, "new": {"d": meta.WritePrivilege, "e": meta.AllPrivileges},
+	} {
+		if got := s.Catalog().User(name); got == nil || !maps.Equal(got.Privileges, want) {
+			t.Errorf("%s has %+v, want %v", name, got, want)
+		}
+	}
+	if s.Catalog().User("writer").Admin {
+		t.Error("a user has become an administrator")
 	}
 }
 

@@ -68,6 +68,50 @@ func TestRestoreDefinitions(t *testing.T) {
 	s.Stop()
 }
 
+// TestRestoreGrants restores a database that was dropped: users that are still there get back
+// their grants on it, and on no other database.
+func TestRestoreGrants(t *testing.T) {
+	s := apptest.Start(t)
+	for _, q := range []string{
+		"CREATE DATABASE g", "CREATE DATABASE other", "CREATE USER root WITH PASSWORD 'a' WITH ALL PRIVILEGES",
+		"CREATE USER writer WITH PASSWORD 'b'", "CREATE USER gone WITH PASSWORD 'b'", "CREATE USER stranger WITH PASSWORD 'b'",
+		"GRANT WRITE ON g TO writer", "GRANT READ ON other TO writer", "GRANT READ ON g TO gone", "GRANT READ ON other TO stranger",
+	} {
+		s.Query("", q)
+	}
+	s.Write("g", "m v=1 1")
+	s.Write("other", "m v=1 1")
+	repo := t.TempDir()
+	must(t, "backup", "-host", s.URL, repo)
+	f := func(says, grants string, args ...string) {
+		t.Helper()
+		out := must(t, append([]string{"restore", "-host", s.URL}, append(args, repo)...)...)
+		if !strings.Contains(out, says) {
+			t.Errorf("%q says %q", args, out)
+		}
+		if got := s.Query("", "SHOW GRANTS FOR writer"); !strings.Contains(got, grants) {
+			t.Errorf("%q: the writer has %s, want %s", args, got, grants)
+		}
+		if got := s.Query("", "SHOW GRANTS FOR stranger"); strings.Contains(got, "copy") || strings.Contains(got, `"g"`) {
+			t.Errorf("%q: the stranger has %s", args, got)
+		}
+	}
+	s.Query("", "DROP USER gone; REVOKE ALL PRIVILEGES ON other FROM writer; GRANT WRITE ON other TO writer; DROP DATABASE g")
+	f("2 grants on databases that the server lacked are not restored", `"values":[["other","WRITE"]]`, "-db", "g")
+	f("0 grants given", `"values":[["other","WRITE"]]`, "-db", "g", "-definitions")
+	s.Query("", "DROP USER gone; DROP DATABASE g")
+	f("1 users, 0 continuous queries, 0 downsamples, 0 subscriptions, 0 boards made; 1 grants given", `"values":[["g","WRITE"],["other","WRITE"]]`, "-db", "g", "-definitions")
+	f("0 grants given", `"values":[["g","WRITE"],["other","WRITE"]]`, "-db", "g", "-newdb", "other", "-definitions")
+	f("2 grants given", `"values":[["copy","WRITE"],["g","WRITE"],["other","WRITE"]]`, "-db", "g", "-newdb", "copy", "-definitions")
+	// A new name is not that of another database of the backup.
+	s.Query("", "DROP DATABASE other")
+	f("2 grants given", `"values":[["copy","WRITE"],["g","WRITE"],["other","WRITE"]]`, "-db", "g", "-newdb", "other", "-definitions")
+	if got := s.Query("", "SHOW GRANTS FOR stranger"); strings.Contains(got, "READ") {
+		t.Errorf("the stranger has %s", got)
+	}
+	s.Stop()
+}
+
 // TestRestoreHistory restores a downsample into a running server, which answers from it as the
 // first one did: for what had expired there, and for rows that are too old to be restored.
 func TestRestoreHistory(t *testing.T) {

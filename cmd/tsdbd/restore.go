@@ -96,7 +96,11 @@ Examples:
 			}
 			opt.Defined = func(d exchange.Defined) {
 				m.p.clear()
-				fmt.Fprintf(stdout, "%d users, %d continuous queries, %d downsamples, %d subscriptions, %d boards made\n", d.Users, d.Queries, d.Downsamples, d.Subscriptions, d.Boards)
+				fmt.Fprintf(stdout, "%d users, %d continuous queries, %d downsamples, %d subscriptions, %d boards made; %d grants given to users that were there\n", d.Users, d.Queries, d.Downsamples, d.Subscriptions, d.Boards, d.Grants)
+			}
+			opt.Ungranted = func(n int) {
+				m.p.clear()
+				fmt.Fprintf(stdout, "%d grants on databases that the server lacked are not restored: without -definitions users need new ones\n", n)
 			}
 			var s *mover.Stats
 			err = backup.Restore(ctx, r, &m.client, opt, func(ctx context.Context, text io.Reader) (err error) {

@@ -55,7 +55,7 @@ func New(client *exchange.Client, opt Options) *Sink {
 // Create implements mover.Sink.
 func (s *Sink) Create(ctx context.Context, m *mover.Move, databases []*meta.Database) (err error) {
 	s.databases = databases
-	s.kept, err = s.client.Create(ctx, &meta.Data{Databases: databases}, &exchange.Filter{}, "", "")
+	_, s.kept, err = s.client.Create(ctx, &meta.Data{Databases: databases}, &exchange.Filter{}, "", "")
 	for _, name := range s.kept {
 		m.Note("retention policy " + name + " is there already and stays as it is")
 	}

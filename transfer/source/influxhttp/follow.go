@@ -146,7 +146,8 @@ func (r *round) Catalog(ctx context.Context, _ *exchange.Filter) (*mover.Catalog
 	r.catalog = c
 	if is := names(c); is != r.names {
 		if _, err := retry(ctx, r.Source, func() ([]string, error) {
-			return r.target.client.Create(ctx, c.Data, &r.Source.opt.Filter, "", "")
+			made, _, err := r.target.client.Create(ctx, c.Data, &r.Source.opt.Filter, "", "")
+			return made, err
 		}); err != nil {
 			return nil, err
 		}
