@@ -45,6 +45,13 @@ func (n *Node) ownStatus() *peerStatus {
 func (n *Node) Status() admin.Status { return n.statusWith(n.ctx) }
 
 func (n *Node) statusWith(ctx context.Context) admin.Status {
+	s := n.observed(ctx)
+	s.Problems = s.Degraded()
+	return s
+}
+
+// observed returns the status without the problems that it shows elsewhere.
+func (n *Node) observed(ctx context.Context) admin.Status {
 	own := n.ownStatus()
 	s := admin.Status{
 		Cluster: own.Cluster, Node: own.Name, Applied: own.Applied, LagSeconds: own.Lag,

@@ -45,8 +45,14 @@ func TestHealthOfElection(t *testing.T) {
 	if ok, text := n3.Health(); !ok || !strings.Contains(text, "n3 knows no leader") || !strings.Contains(text, "queries are answered") {
 		t.Errorf("health without a leader: %t, %s", ok, text)
 	}
-	if text := n3.Status(); len(text.Degraded()) == 0 {
-		t.Error("the status does not say that there is no leader")
+	s := n3.Status()
+	for _, problem := range []string{"no leader is known", "n1: not reachable", "n2: not reachable"} {
+		if !slices.ContainsFunc(s.Problems, func(p string) bool { return strings.Contains(p, problem) }) {
+			t.Errorf("problems %q, without %q", s.Problems, problem)
+		}
+	}
+	if got := s.Degraded(); !slices.Equal(got, s.Problems) {
+		t.Errorf("degraded by %q, problems %q", got, s.Problems)
 	}
 }
 

@@ -201,7 +201,7 @@ func clusterDiagnostic(status admin.Status) show.Diagnostic {
 		Name: "cluster", Columns: []string{"id", "node", "role", "leader", "term", "applied", "lag", "members", "problems"},
 		Values: []any{
 			status.Cluster, status.Node, status.Role, status.Leader, int64(status.Term), int64(status.Applied), status.LagSeconds,
-			int64(len(status.Members)), strings.Join(status.Problems, " "),
+			int64(len(status.Members)), strings.Join(status.Problems, "; "),
 		},
 	}
 }

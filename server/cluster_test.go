@@ -292,6 +292,10 @@ func TestCluster(t *testing.T) {
 		if !strings.Contains(servers, `"follower",true,false,null,null,null,"not reachable at `) || status != 200 || !strings.Contains(health, fmt.Sprintf("; n%d: not reachable at ", follower+1)) {
 			return false
 		}
+		differs = n.query(leader, "SHOW DIAGNOSTICS FOR 'cluster'")
+		if !strings.Contains(differs, fmt.Sprintf(`"n%d: not reachable at `, follower+1)) {
+			return false
+		}
 		differs = ""
 		return true
 	})

@@ -103,4 +103,9 @@ func TestDegraded(t *testing.T) {
 	f("no leader is known: writes get 503 until there is one", func(s *Status) { s.Leader = "" })
 	f("n2: not reachable at 127.0.0.1:2", func(s *Status) { s.Members[1].Problem = "not reachable at 127.0.0.1:2" })
 	f("The log is damaged.", func(s *Status) { s.Problems = []string{"The log is damaged."} })
+	// What a node has in its problems is not there twice.
+	f("no leader is known: writes get 503 until there is one; The log is damaged.; n2: its clock is off", func(s *Status) {
+		s.Leader, s.Problems, s.Members[1].Problem = "", []string{"The log is damaged."}, "its clock is off"
+		s.Problems = s.Degraded()
+	})
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"slices"
 
 	"tsdbd/exchange"
 )
@@ -34,7 +35,7 @@ type Status struct {
 	Transfer    *Transfer `json:"transfer,omitempty"`
 	Healing     *Healing  `json:"healing,omitempty"`
 	Members     []Member  `json:"members"`
-	Problems    []string  `json:"problems"` // whole sentences
+	Problems    []string  `json:"problems"` // as Degraded returns them
 	Notes       []string  `json:"notes"`    // sentences about what works and could be better
 }
 
@@ -71,15 +72,21 @@ type Member struct {
 }
 
 // Degraded returns what keeps the cluster from being as it should be, nothing if
-// it is healthy.
-func (s *Status) Degraded() (reasons []string) {
+// it is healthy. A node has it in Problems; one of an earlier version has less there.
+func (s *Status) Degraded() []string {
+	reasons := []string{}
+	add := func(reason string) {
+		if !slices.Contains(s.Problems, reason) {
+			reasons = append(reasons, reason)
+		}
+	}
 	if s.Leader == "" {
-		reasons = append(reasons, "no leader is known: writes get 503 until there is one")
+		add("no leader is known: writes get 503 until there is one")
 	}
 	reasons = append(reasons, s.Problems...)
 	for _, m := range s.Members {
 		if m.Problem != "" {
-			reasons = append(reasons, fmt.Sprintf("%s: %s", m.Name, m.Problem))
+			add(fmt.Sprintf("%s: %s", m.Name, m.Problem))
 		}
 	}
 	return reasons
