@@ -6,7 +6,7 @@ import { Grid } from "../parts/grid";
 /** The cluster, as the node that answers sees it. */
 export interface Cluster {
   members: Series | null; // null: the server is alone
-  /** What is wrong, in whole sentences. */
+  /** What is wrong, as one text. */
   problems: string[];
 }
 
@@ -16,10 +16,8 @@ export async function loadCluster(signal: AbortSignal): Promise<Cluster> {
   const members = servers?.series?.[0] ?? null;
   if (members === null) return { members, problems: [] };
   const cluster = diagnostics?.series?.[0];
-  const own = String(cluster?.values?.[0]?.[cluster.columns.indexOf("problems")] ?? "");
-  const at = (row: unknown[], column: string) => String(row[members.columns.indexOf(column)] ?? "");
-  const of = (members.values ?? []).filter((row) => at(row, "problem") !== "").map((row) => `${at(row, "name")}: ${at(row, "problem")}`);
-  return { members, problems: own === "" ? of : [own, ...of] };
+  const all = String(cluster?.values?.[0]?.[cluster.columns.indexOf("problems")] ?? "");
+  return { members, problems: all === "" ? [] : [all] };
 }
 
 export function Nodes({ members }: { members: Series }) {
