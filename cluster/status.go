@@ -94,7 +94,10 @@ func (n *Node) observed(ctx context.Context) admin.Status {
 		}
 		s.Members = append(s.Members, m)
 	}
-	if voters%2 == 0 {
+	switch {
+	case voters == 1 && len(servers) > 1:
+		s.Notes = append(s.Notes, "1 voter bears no losses: add two voters.")
+	case voters%2 == 0:
 		s.Notes = append(s.Notes, fmt.Sprintf("%d voters bear no more losses than %d: add a voter, or take a vote away.", voters, voters-1))
 	}
 	if s.Leader == "" && voters-changed <= voters/2 {

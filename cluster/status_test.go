@@ -81,16 +81,25 @@ func TestNewIDs(t *testing.T) {
 	})
 }
 
-// TestEvenVoters: an even number of voters is noted, and is no problem.
-func TestEvenVoters(t *testing.T) {
+// TestFewVoters: an even number of voters is noted, and so is one that has copies. Both are no
+// problem.
+func TestFewVoters(t *testing.T) {
 	g := newGroup(t, "n1", "n2")
 	g.start("n1", "n2")
 	g.voters("n1", "n2")
 	n, _ := g.servers["n1"].now()
-	g.await("the status is well, with a note", func() bool {
-		s := n.Status()
-		return len(s.Degraded()) == 0 && len(s.Notes) == 1 && strings.Contains(s.Notes[0], "2 voters bear no more losses than 1")
-	})
+	noted := func(note string) {
+		t.Helper()
+		g.await("the status is well, with a note", func() bool {
+			s := n.Status()
+			return len(s.Degraded()) == 0 && len(s.Notes) == 1 && strings.Contains(s.Notes[0], note)
+		})
+	}
+	noted("2 voters bear no more losses than 1")
+	g.done("n1", "POST transfer-leader?name=n1")
+	g.done("n1", "POST add?name=n2&voter=false")
+	g.voters("n1")
+	noted("1 voter bears no losses: add two voters")
 }
 
 func TestProblemOf(t *testing.T) {
