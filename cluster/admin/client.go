@@ -2,10 +2,12 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -100,4 +102,21 @@ func (c *Client) status(ctx context.Context, n *exchange.Client) (*Status, error
 	}
 	var s Status
 	return &s, n.Ask(ctx, http.MethodGet, Prefix+"status", nil, nil, nil, &s)
+}
+
+// Lasting reports that asking again cannot help: the request is refused, or the address or a
+// certificate is wrong. If several nodes do not answer, that must hold for each.
+func Lasting(err error) bool {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(all.Unwrap(), func(e error) bool { return !Lasting(e) })
+	}
+	var answered *exchange.WriteError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &answered):
+		return slices.Contains([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden}, answered.Status)
+	case errors.As(err, &certificate):
+		return true
+	}
+	return errors.Is(err, http.ErrSchemeMismatch)
 }

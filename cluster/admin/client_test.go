@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -87,6 +89,44 @@ func TestClientErrors(t *testing.T) {
 	_, err := (&Client{Nodes: []*exchange.Client{{URL: "http://127.0.0.1:1"}, {URL: "http://127.0.0.1:2"}}}).Status(ctx)
 	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || !strings.Contains(err.Error(), "127.0.0.1:2") {
 		t.Errorf("no node: %v", err)
+	}
+}
+
+// TestLasting: what may heal by itself is told from what cannot.
+func TestLasting(t *testing.T) {
+	answers := func(status int) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	const refused = "http://127.0.0.1:1"
+	f := func(want bool, urls ...string) {
+		t.Helper()
+		c := &Client{}
+		for _, u := range urls {
+			c.Nodes = append(c.Nodes, &exchange.Client{URL: u})
+		}
+		if _, err := c.Status(t.Context()); err == nil || Lasting(err) != want {
+			t.Errorf("%v: lasting is not %t", err, want)
+		}
+	}
+	f(true, answers(400))
+	f(true, answers(401))
+	f(true, answers(403))
+	f(false, answers(404))
+	f(false, answers(503))
+	f(false, refused)
+	f(true, secure.URL)
+	f(true, strings.Replace(secure.URL, "https", "http", 1))
+	f(true, strings.Replace(answers(200), "http", "https", 1))
+	f(false, refused, secure.URL)
+	f(true, secure.URL, secure.URL)
+	if Lasting(nil) {
+		t.Error("no error is lasting")
 	}
 }
 

@@ -202,7 +202,7 @@ func (a *clusterAsk) healthy(ctx context.Context, c *admin.Client) (s *admin.Sta
 		default:
 			return s, nil, nil
 		}
-		if !time.Now().Before(end) || ctx.Err() != nil {
+		if !time.Now().Before(end) || ctx.Err() != nil || admin.Lasting(err) {
 			return s, degraded, err
 		}
 		select {

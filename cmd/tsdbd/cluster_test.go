@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/raftlog"
@@ -277,6 +278,18 @@ func TestClusterWait(t *testing.T) {
 	n.Close()
 	if _, _, err := tsdbd(t, "cluster", "status", "-wait", "300ms", "-host", n.URL); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("no node answers: %v", err)
+	}
+}
+
+// TestClusterWaitEnds: status does not wait for what cannot heal.
+func TestClusterWaitEnds(t *testing.T) {
+	n := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer n.Close()
+	for _, host := range []string{n.URL, strings.Replace(n.URL, "http", "https", 1)} {
+		begin := time.Now()
+		if _, _, err := tsdbd(t, "cluster", "status", "-wait", "5m", "-host", host); err == nil || time.Since(begin) > 2*time.Minute {
+			t.Errorf("%s: %v after %s", host, err, time.Since(begin))
+		}
 	}
 }
 
