@@ -48,6 +48,27 @@ func (c *Client) Copy() *Client {
 	return &Client{URL: c.URL, Username: c.Username, Password: c.Password, Token: c.Token, HTTP: c.HTTP}
 }
 
+// CheckAddress refuses what is no address of a server.
+func CheckAddress(address string) error {
+	switch {
+	case strings.TrimSpace(address) == "":
+		return errors.New("the address of the server is empty")
+	case strings.Contains(address, ","):
+		return fmt.Errorf("%q: the command takes one address, not a list", address)
+	}
+	return nil
+}
+
+// CheckAddresses is CheckAddress for a list.
+func CheckAddresses(list string) error {
+	for address := range strings.SplitSeq(list, ",") {
+		if err := CheckAddress(address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // advance notes the position of an answer.
 func (c *Client) advance(answer http.Header) {
 	at, err := strconv.ParseUint(answer.Get(PositionHeader), 10, 64)

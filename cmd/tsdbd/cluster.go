@@ -80,7 +80,7 @@ Examples:
 			&cli.StringFlag{Name: "data", Destination: &ask.dir, Usage: "of leave: the data `DIR` of the node"},
 			&cli.Uint64Flag{Name: "until", Destination: &ask.until, Usage: "of leave: leave out the entries of the log behind `SEQUENCE`, which cannot be applied"},
 			&cli.BoolFlag{Name: "voter", Destination: &ask.voter, Value: true, Usage: "of add: with a vote, or without one (-voter=false)"},
-		}, clientFlags(&ask.login, defaultHost)...),
+		}, serverFlags(&ask.login, defaultHost, exchange.CheckAddresses)...),
 		ShellComplete: complete("status", "verify", "scrub", "transfer-leader", "remove", "add", "finish-upgrade", "leave"),
 		Action: action(func(ctx context.Context, c *cli.Command, rest []string, stdout, stderr io.Writer) error {
 			if len(rest) == 0 {

@@ -131,7 +131,12 @@ const defaultHost = "http://127.0.0.1:8086"
 // clientFlags are the flags that say where the server is. Commands that can do
 // without a server have no default host.
 func clientFlags(c *exchange.Client, host string) []cli.Flag {
-	url := &cli.StringFlag{Name: "host", Destination: &c.URL, Value: host, Usage: "the running server at `URL`"}
+	return serverFlags(c, host, exchange.CheckAddress)
+}
+
+// serverFlags are clientFlags with a check of -host.
+func serverFlags(c *exchange.Client, host string, check func(string) error) []cli.Flag {
+	url := &cli.StringFlag{Name: "host", Destination: &c.URL, Value: host, Validator: check, Usage: "the running server at `URL`"}
 	if host != "" {
 		url.Sources = cli.EnvVars("TSDBD_HOST")
 	}

@@ -28,3 +28,30 @@ func TestURLs(t *testing.T) {
 		}
 	}
 }
+
+// TestOneAddress: commands that ask one server say so if they get a list of servers, or nothing.
+func TestOneAddress(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := func(want, line string) {
+		t.Helper()
+		if _, _, err := tsdbd(t, strings.Fields(line)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("tsdbd %s: %v, want %q", line, err, want)
+		}
+	}
+	const list, empty = "takes one address, not a list", "the address of the server is empty"
+	for _, line := range []string{"query Q", "health", "import csv -db d f.csv", "backup place", "cold sweep"} {
+		f(list, line+" -host https://a:1,https://b:1")
+		f(empty, line+" -host=")
+		t.Setenv("TSDBD_HOST", "a:1,b:1")
+		f(list, line)
+		if err := os.Unsetenv("TSDBD_HOST"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, line := range []string{"restore place", "export", "verify"} {
+		f(list, line+" -host a:1,b:1")
+	}
+	f(empty, "cluster status -host=")
+	f(empty, "cluster status -host a:1,,b:1")
+	f("connection refused", "cluster status -host 127.0.0.1:1,127.0.0.1:2")
+}
