@@ -411,6 +411,8 @@ func (n *Node) setVote(ctx context.Context, name string, voter bool) error {
 			return err
 		case voter && s.Suffrage == raft.Voter, !voter && s.Suffrage != raft.Voter:
 			return nil
+		case !voter && len(votersOf(servers)) == 1:
+			return refuse(http.StatusConflict, "%s is the last voter, which must stay: give another node a vote first, with tsdbd cluster add", name)
 		case !voter:
 			if string(s.ID) == n.identity().ID {
 				return refuse(http.StatusConflict, "%s leads: run tsdbd cluster transfer-leader first", name)

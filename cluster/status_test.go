@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -82,7 +83,7 @@ func TestNewIDs(t *testing.T) {
 }
 
 // TestFewVoters: an even number of voters is noted, and so is one that has copies. Both are no
-// problem.
+// problem. The last vote cannot be taken.
 func TestFewVoters(t *testing.T) {
 	g := newGroup(t, "n1", "n2")
 	g.start("n1", "n2")
@@ -100,6 +101,9 @@ func TestFewVoters(t *testing.T) {
 	g.done("n1", "POST add?name=n2&voter=false")
 	g.voters("n1")
 	noted("1 voter bears no losses: add two voters")
+	if status, text := g.answered("n1", "POST add?name=n1&voter=false", nil); status != http.StatusConflict || !strings.Contains(text, "n1 is the last voter, which must stay") {
+		t.Errorf("the last vote: %d %s", status, text)
+	}
 }
 
 func TestProblemOf(t *testing.T) {
