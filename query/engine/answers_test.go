@@ -54,7 +54,11 @@ s,h=a s="x" 1
 s,h=b s="x" 1
 s,h=c s="w" 1
 `)
-	m.Write(t, "d", "", "ns", "least v=1 -9223372036854775806\nleast v=2 5\n")
+	m.Write(t, "d", "", "ns", `least v=1 -9223372036854775806
+least v=2 5
+early v=1 -9223372036854775806
+early v=2 -8000000000000000000
+`)
 	return m
 }
 
@@ -102,6 +106,9 @@ func tagText(tags model.Tags) string {
 func TestSelectAnswers(t *testing.T) {
 	m := answersStore(t)
 	for _, c := range []struct{ q, want string }{
+		// The first window of all time comes before the others, however short they are.
+		{"SELECT sum(v) FROM early WHERE time < 0 GROUP BY time(1ns) fill(none)", "early: 0 1; -8e+09 2;"},
+		{"SELECT sum(v) FROM early WHERE time < 0 GROUP BY time(10ns) fill(none)", "early: 0 1; -8e+09 2;"},
 		// A time zone without windows changes no aggregate of a subquery.
 		{"SELECT max(m) FROM (SELECT mean(v) AS m FROM t WHERE time > 0 AND time < 100s GROUP BY h) tz('Europe/Berlin')", "t: 1e-09 6;"},
 		{"SELECT max(m) FROM (SELECT mean(v) AS m FROM t GROUP BY h) GROUP BY h tz('UTC')", "t{h=a}: 0 4.333333333333333; t{h=b}: 0 6;"},

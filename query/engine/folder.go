@@ -83,7 +83,7 @@ func (f *folder) open(r *levelRun) error {
 		f.stored.Did = f.Did
 		_, _, err = f.stored.Prepare(bounds)
 	}
-	r.windows = int(min(f.last-f.first+1, maxFirstCells))
+	r.windows = 1 + int(min(uint64(f.last-f.first), maxFirstCells))
 	return err
 }
 

@@ -71,6 +71,10 @@ func (p *Plan) AnyOrder() bool {
 	return p.Aux == 0 && !slices.ContainsFunc(p.Slots, func(s Slot) bool { return Kinds[s.Kind].ordered })
 }
 
+// cutOff is the number of the first window of all time, whose start is cut off. It is not that
+// of a multiple of the length, which the next window may begin at.
+func (p *Plan) cutOff() int64 { return window.FloorDiv(model.MinTime, p.Windows.Every) - 1 }
+
 // number returns the number of the window that starts at start. In a zone the windows of
 // Prepare count from 0, and those before and after them, which rows of subqueries may be
 // in, have the distance of their ordinals.
@@ -78,10 +82,10 @@ func (p *Plan) number(start int64) int64 {
 	if p.Windows.None() {
 		return 0
 	}
-	if start == model.MinTime {
-		return math.MinInt64 / 2 // the cut off first window of all time
-	}
 	if p.Windows.Loc == nil {
+		if start == model.MinTime {
+			return p.cutOff()
+		}
 		return window.FloorDiv(start, p.Windows.Every)
 	}
 	n := len(p.starts)
@@ -96,7 +100,7 @@ func (p *Plan) number(start int64) int64 {
 // StartOf is the inverse of number.
 func (p *Plan) StartOf(n int64) int64 {
 	switch {
-	case p.Windows.None() || n == math.MinInt64/2:
+	case p.Windows.None() || p.Windows.Loc == nil && n == p.cutOff():
 		return model.MinTime
 	case p.Windows.Loc == nil:
 		return n*p.Windows.Every + window.FloorMod(p.Windows.Shift, p.Windows.Every)
@@ -112,7 +116,7 @@ func (p *Plan) StartOf(n int64) int64 {
 // AppendStarts appends the starts of the windows of w that are present. first is the
 // number of the first window.
 func (p *Plan) AppendStarts(dst []int64, first int64, w Windows) []int64 {
-	even := !p.Windows.None() && p.Windows.Loc == nil && first > math.MinInt64/2
+	even := !p.Windows.None() && p.Windows.Loc == nil && first > p.cutOff()
 	start := p.StartOf(first)
 	for i := 0; i < len(w.Page); i += w.Slots {
 		if w.Page[i+w.Of].N != 0 {
