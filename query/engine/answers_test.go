@@ -66,7 +66,13 @@ early v=2 -8000000000000000000
 // and tags, with times in seconds.
 func answer(t testing.TB, m *scantest.Store, q string) string {
 	t.Helper()
-	res, err := collectSelect(t.Context(), m, q, Options{Workers: 2, Now: time.Unix(100, 0)})
+	return answerAt(t, m, q, time.Unix(100, 0))
+}
+
+// answerAt is answer at a time.
+func answerAt(t testing.TB, m *scantest.Store, q string, now time.Time) string {
+	t.Helper()
+	res, err := collectSelect(t.Context(), m, q, Options{Workers: 2, Now: now})
 	if err != nil {
 		return err.Error()
 	}

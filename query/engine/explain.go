@@ -223,7 +223,7 @@ func (f *folder) describe(to *planNode) *planNode {
 	case f.heads != nil:
 		n.add("first windows: stops after %d or %d windows if LIMIT is satisfied", f.heads[0], f.heads[1])
 	case !f.Windows.None() && !f.r.takesRows():
-		n.add("%s", counted(int(f.last-f.first+1), "window"))
+		n.add("%s", counted(int(f.Windows.Count(f.StartOf(f.first), f.Windows.Next(f.StartOf(f.last)))), "window"))
 	}
 	if groups := len(f.r.groups.Names); f.batched && groups > batchSize(groups) {
 		n.add("groups in batches of up to %d", batchSize(groups))

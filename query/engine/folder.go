@@ -58,33 +58,27 @@ func (f *folder) open(r *levelRun) error {
 	}
 	f.Parts = len(f.units) > 1
 	for _, u := range slices.Concat(f.units, f.storedUnits) {
-		if b, ok := u.Shard.TimeBounds(nil); ok {
-			bounds = bounds.Union(b.Intersect(u.Shard.TimeRange()))
-		} else {
-			bounds = bounds.Union(u.Shard.TimeRange())
-		}
+		bounds = bounds.Union(read.Bounds(u.Shard))
 	}
-	if r.takesRows() {
-		bounds = model.AllTime
+	for i, sub := range r.subs {
+		if sub != nil && r.passed[i] == nil {
+			bounds = bounds.Union(sub.l.Bounds())
+		}
 	}
 	bounds = bounds.Intersect(f.Range)
 	if bounds.Empty() {
 		bounds = model.TimeRange{Min: f.Range.Min, Max: f.Range.Min}
 	}
-	if f.Windows.Loc != nil && (bounds.Min < -1<<62 || bounds.Max > 1<<62) {
-		// Zones have no meaning there, and their tables no end.
-		bounds = bounds.Intersect(model.TimeRange{Min: -1 << 62, Max: 1 << 62})
-	}
 	if f.batched = f.Large() && !r.takesRows(); !f.Large() {
 		f.heads = f.firstWindows(bounds)
 	}
-	var err error
-	if f.first, f.last, err = f.Prepare(bounds); err == nil && f.stored != nil {
+	f.first, f.last = f.Prepare(bounds)
+	if f.stored != nil {
 		f.stored.Did = f.Did
-		_, _, err = f.stored.Prepare(bounds)
+		f.stored.Prepare(bounds)
 	}
 	r.windows = 1 + int(min(uint64(f.last-f.first), maxFirstCells))
-	return err
+	return nil
 }
 
 // maxFirstCells bounds the cells for which the first group gets room, whatever it has.

@@ -187,10 +187,7 @@ func folded(t *testing.T, x *Context, rows *rowset.Set) *Cells {
 		}
 		p.AddSlot(sl, influxql.VarRef{Val: "v"})
 	}
-	low, high, err := p.Prepare(x.Range)
-	if err != nil {
-		t.Fatal(err)
-	}
+	low, high := p.Prepare(x.Range)
 	table := partial.NewTable(len(p.Slots), x.Windows.None(), low, high)
 	table.Desc, table.Stop = !x.Asc, x.Stop
 	partial.NewWorker(nil, p, x.Range, table).FoldTable(0, rows.Times, rows.Cols)

@@ -34,8 +34,8 @@ type Plan struct {
 	Table *Table
 	Did   *read.Counts // of EXPLAIN ANALYZE, else nil
 
-	starts []int64 // zone: starts of the windows of Prepare, by number
-	first  int64   // the ordinal of the first of them
+	starts []int64 // zone: starts of the windows that Prepare lists, by number
+	first  int64   // the ordinal of the first of them, else 0
 
 	refAt  map[influxql.VarRef]int // places of Refs, except for those of Aux
 	slotAt map[Slot]int            // places of Slots
@@ -75,9 +75,9 @@ func (p *Plan) AnyOrder() bool {
 // of a multiple of the length, which the next window may begin at.
 func (p *Plan) cutOff() int64 { return window.FloorDiv(model.MinTime, p.Windows.Every) - 1 }
 
-// number returns the number of the window that starts at start. In a zone the windows of
-// Prepare count from 0, and those before and after them, which rows of subqueries may be
-// in, have the distance of their ordinals.
+// number returns the number of the window that starts at start. In a zone the windows that
+// Prepare lists count from 0. Those before and after them, which rows of subqueries may be
+// in, have the distance of their ordinals. If none are listed, the numbers are ordinals.
 func (p *Plan) number(start int64) int64 {
 	if p.Windows.None() {
 		return 0
@@ -132,27 +132,25 @@ func (p *Plan) AppendStarts(dst []int64, first int64, w Windows) []int64 {
 	return dst
 }
 
-// maxZoneWindows bounds the windows of a query with tz().
-const maxZoneWindows = 4 << 20
+// maxZoneStarts bounds the windows of a zone whose starts are listed.
+const maxZoneStarts = 4 << 20
 
 // Prepare sizes the plan for data within r, and returns the numbers of its first and
-// last window. Windows elsewhere have numbers too.
-func (p *Plan) Prepare(r model.TimeRange) (first, last int64, err error) {
+// last window. Windows elsewhere have numbers too, so that in a zone too many windows need
+// not be listed.
+func (p *Plan) Prepare(r model.TimeRange) (first, last int64) {
 	p.starts, p.first = p.starts[:0], 0
 	if p.Windows.None() || r.Empty() {
-		return 0, 0, nil
+		return 0, 0
 	}
 	lo, hi := p.Windows.Start(r.Min), p.Windows.Start(r.Max)
-	if p.Windows.Loc != nil {
-		if n := (hi - lo) / p.Windows.Every; n > maxZoneWindows || n < 0 {
-			return 0, 0, window.ErrTooMany
-		}
+	if p.Windows.Loc != nil && uint64(hi-lo)/uint64(p.Windows.Every) <= maxZoneStarts {
 		for s := lo; s <= hi; s = p.Windows.Next(s) {
 			p.starts = append(p.starts, s)
 		}
 		p.first = p.Windows.Ordinal(lo)
 	}
-	return p.number(lo), p.number(hi), nil
+	return p.number(lo), p.number(hi)
 }
 
 // Bytes returns what the plan holds for Prepare.

@@ -84,10 +84,7 @@ func TestStored(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				first, last, err := s.Prepare(model.TimeRange{Min: 0, Max: rows * minute})
-				if err != nil {
-					t.Fatal(err)
-				}
+				first, last := s.Prepare(model.TimeRange{Min: 0, Max: rows * minute})
 				table := NewTable(2, false, first, last)
 				table.Stop = &admission.Stopper{Ctx: t.Context()}
 				for _, u := range units {

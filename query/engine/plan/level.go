@@ -42,14 +42,19 @@ func (v *openView) measurement(name string) *read.Measurement {
 	return m
 }
 
+// shards returns those of the measurements' policy and of its targets.
+func (s *Source) shards() []scan.Shard {
+	out := s.view.shards
+	for _, t := range s.targets {
+		out = append(slices.Clip(out), t.shards...)
+	}
+	return out
+}
+
 // Having returns measurements among which are all that have series in a range of times which
 // satisfy a predicate.
 func (s *Source) Having(b *read.Budget, where *model.TagExpr, times model.TimeRange) (names []string, err error) {
-	shards := s.view.shards
-	for _, t := range s.targets {
-		shards = append(slices.Clip(shards), t.shards...)
-	}
-	for _, sh := range shards {
+	for _, sh := range s.shards() {
 		if !sh.TimeRange().Overlaps(times) {
 			continue
 		}
@@ -412,6 +417,22 @@ func (l *Level) Wanted() int {
 		return min(n, result.AddLimits(l.Most, l.Statement.Offset))
 	}
 	return n
+}
+
+// Bounds returns times that hold about all rows of the level: the start of a window may lie
+// before them, and what fill() or a forecast adds may lie around them.
+func (l *Level) Bounds() model.TimeRange {
+	bounds := model.TimeRange{Min: model.MaxTime, Max: model.MinTime}
+	for _, s := range l.Sources {
+		if s.Subquery != nil {
+			bounds = bounds.Union(s.Subquery.Bounds())
+			continue
+		}
+		for _, sh := range s.shards() {
+			bounds = bounds.Union(read.Bounds(sh))
+		}
+	}
+	return bounds.Intersect(l.Range)
 }
 
 // HasSubs reports whether a source of the level is a subquery.

@@ -119,6 +119,15 @@ type Unit struct {
 	Part int32
 }
 
+// Bounds returns a range that holds all rows of a shard, as narrow as is known without
+// reading them.
+func Bounds(sh scan.Shard) model.TimeRange {
+	if b, ok := sh.TimeBounds(nil); ok {
+		return b.Intersect(sh.TimeRange())
+	}
+	return sh.TimeRange()
+}
+
 // Within returns the unit with the rows of r only.
 func (u *Unit) Within(r model.TimeRange) *Unit {
 	if r == u.Range {
