@@ -37,6 +37,9 @@ func (s *session) move(st *syntax.Move) error {
 		}
 	}
 	moved, err := s.opt.Admin.Move(s.ctx, req)
+	if errors.Is(err, errFieldsInUpdate) {
+		return errFieldsInUpdate // whichever shard was asked first
+	}
 	if err != nil {
 		return err
 	}

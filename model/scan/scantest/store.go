@@ -188,7 +188,7 @@ func (s *Store) Move(_ context.Context, req scan.MoveRequest) (moved scan.Moved,
 			var where *model.TagExpr
 			if req.Where != nil {
 				if where, err = req.Where(c.Measurement, sh.fieldsOf(c.Measurement)); err != nil {
-					return moved, err
+					return moved, fmt.Errorf("shard %d: %w", sh.id, err)
 				}
 			}
 			for id, x := range sh.series {
