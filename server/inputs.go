@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tsdbd/config"
-	"tsdbd/httpapi/listener"
+	"tsdbd/internal/certificate"
 	"tsdbd/lineproto"
 	"tsdbd/model"
 	"tsdbd/query/show"
@@ -26,7 +26,7 @@ type openInput struct {
 	kind, bind string
 	protocol   string // tcp or udp, of kinds that can be either
 	// certificate is nil without TLS.
-	certificate *listener.Certificate
+	certificate *certificate.Pair
 	service
 }
 
@@ -97,16 +97,16 @@ func openInputs(c *config.Config, w input.Writer, encrypted *tls.Config, log *sl
 		t := &c.OpenTSDB[i]
 		open("opentsdb", &t.Input, func(o input.Options) (openInput, error) {
 			opt := opentsdb.Options{Options: o, Address: t.BindAddress, LogPointErrors: t.LogPointErrors, BodyMemory: int64(c.HTTP.MaxBodyMemory)}
-			var certificate *listener.Certificate
+			var pair *certificate.Pair
 			if t.TLSEnabled {
 				var err error
-				if certificate, err = listener.LoadCertificate(t.Certificate, t.PrivateKey); err != nil {
+				if pair, err = certificate.Load(t.Certificate, t.PrivateKey); err != nil {
 					return openInput{}, err
 				}
-				opt.TLS = certificate.TLSConfig(encrypted)
+				opt.TLS = pair.TLSConfig(encrypted)
 			}
 			s, err := opentsdb.Listen(opt)
-			return openInput{service: s, certificate: certificate}, err
+			return openInput{service: s, certificate: pair}, err
 		})
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func collectdOptions(c *config.Collectd, log *slog.Logger) (o collectd.Options, 
 }
 
 // certificates returns those that connections are encrypted with.
-func (all inputs) certificates() (list []*listener.Certificate) {
+func (all inputs) certificates() (list []*certificate.Pair) {
 	for _, o := range all {
 		if o.certificate != nil {
 			list = append(list, o.certificate)

@@ -31,8 +31,8 @@ func (s *Server) reload() {
 			s.log.Error("access log not opened again, the old file is written to", "err", err)
 		}
 	}
-	for _, certificate := range s.certificates {
-		replaced, err := certificate.Reload()
+	for _, pair := range s.certificates {
+		replaced, err := pair.Reload()
 		if err != nil {
 			s.log.Error("certificate not reloaded, the old one stays", "err", err)
 		}

@@ -28,6 +28,7 @@ import (
 	"tsdbd/httpapi/operations"
 	"tsdbd/httpapi/redact"
 	"tsdbd/internal/body"
+	"tsdbd/internal/certificate"
 	"tsdbd/meta"
 	promql "tsdbd/prom/engine"
 	"tsdbd/prom/stored"
@@ -96,7 +97,7 @@ type Server struct {
 	front        *front           // nil: it is no state of a reader
 	accessLog    *reopenedFile    // nil without a file of its own
 	inputs       inputs
-	certificates []*listener.Certificate // of the listeners and inputs
+	certificates []*certificate.Pair // of the listeners and inputs
 	listeners    []*listener.Server
 	diagnostics  atomic.Pointer[[]show.Diagnostic] // the configuration as SHOW DIAGNOSTICS shows it
 }
@@ -415,12 +416,12 @@ func (s *Server) openListeners() error {
 	warnOfOpenDoors(c, s.log)
 	var encrypted *tls.Config
 	if c.HTTP.HTTPSEnabled {
-		certificate, err := listener.LoadCertificate(c.HTTP.HTTPSCertificate, c.HTTP.HTTPSPrivateKey)
+		pair, err := certificate.Load(c.HTTP.HTTPSCertificate, c.HTTP.HTTPSPrivateKey)
 		if err != nil {
 			return err
 		}
-		s.certificates = append(s.certificates, certificate)
-		encrypted = certificate.TLSConfig(s.tls)
+		s.certificates = append(s.certificates, pair)
+		encrypted = pair.TLSConfig(s.tls)
 	}
 	for _, o := range listenerOptions(c, encrypted) {
 		o.Logger = s.log
