@@ -33,8 +33,8 @@ type Options struct {
 	// data without a vote, until an administrator gives it one.
 	Voter bool
 
-	Secret string      // see transport.Options
-	TLS    *tls.Config // see transport.Options
+	Secret string             // see transport.Options
+	TLS    func() *tls.Config // see transport.Options
 
 	ElectionTimeout time.Duration // default 1 s
 	MaxLag          time.Duration // a node that is further behind does not answer queries itself; default 5 s

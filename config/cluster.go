@@ -2,11 +2,7 @@ package config
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"slices"
@@ -256,42 +252,4 @@ func (c *Cluster) SharedSecret() (string, error) {
 		return "", fmt.Errorf("%s has %d characters, a secret has at least %d: openssl rand -hex 32 prints one", from, len(secret), minSecret)
 	}
 	return secret, nil
-}
-
-// TLS returns the settings of the connections between nodes, nil without a
-// certificate: the settings of all connections, the certificate of this node,
-// and the authority that has signed those of the others.
-func (c *Cluster) TLS(t *tls.Config) (*tls.Config, error) {
-	if c.Certificate == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.Certificate, cmp.Or(c.PrivateKey, c.Certificate))
-	var missing *fs.PathError
-	switch {
-	case errors.As(err, &missing):
-		return nil, fmt.Errorf("read certificate of the node: %w", err)
-	case err != nil:
-		return nil, fmt.Errorf("read certificate of the node %s: %w", c.Certificate, err)
-	}
-	authorities, err := readAuthorities("cluster.ca", c.CA)
-	if err != nil {
-		return nil, err
-	}
-	t = t.Clone()
-	t.Certificates = []tls.Certificate{pair}
-	t.RootCAs, t.ClientCAs, t.ClientAuth = authorities, authorities, tls.RequireAndVerifyClientCert
-	return t, nil
-}
-
-// readAuthorities reads the PEM file of a key.
-func readAuthorities(key, path string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("read %s: no certificate in %s", key, path)
-	}
-	return pool, nil
 }

@@ -1,15 +1,7 @@
 package config
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -178,59 +170,4 @@ func TestClusterSecret(t *testing.T) {
 	f(Cluster{SecretFile: writeFile(t, "sesame-sesame-sesame")}, "sesame-sesame-sesame", "")
 	f(Cluster{SecretFile: writeFile(t, "\n")}, "", "has 0 characters")
 	f(Cluster{SecretFile: filepath.Join(t.TempDir(), "none")}, "", "read cluster.secret-file: open ")
-}
-
-func TestClusterTLS(t *testing.T) {
-	certificate, key := selfSigned(t)
-	none := filepath.Join(t.TempDir(), "none")
-	if got, err := (&Cluster{}).TLS(&tls.Config{}); got != nil || err != nil {
-		t.Errorf("without a certificate: %v %v", got, err)
-	}
-	all := &tls.Config{MinVersion: tls.VersionTLS13}
-	got, err := (&Cluster{Certificate: certificate, PrivateKey: key, CA: certificate}).TLS(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.MinVersion != tls.VersionTLS13 || len(got.Certificates) != 1 || got.ClientAuth != tls.RequireAndVerifyClientCert || got.ClientCAs == nil || got.RootCAs == nil || got.InsecureSkipVerify {
-		t.Errorf("%+v", got)
-	}
-	if len(all.Certificates) != 0 {
-		t.Error("the settings of all connections have the certificate of the node")
-	}
-	f := func(c Cluster, want string) {
-		t.Helper()
-		if _, err := c.TLS(&tls.Config{}); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
-	f(Cluster{Certificate: none, CA: certificate}, "read certificate of the node: open ")
-	f(Cluster{Certificate: certificate, CA: certificate}, "read certificate of the node "+certificate+": tls: ") // no key in it
-	f(Cluster{Certificate: certificate, PrivateKey: key, CA: none}, "read cluster.ca: open ")
-	f(Cluster{Certificate: certificate, PrivateKey: key, CA: key}, "read cluster.ca: no certificate in ")
-}
-
-// selfSigned writes a certificate and its key to files.
-func selfSigned(t *testing.T) (certificate, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyBytes, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: keyBytes}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return certificate, key
 }

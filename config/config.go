@@ -21,6 +21,7 @@ import (
 
 	"tsdbd/httpapi"
 	"tsdbd/httpapi/browser"
+	"tsdbd/internal/certificate"
 	"tsdbd/meta"
 	"tsdbd/prom/engine"
 	"tsdbd/query/downsample"
@@ -238,8 +239,10 @@ func (c *Subscriber) TLS(t *tls.Config) (*tls.Config, error) {
 		return t, nil
 	}
 	var err error
-	t.RootCAs, err = readAuthorities("subscriber.ca-certs", c.CACerts)
-	return t, err
+	if t.RootCAs, err = certificate.ReadPool(c.CACerts); err != nil {
+		return nil, fmt.Errorf("read subscriber.ca-certs: %w", err)
+	}
+	return t, nil
 }
 
 // Default returns the configuration without a file, an environment and flags.

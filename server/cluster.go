@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"math"
 	"net/http"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"tsdbd/cluster/admin"
 	"tsdbd/cluster/self"
 	"tsdbd/httpapi"
+	"tsdbd/internal/certificate"
 	"tsdbd/internal/vfs"
 	"tsdbd/model/column"
 	"tsdbd/query/result"
@@ -33,7 +35,7 @@ func (s *Server) openNode() error {
 	if err != nil {
 		return err
 	}
-	encrypted, err := k.TLS(s.tls)
+	encrypted, err := s.encryptNodes()
 	if err != nil {
 		return err
 	}
@@ -61,6 +63,20 @@ func (s *Server) openNode() error {
 	s.onClose(s.node.Close)
 	s.registry.MustRegister(s.node)
 	return nil
+}
+
+// encryptNodes returns what encrypts connections between nodes, nil without a certificate.
+func (s *Server) encryptNodes() (func() *tls.Config, error) {
+	k := &s.config.Cluster
+	if k.Certificate == "" {
+		return nil, nil
+	}
+	pair, err := certificate.Load(certificate.Files{Certificate: k.Certificate, Key: k.PrivateKey, Authorities: k.CA})
+	if err != nil {
+		return nil, err
+	}
+	s.certificates.add("nodes", pair)
+	return func() *tls.Config { return pair.Peer(s.tls) }, nil
 }
 
 // startNode has the node take part in its cluster.

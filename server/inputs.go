@@ -100,10 +100,10 @@ func openInputs(c *config.Config, w input.Writer, encrypted *tls.Config, log *sl
 			var pair *certificate.Pair
 			if t.TLSEnabled {
 				var err error
-				if pair, err = certificate.Load(t.Certificate, t.PrivateKey); err != nil {
+				if pair, err = certificate.Load(certificate.Files{Certificate: t.Certificate, Key: t.PrivateKey}); err != nil {
 					return openInput{}, err
 				}
-				opt.TLS = pair.TLSConfig(encrypted)
+				opt.TLS = pair.Server(encrypted)
 			}
 			s, err := opentsdb.Listen(opt)
 			return openInput{service: s, certificate: pair}, err

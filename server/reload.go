@@ -31,15 +31,7 @@ func (s *Server) reload() {
 			s.log.Error("access log not opened again, the old file is written to", "err", err)
 		}
 	}
-	for _, pair := range s.certificates {
-		replaced, err := pair.Reload()
-		if err != nil {
-			s.log.Error("certificate not reloaded, the old one stays", "err", err)
-		}
-		if replaced {
-			done = append(done, "certificate")
-		}
-	}
+	done = append(done, s.certificates.reload()...)
 	list := func(keys []string) string {
 		if len(keys) == 0 {
 			return "nothing"

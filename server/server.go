@@ -97,7 +97,7 @@ type Server struct {
 	front        *front           // nil: it is no state of a reader
 	accessLog    *reopenedFile    // nil without a file of its own
 	inputs       inputs
-	certificates []*certificate.Pair // of the listeners and inputs
+	certificates *certificates // in use
 	listeners    []*listener.Server
 	diagnostics  atomic.Pointer[[]show.Diagnostic] // the configuration as SHOW DIAGNOSTICS shows it
 }
@@ -124,6 +124,7 @@ func newServer(ctx context.Context, c *config.Config, o Options, heap int64, sou
 	s := &Server{Options: o, config: c, heap: heap, heapSource: source, level: new(slog.LevelVar), registry: prometheus.NewRegistry(), opening: ctx, leading: newLeadership()}
 	s.level.Set(slog.Level(c.Log.Level))
 	s.log = logger(c.Log.Format, o.Stderr, s.level)
+	s.certificates = &certificates{log: s.log}
 	return s
 }
 
@@ -393,7 +394,7 @@ func (s *Server) openServices() (err error) {
 	}
 	s.onClose(func() error { return closeTogether(time.Duration(c.HTTP.StopTimeout), s.inputs) })
 	s.registry.MustRegister(s.inputs.metrics())
-	s.certificates = s.inputs.certificates()
+	s.certificates.add("inputs", s.inputs.certificates()...)
 	if err := s.openRecorder(); err != nil {
 		return err
 	}
@@ -416,12 +417,12 @@ func (s *Server) openListeners() error {
 	warnOfOpenDoors(c, s.log)
 	var encrypted *tls.Config
 	if c.HTTP.HTTPSEnabled {
-		pair, err := certificate.Load(c.HTTP.HTTPSCertificate, c.HTTP.HTTPSPrivateKey)
+		pair, err := certificate.Load(certificate.Files{Certificate: c.HTTP.HTTPSCertificate, Key: c.HTTP.HTTPSPrivateKey})
 		if err != nil {
 			return err
 		}
-		s.certificates = append(s.certificates, pair)
-		encrypted = pair.TLSConfig(s.tls)
+		s.certificates.add("api", pair)
+		encrypted = pair.Server(s.tls)
 	}
 	for _, o := range listenerOptions(c, encrypted) {
 		o.Logger = s.log

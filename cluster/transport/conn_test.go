@@ -318,10 +318,10 @@ func TestNobodyAccepts(t *testing.T) {
 func TestNamesOfCertificates(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
-	n2 := node(t, "n2", func(o *Options, _ *Hello) { o.Secret, o.TLS = "", a.config(t) })
+	n2 := node(t, "n2", func(o *Options, _ *Hello) { o.Secret, o.TLS = "", a.tls(t) })
 	serve(t, n2, "n2")
 	n1 := node(t, "n1", func(o *Options, _ *Hello) {
-		o.Secret, o.TLS = "", a.config(t)
+		o.Secret, o.TLS = "", a.tls(t)
 		o.Dial = func(ctx context.Context, _ string) (net.Conn, error) { return dialTCP(ctx, n2.Address()) }
 	})
 	if got, err := get(n1, "127.0.0.1:1"); err != nil || got != "n2 answers /x" {

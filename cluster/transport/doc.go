@@ -12,7 +12,7 @@
 // Nodes authenticate each other in one of three ways:
 //
 //   - Certificates (Options.TLS): mutual TLS. Both nodes verify the certificate of the
-//     other one.
+//     other one. They may be replaced: connections have those of their beginning.
 //   - A secret (Options.Secret): TLS with a certificate that a process makes for
 //     itself and nobody verifies. Each node then proves that it knows the secret by a
 //     MAC over the keying material of this TLS connection. A man in the middle has two

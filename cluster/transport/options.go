@@ -21,9 +21,9 @@ type Options struct {
 
 	// Secret is known to all nodes and to nobody else; "" for none.
 	Secret string
-	// TLS has this node's certificate and the certificate authority of the nodes
-	// (RootCAs, or ClientCAs for connections that come in); nil for none.
-	TLS *tls.Config
+	// TLS returns this node's certificate and the certificate authorities of the nodes
+	// (RootCAs). It is called for each connection. nil for none.
+	TLS func() *tls.Config
 
 	// Self returns what this node says about itself. It is called for each connection.
 	Self func() Hello
@@ -74,7 +74,7 @@ func Check(o Options, peers []string) error {
 		return fmt.Errorf("the secret of the cluster has %d bytes: it needs at least %d, for example from `openssl rand -hex 16`", len(o.Secret), MinSecret)
 	}
 	if o.TLS != nil {
-		if err := checkTLS(o.TLS); err != nil {
+		if err := checkTLS(o.TLS()); err != nil {
 			return err
 		}
 	}
@@ -109,7 +109,7 @@ func checkTLS(c *tls.Config) error {
 	switch {
 	case c.InsecureSkipVerify:
 		return errors.New("the TLS configuration of the nodes does not verify certificates")
-	case len(c.Certificates) == 0 && c.GetCertificate == nil:
+	case len(c.Certificates) == 0:
 		return errors.New("the TLS configuration of the nodes has no certificate")
 	case c.RootCAs == nil:
 		return errors.New("the TLS configuration of the nodes has no certificate authority: with those of the system, any certificate of the internet would be a node")

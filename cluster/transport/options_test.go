@@ -17,7 +17,7 @@ func TestCheck(t *testing.T) {
 	certificate := []tls.Certificate{{}}
 	withTLS := func(c *tls.Config) Options {
 		o := remote
-		o.TLS = c
+		o.TLS = func() *tls.Config { return c }
 		return o
 	}
 	good := func(o Options, peers ...string) {

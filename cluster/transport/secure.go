@@ -46,8 +46,9 @@ const (
 
 // security is how a node encrypts connections and authenticates peers.
 type security struct {
-	tls *tls.Config // nil: plain TCP
-	key []byte      // of proofs, nil without a secret
+	tls      func() *tls.Config // see Options.TLS; nil: plain TCP
+	protocol string             // the ALPN name
+	key      []byte             // of proofs, nil without a secret
 }
 
 // newSecurity prepares what Options say. Check has accepted them.
@@ -63,10 +64,9 @@ func newSecurity(o Options) (security, error) {
 	}
 	switch {
 	case o.TLS != nil:
-		s.tls = mutualTLS(o.TLS)
-		s.tls.NextProtos = []string{alpnCertificateAlone}
+		s.tls, s.protocol = o.TLS, alpnCertificateAlone
 		if s.key != nil {
-			s.tls.NextProtos = []string{alpnCertificate}
+			s.protocol = alpnCertificate
 		}
 	case s.key != nil:
 		certificate, err := ephemeralCertificate()
@@ -74,28 +74,25 @@ func newSecurity(o Options) (security, error) {
 			return s, fmt.Errorf("make a certificate: %w", err)
 		}
 		// Nobody verifies the certificate; proofs authenticate the connection.
-		s.tls = &tls.Config{Certificates: []tls.Certificate{certificate}, InsecureSkipVerify: true, NextProtos: []string{alpnSecret}}
-	default:
-		return s, nil
+		c := &tls.Config{Certificates: []tls.Certificate{certificate}, InsecureSkipVerify: true}
+		s.tls, s.protocol = func() *tls.Config { return c }, alpnSecret
 	}
-	s.tls.MinVersion = tls.VersionTLS13
-	s.tls.MaxVersion = 0
-	s.tls.SessionTicketsDisabled = true
-	s.tls.DynamicRecordSizingDisabled = true
 	return s, nil
 }
 
-// mutualTLS returns a configuration of both sides that verifies the peer.
-func mutualTLS(c *tls.Config) *tls.Config {
-	c = c.Clone()
-	c.ClientAuth = tls.RequireAndVerifyClientCert
-	if c.ClientCAs == nil {
-		c.ClientCAs = c.RootCAs
-	}
-	if get := c.GetCertificate; get != nil && c.GetClientCertificate == nil {
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return get(&tls.ClientHelloInfo{})
-		}
+// config returns the configuration of a new connection.
+func (s security) config() *tls.Config {
+	c := s.tls().Clone()
+	c.NextProtos = []string{s.protocol}
+	c.MinVersion = tls.VersionTLS13
+	c.MaxVersion = 0
+	c.SessionTicketsDisabled = true
+	c.DynamicRecordSizingDisabled = true
+	if s.protocol != alpnSecret {
+		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, c.RootCAs
+		// The certificate is shown to peers with other authorities too: they say then
+		// that they do not accept it.
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c.Certificates[0], nil }
 	}
 	return c
 }
@@ -136,7 +133,7 @@ func (s security) proves(c *tls.Conn, role string, got []byte) (bool, error) {
 
 // client returns the configuration for a connection to the node at address.
 func (s security) client(address string) *tls.Config {
-	c := s.tls.Clone()
+	c := s.config()
 	if c.ServerName == "" {
 		c.ServerName, _, _ = net.SplitHostPort(address)
 	}
@@ -146,7 +143,7 @@ func (s security) client(address string) *tls.Config {
 // server returns the configuration for a connection that came in. offered gets the
 // ALPN names of the peer.
 func (s security) server(offered *[]string) *tls.Config {
-	c := s.tls.Clone()
+	c := s.config()
 	c.GetConfigForClient = func(info *tls.ClientHelloInfo) (*tls.Config, error) {
 		*offered = info.SupportedProtos
 		return nil, nil
@@ -159,7 +156,7 @@ func (s security) way() string {
 	switch {
 	case s.tls == nil:
 		return "neither a secret nor certificates"
-	case s.tls.NextProtos[0] == alpnSecret:
+	case s.protocol == alpnSecret:
 		return "a secret and no certificates"
 	case s.key == nil:
 		return "certificates and no secret"
@@ -203,7 +200,7 @@ func (s security) explainAccept(err error, offered []string, peer, self string) 
 	alert := remoteAlert(err)
 	switch {
 	case offered != nil && (len(offered) != 1 || !strings.HasPrefix(offered[0], alpnPrefix)): // no node
-	case offered != nil && offered[0] != s.tls.NextProtos[0]:
+	case offered != nil && offered[0] != s.protocol:
 		return &Refusal{Reason: s.otherWay(peer, self)}
 	case errors.As(err, &verification):
 		return invalidCertificate(peer, verification)

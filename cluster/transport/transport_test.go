@@ -128,19 +128,20 @@ func (a authority) config(t *testing.T) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: a.pool}
 }
 
+// tls returns config for Options.
+func (a authority) tls(t *testing.T) func() *tls.Config {
+	t.Helper()
+	c := a.config(t)
+	return func() *tls.Config { return c }
+}
+
 func TestNodesTalk(t *testing.T) {
 	a := newAuthority(t)
 	for name, change := range map[string]func(*Options, *Hello){
 		"secret":                 nil,
-		"certificate":            func(o *Options, _ *Hello) { o.Secret, o.TLS = "", a.config(t) },
-		"certificate and secret": func(o *Options, _ *Hello) { o.TLS = a.config(t) },
-		"certificate that is loaded again": func(o *Options, _ *Hello) {
-			c := a.config(t)
-			own := &c.Certificates[0]
-			c.Certificates, c.GetCertificate = nil, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil }
-			o.Secret, o.TLS = "", c
-		},
-		"plain": func(o *Options, _ *Hello) { o.Secret = "" },
+		"certificate":            func(o *Options, _ *Hello) { o.Secret, o.TLS = "", a.tls(t) },
+		"certificate and secret": func(o *Options, _ *Hello) { o.TLS = a.tls(t) },
+		"plain":                  func(o *Options, _ *Hello) { o.Secret = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -215,20 +216,21 @@ func TestRefusals(t *testing.T) {
 			want: "has a secret and no certificates, ADDRESS has not the same", wantDialed: "n2 (ADDRESS) has neither a secret nor certificates",
 		},
 		{
-			name: "secret to certificate", dialed: func(o *Options, _ *Hello) { o.Secret, o.TLS = "", a.config(t) },
+			name: "secret to certificate", dialed: func(o *Options, _ *Hello) { o.Secret, o.TLS = "", a.tls(t) },
 			want: "has a secret and no certificates, ADDRESS has not the same", wantDialed: "n2 (ADDRESS) has certificates and no secret, 127.0.0.1 has not the same",
 		},
 		{
-			name: "certificate of another authority", dialed: func(o *Options, _ *Hello) { o.Secret, o.TLS = "", a.config(t) },
+			name: "certificate of another authority", dialed: func(o *Options, _ *Hello) { o.Secret, o.TLS = "", a.tls(t) },
 			dialer: func(o *Options, _ *Hello) {
-				o.Secret, o.TLS = "", other.config(t)
-				o.TLS.RootCAs = a.pool
+				c := other.config(t)
+				c.RootCAs = a.pool
+				o.Secret, o.TLS = "", func() *tls.Config { return c }
 			},
 			want: "ADDRESS does not accept the certificate of n1", wantDialed: "the certificate of 127.0.0.1 is not valid here",
 		},
 		{
-			name: "another authority", dialer: func(o *Options, _ *Hello) { o.Secret, o.TLS = "", other.config(t) },
-			dialed: func(o *Options, _ *Hello) { o.Secret, o.TLS = "", a.config(t) },
+			name: "another authority", dialer: func(o *Options, _ *Hello) { o.Secret, o.TLS = "", other.tls(t) },
+			dialed: func(o *Options, _ *Hello) { o.Secret, o.TLS = "", a.tls(t) },
 			want:   "the certificate of ADDRESS is not valid here", wantDialed: "127.0.0.1 does not accept the certificate of n2",
 		},
 		{

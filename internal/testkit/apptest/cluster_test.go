@@ -42,7 +42,7 @@ func TestClusterFlagsAreRefused(t *testing.T) {
 	f("needs cluster.secret, cluster.secret-file", "-cluster-node", "n1", "-cluster-bind", ":18188", "-cluster-join", "n1=10.0.0.1:18188")
 	f("read cluster.secret-file: open /nonexistent", "-cluster-node", "n1", "-cluster-bind", "127.0.0.1:18188", "-cluster-join", list, "-cluster-secret-file", "/nonexistent")
 	f("a secret has at least 16", "-cluster-node", "n1", "-cluster-bind", "127.0.0.1:18188", "-cluster-join", list, "-cluster-secret-file", TempFile(t, "sesame\n"))
-	f("read certificate of the node: open /nonexistent", "-cluster-node", "n1", "-cluster-bind", "127.0.0.1:18188", "-cluster-join", list, "-cluster-certificate", "/nonexistent", "-cluster-ca", "/nonexistent")
+	f("load certificate /nonexistent with key /nonexistent: open /nonexistent", "-cluster-node", "n1", "-cluster-bind", "127.0.0.1:18188", "-cluster-join", list, "-cluster-certificate", "/nonexistent", "-cluster-ca", "/nonexistent")
 }
 
 // TestClusterOfOneDirectory goes from a server with data to a node and back: the

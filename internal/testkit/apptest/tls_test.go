@@ -128,6 +128,32 @@ func TestTLSAndReload(t *testing.T) {
 	s.Stop()
 }
 
+// TestNodeCertificate replaces the certificate of the port between nodes.
+func TestNodeCertificate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key := writeCertificate(t, dir, 1)
+	bind := FreeAddress(t)
+	s := Start(t, "-cluster-node", "n1", "-cluster-bind", bind, "-cluster-join", "n1="+bind,
+		"-cluster-certificate", cert, "-cluster-private-key", key, "-cluster-ca", cert)
+	shows := func(want int64) {
+		t.Helper()
+		if serial, err := dial(bind, &tls.Config{}); err != nil || serial != want {
+			t.Errorf("certificate %d %v, want %d", serial, err, want)
+		}
+	}
+	shows(1)
+	writeCertificate(t, dir, 2)
+	s.Reload("changed=certificate")
+	shows(2)
+	if err := os.WriteFile(key, []byte("broken"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Reload("certificate not reloaded, the old one stays")
+	shows(2)
+	s.Stop()
+}
+
 // TestTLSChoices starts servers with chosen versions and suites, and shakes
 // hands with them.
 func TestTLSChoices(t *testing.T) {
