@@ -3,11 +3,17 @@ package server
 import (
 	"log/slog"
 	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tsdbd/internal/certificate"
 )
 
-// certificates are those that a server shows.
+// soon is how long before the end of a certificate the log says so.
+const soon = 30 * 24 * time.Hour
+
+// certificates are those that a server shows. They are its metrics of certificates.
 type certificates struct {
 	log *slog.Logger
 	mu  struct {
@@ -27,7 +33,9 @@ func (c *certificates) add(use string, list ...*certificate.Pair) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, pair := range list {
-		c.mu.all = append(c.mu.all, shown{use, pair})
+		one := shown{use, pair}
+		one.warn(c.log)
+		c.mu.all = append(c.mu.all, one)
 	}
 }
 
@@ -43,6 +51,39 @@ func (c *certificates) reload() (changed []string) {
 		if replaced {
 			changed = append(changed, "certificate")
 		}
+		one.warn(c.log)
 	}
 	return changed
+}
+
+// warn logs that the certificate expires soon, or has expired.
+func (s shown) warn(log *slog.Logger) {
+	switch end := s.NotAfter(); {
+	case time.Until(end) <= 0:
+		log.Warn("certificate has expired", "use", s.use, "path", s.Path(), "expires", end)
+	case time.Until(end) < soon:
+		log.Warn("certificate expires soon", "use", s.use, "path", s.Path(), "expires", end)
+	}
+}
+
+var expiryDesc = prometheus.NewDesc("tsdbd_certificate_not_after_timestamp_seconds",
+	"When the certificate expires, in seconds since 1970. Of several certificates of a use, the first that does.", []string{"use"}, nil)
+
+// Describe implements prometheus.Collector.
+func (c *certificates) Describe(ch chan<- *prometheus.Desc) { ch <- expiryDesc }
+
+// Collect implements prometheus.Collector.
+func (c *certificates) Collect(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := map[string]time.Time{}
+	for _, one := range c.mu.all {
+		end, known := first[one.use]
+		if !known || one.NotAfter().Before(end) {
+			first[one.use] = one.NotAfter()
+		}
+	}
+	for use, end := range first {
+		ch <- prometheus.MustNewConstMetric(expiryDesc, prometheus.GaugeValue, float64(end.Unix()), use)
+	}
 }

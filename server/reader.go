@@ -142,7 +142,7 @@ func (f *front) renew(ctx context.Context) error {
 		return err
 	}
 	s := newServer(ctx, f.config, f.Options, f.heap, f.heapSource)
-	s.front, s.tls = f, f.tls
+	s.front, s.tls, s.certificates = f, f.tls, f.certificates
 	s.log.Info("opening what was published", "state", st.ID.String(), "created", st.Created())
 	open := func() (err error) {
 		s.store, err = f.states.Store(st, f.store)

@@ -243,7 +243,7 @@ func (s *Server) serveStore() error {
 	s.clients = s.own
 	s.clients.limit = time.Duration(c.HTTP.WriteTimeout)
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		s.store, s.subscribers, s.guard, s.scrub, s.buildInfo())
+		s.store, s.subscribers, s.guard, s.scrub, s.certificates, s.buildInfo())
 	return nil
 }
 

@@ -33,9 +33,11 @@ func TestOperationsPages(t *testing.T) {
 		all.Write(text)
 	}
 	pages := all.String()
-	// A node of a cluster, even if it is the only one, has all figures.
+	// A node of a cluster with a certificate, even if it is the only one, has all figures.
 	bind := FreeAddress(t)
-	s := New(t, "-cluster-node", "n1", "-cluster-bind", bind, "-cluster-join", "n1="+bind)
+	cert, key := writeCertificate(t, t.TempDir(), 1)
+	s := New(t, "-cluster-node", "n1", "-cluster-bind", bind, "-cluster-join", "n1="+bind,
+		"-cluster-certificate", cert, "-cluster-private-key", key, "-cluster-ca", cert)
 	s.Env = []string{"TSDBD_UDP_0_ENABLED=true", "TSDBD_UDP_0_BIND_ADDRESS=127.0.0.1:0"} // an input has figures if it is on
 	s.Restart()
 	s.Query("", "CREATE DATABASE db")

@@ -151,6 +151,13 @@ func TestNodeCertificate(t *testing.T) {
 	}
 	s.Reload("certificate not reloaded, the old one stays")
 	shows(2)
+
+	// It is valid for an hour.
+	s.WaitLog("certificate expires soon")
+	_, metrics, err := s.Do(t.Context(), http.MethodGet, "/metrics", nil, "")
+	if err != nil || !strings.Contains(metrics, `tsdbd_certificate_not_after_timestamp_seconds{use="nodes"} 1.`) {
+		t.Errorf("metrics: %v", err)
+	}
 	s.Stop()
 }
 
