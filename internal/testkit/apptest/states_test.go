@@ -2,6 +2,7 @@ package apptest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/influxdata/influxql"
 
 	"tsdbd/internal/testkit/testseed"
+	"tsdbd/internal/vfs"
 	"tsdbd/lineproto"
 	"tsdbd/model"
 	"tsdbd/model/column"
@@ -38,6 +40,10 @@ type stateAdmin struct{ *store.Store }
 func openState(t *testing.T, dir string, opt store.Options) *stateServer {
 	t.Helper()
 	st, err := store.Open(dir, opt)
+	// A process that another test starts has the lock of this one until it runs.
+	for deadline := time.Now().Add(time.Minute); errors.Is(err, vfs.ErrLocked) && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		st, err = store.Open(dir, opt)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,8 @@ func TestCold(t *testing.T) {
 	var fetched, left int64
 	_, said, _ := strings.Cut(n.Log(), "state transfer ends")
 	_, said, _ = strings.Cut(said, "fetched=")
-	if _, err := fmt.Sscanf(said, "%d cold=%d", &fetched, &left); err != nil || left == 0 || fetched > left/4 || bytes > total/4 || reads > 30 {
+	// A tenth are tails. A shard whose deleted rows are taken out meanwhile is read whole.
+	if _, err := fmt.Sscanf(said, "%d cold=%d", &fetched, &left); err != nil || left == 0 || fetched > left/4 || bytes > total/2 || reads > 30 {
 		t.Errorf("a node that begins again reads %d bytes in %d requests of the bucket, which has %d, and %d of another node; %d are cold, %v\n%s", bytes, reads, total, fetched, left, err, n.Log())
 	}
 	reader.Restart()
