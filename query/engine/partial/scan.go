@@ -153,9 +153,6 @@ func (p *Plan) Prepare(r model.TimeRange) (first, last int64) {
 	return p.number(lo), p.number(hi)
 }
 
-// Bytes returns what the plan holds for Prepare.
-func (p *Plan) Bytes() int64 { return 8 * int64(cap(p.starts)) }
-
 // Direction returns -1 if the newest values alone answer a plan, 1 if the
 // oldest do, else 0.
 func (p *Plan) Direction() int {
