@@ -137,7 +137,7 @@ type Store struct {
 	loops       sync.WaitGroup
 
 	slabs    *cache.Slabs
-	keys     *series.Cache
+	keys     *series.Cache // that were read from files of series, of all databases
 	rows     point.RowPool
 	counters figures.Counters
 	pacer    merges.Pacer

@@ -32,7 +32,6 @@ func TestManyMeasurements(t *testing.T) {
 	s.Restart()
 	memory := watch(s)
 	s.http.Timeout = 10 * time.Minute // for each: with many other processes some take minutes
-
 	for _, c := range []struct {
 		q    string
 		rows int // 0: refused, or all of them
