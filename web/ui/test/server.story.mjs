@@ -26,7 +26,10 @@ test("a node that does not answer is told at the top", async () => {
   assert.equal(await page.getByRole("status").getAttribute("class"), "good");
   await page.route(/\/query\?/, (route) =>
     /q=SHOW\+SERVERS/.test(route.request().postData())
-      ? route.fulfill({ json: { results: [{ statement_id: 0, series: [{ name: "data_nodes", columns: ["id", "name", "tcp_addr", "role", "voter", "reachable", "applied", "lag", "version", "problem"], values: nodes }] }] } })
+      ? route.fulfill({ json: { results: [
+          { statement_id: 0, series: [{ name: "data_nodes", columns: ["id", "name", "tcp_addr", "role", "voter", "reachable", "applied", "lag", "version", "problem"], values: nodes }] },
+          { statement_id: 1, series: [{ name: "cluster", columns: ["problems"], values: [["n2: not reachable at 10.0.0.2:8088"]] }] },
+        ] } })
       : route.continue(),
   );
   await page.reload();
@@ -64,7 +67,7 @@ test("what queries of the last hour have cost", async () => {
   await page.getByRole("row", { name: /nosuch/ }).waitFor();
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false);
   await row.getByRole("link", { name: "Open" }).click();
-  await page.getByText("$timeFilter").first().waitFor();
+  await page.getByRole("textbox", { name: "Query" }).getByText("$timeFilter").first().waitFor(); // and not the history, which is folded
   await page.done();
 });
 
