@@ -79,7 +79,8 @@ func (s *serverImport) run(ctx context.Context, c *cli.Command) (err error) {
 	if err != nil {
 		return &oldServerError{err}
 	}
-	s.opt.Note, s.opt.Journal = s.move.opt.Note, s.journal != ""
+	s.opt.Journal = s.journal != ""
+	s.opt.Note = func(text string) { s.note("%s", text) }
 	s.note("%s at %s: %d databases", old.Product, s.from.URL, len(catalog.Data.Databases))
 	if skew := old.Skew(); skew.Abs() > maxSkew {
 		s.note("the clock of %s differs from the one here by %s; times go by the clock there", s.from.URL, skew)

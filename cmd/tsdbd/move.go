@@ -39,7 +39,7 @@ func (m *move) flags(journal string) []cli.Flag {
 // start prepares what prints.
 func (m *move) start(stdout, stderr io.Writer) {
 	m.stdout, m.stderr, m.p, m.begin = stdout, stderr, newProgress(stderr), time.Now()
-	m.opt.Note = func(text string) { m.note("%s", text) }
+	m.opt.Note = mover.Once(func(text string) { m.note("%s", text) })
 }
 
 // note prints a line above the progress.

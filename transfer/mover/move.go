@@ -27,7 +27,7 @@ type Options struct {
 	Failed *Refused
 	// Damaged, if set, reports whether damage of the source was found so far.
 	Damaged func() bool
-	// Note, if set, is called with what a user should know, once each.
+	// Note, if set, is called with what a user should know, also more than once: see Once.
 	Note     func(text string)
 	Progress func(Stats) // often, by one goroutine at a time
 	Workers  int         // parts at a time; default 1
@@ -45,7 +45,6 @@ type Move struct {
 	mu struct {
 		sync.Mutex
 		stats  Stats
-		noted  map[string]bool
 		seen   hashes
 		flawed bool // a part differs from its source
 	}
@@ -57,7 +56,7 @@ func Run(ctx context.Context, from Source, to Sink, opt Options) (*Stats, error)
 		opt.Now = time.Now
 	}
 	m := &Move{opt: opt}
-	m.mu.noted, m.mu.seen = map[string]bool{}, hashes{}
+	m.mu.seen = hashes{}
 	m.mu.stats = Stats{EarlierFlaws: m.Finished(flaws), Source: compare.Totals{}, Target: compare.Totals{}}
 	err := m.run(ctx, from, to)
 	m.mu.Lock()
@@ -299,13 +298,23 @@ func (m *Move) compare(ctx context.Context, to Sink) error {
 	return nil
 }
 
-// Note calls Options.Note, once for each text.
+// Note calls Options.Note.
 func (m *Move) Note(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.opt.Note != nil && !m.mu.noted[text] {
-		m.mu.noted[text] = true
+	if m.opt.Note != nil {
 		m.opt.Note(text)
+	}
+}
+
+// Once returns a function for Options.Note that calls note once for each text, also over
+// many moves. It is safe for concurrent use.
+func Once(note func(text string)) func(text string) {
+	var said sync.Map
+	return func(text string) {
+		if _, was := said.LoadOrStore(text, true); !was {
+			note(text)
+		}
 	}
 }
 
