@@ -480,7 +480,7 @@ func TestVerifyFindsDisagreement(t *testing.T) {
 			old := t.TempDir()
 			copyTree(t, dir+"/db-1/shard-1", old)
 			st := testStore(t, dir)
-			write(t, st, fmt.Sprintf("cpu,host=late v=1 %d", 10*week))
+			write(t, st, fmt.Sprintf("cpu,host=late v=1 %d", int64(10*week)))
 			flush(t, st)
 			if err := errors.Join(st.Close(), os.RemoveAll(dir+"/db-1/shard-1"), os.MkdirAll(dir+"/db-1/shard-1", 0o700)); err != nil {
 				t.Fatal(err)

@@ -256,7 +256,7 @@ func benchmarkBatch(b *testing.B) (*point.Batch, []byte) {
 		for f := range 10 {
 			fmt.Fprintf(&body, "%cusage_%d=%di", " ,"[min(f, 1)], f, (i*f)%100)
 		}
-		fmt.Fprintf(&body, " %d\n", 1_700_000_000_000_000+i/1000*10_000_000)
+		fmt.Fprintf(&body, " %d\n", 1_700_000_000_000_000+int64(i)/1000*10_000_000)
 	}
 	return parse(b, point.NewTable(1), body.String()), []byte(body.String())
 }
@@ -319,7 +319,7 @@ func benchmarkSamples(b *testing.B) (request []byte) {
 			series = label(series, fmt.Sprintf("label_%d", l), fmt.Sprintf("value-%d-%d", l, i>>l))
 		}
 		sample := protowire.AppendFixed64(protowire.AppendTag(nil, 1, protowire.Fixed64Type), math.Float64bits(float64(i)))
-		sample = protowire.AppendVarint(protowire.AppendTag(sample, 2, protowire.VarintType), uint64(1_700_000_000_000+i))
+		sample = protowire.AppendVarint(protowire.AppendTag(sample, 2, protowire.VarintType), 1_700_000_000_000+uint64(i))
 		series = protowire.AppendBytes(protowire.AppendTag(series, 2, protowire.BytesType), sample)
 		message = protowire.AppendBytes(protowire.AppendTag(message, 1, protowire.BytesType), series)
 	}

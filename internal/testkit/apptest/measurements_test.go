@@ -17,7 +17,7 @@ func TestManyMeasurements(t *testing.T) {
 	s := New(t)
 	s.Restart()
 	s.Query("", "CREATE DATABASE db")
-	lines := func(lo, hi, at int) string {
+	lines := func(lo, hi int, at int64) string {
 		var b strings.Builder
 		for i := lo; i < hi; i++ {
 			fmt.Fprintf(&b, "m%06d,h=a v=%d %d\n", i, i, at)
@@ -48,7 +48,7 @@ func TestManyMeasurements(t *testing.T) {
 			t.Errorf("%s: %d, %d series, %v %.200s", c.q, status, rows, err, body)
 		}
 	}
-	for _, at := range []int{2, 100 * 86400e9} { // the second in a new shard
+	for _, at := range []int64{2, 100 * 86400e9} { // the second in a new shard
 		status, body, err := s.Do(t.Context(), "POST", "/write", url.Values{"db": {"db"}}, lines(0, n, at))
 		if err != nil || status != 204 && (status != 503 || !strings.Contains(body, "memory")) {
 			t.Errorf("write to all measurements: %d, %v %s", status, err, body)
