@@ -58,7 +58,7 @@ fuzz: ## every fuzz target on FUZZTIME inputs
 crash: ## power cuts and failing disks in memory, kill -9 of the binary
 	go test -count=1 -run 'Crash|Kill|Fault|Torn' ./...
 
-crash-long: ## a power cut before each of 10,000 file operations, and every byte of a log of a cluster flipped, half an hour
+crash-long: ## a power cut before each of 10,000 file operations, and every byte of a log of a cluster flipped, six minutes
 	go test -count=1 -timeout 60m -run '^TestCrash(Control)?$$' -v ./store -crash-points=10000 -crash-every=1
 	go test -count=1 -timeout 60m ./cluster/raftlog -long
 

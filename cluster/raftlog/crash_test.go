@@ -209,7 +209,7 @@ func TestPowerCut(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	rounds, count := 1, 60
 	if *long {
-		rounds, count = 60, 150
+		rounds, count = 30, 150
 	}
 	opened := 0
 	for range rounds {

@@ -89,7 +89,7 @@ func places(r *rand.Rand, b []byte, step int) (at []int) {
 
 func damageRuns() (count, step int) {
 	if *long {
-		return 8, 1
+		return 2, 1
 	}
 	if testing.Short() {
 		return 1, 397
