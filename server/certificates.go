@@ -2,6 +2,7 @@ package server
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,20 +31,26 @@ type shown struct {
 
 // add notes certificates of a use.
 func (c *certificates) add(use string, list ...*certificate.Pair) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, pair := range list {
 		one := shown{use, pair}
 		one.warn(c.log)
+		c.mu.Lock()
 		c.mu.all = append(c.mu.all, one)
+		c.mu.Unlock()
 	}
+}
+
+// list returns all so far. What reads files does so without the lock: the metrics do not
+// wait for a disk that hangs.
+func (c *certificates) list() []shown {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.mu.all)
 }
 
 // reload reads the files of all again. changed has a word for each that is another one.
 func (c *certificates) reload() (changed []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, one := range c.mu.all {
+	for _, one := range c.list() {
 		replaced, err := one.Reload()
 		if err != nil {
 			c.log.Error("certificate not reloaded, the old one stays", "use", one.use, "err", err)
@@ -74,13 +81,11 @@ func (c *certificates) Describe(ch chan<- *prometheus.Desc) { ch <- expiryDesc }
 
 // Collect implements prometheus.Collector.
 func (c *certificates) Collect(ch chan<- prometheus.Metric) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	first := map[string]time.Time{}
-	for _, one := range c.mu.all {
-		end, known := first[one.use]
-		if !known || one.NotAfter().Before(end) {
-			first[one.use] = one.NotAfter()
+	for _, one := range c.list() {
+		end := one.NotAfter()
+		if least, known := first[one.use]; !known || end.Before(least) {
+			first[one.use] = end
 		}
 	}
 	for use, end := range first {
