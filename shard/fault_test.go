@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,6 +46,95 @@ func readRows(s *Shard) (n int, err error) {
 	return n, c.Err()
 }
 
+// onDisk opens a copy of the shard in a directory of the disk.
+func (b *bench) onDisk() (s *Shard, dir string, stop func()) {
+	b.t.Helper()
+	dir = b.t.TempDir()
+	for _, name := range b.fs.Files() {
+		to := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, b.fs.Content(name), 0o600)); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	sf, err := series.Open(vfs.OS, dir+"/db/series", series.Options{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if s, err = Open(dir+"/db/shard-1", 1, Options{Series: sf, Range: model.AllTime}); err != nil {
+		b.t.Fatal(err)
+	}
+	return s, dir, func() {
+		if err := errors.Join(s.Close(), sf.Close()); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// TestFlippedWhileMapped flips bits of a mapped file that queries have read before, as a disk
+// does whose pages are read anew. A merge names the file, or writes what it writes otherwise:
+// damage never gets a checksum of its own.
+func TestFlippedWhileMapped(t *testing.T) {
+	b := fixed(t)
+	for round := range 4 {
+		for series := range b.series {
+			b.put(series, 1, int64(round)*10, 1)
+		}
+		b.flush()
+	}
+	if err := errors.Join(b.s.Close(), b.sf.Sync()); err != nil {
+		t.Fatal(err)
+	}
+	// merged returns what one merge makes of a copy, one of whose bytes is flipped.
+	const victim = "/db/shard-1/00000001.tsm"
+	merged := func(at int64) (files map[string]string, err error) {
+		s, dir, stop := b.onDisk()
+		defer stop()
+		if n, err := readRows(s); n != 16 || err != nil {
+			t.Fatalf("%d rows, %v", n, err)
+		}
+		if at >= 0 {
+			f, err := os.OpenFile(dir+victim, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteAt([]byte{b.fs.Content(victim)[at] ^ 4}, at); err != nil {
+				t.Fatal(err)
+			}
+			_ = f.Close()
+		}
+		if did, err := s.Compact(context.Background(), true); !did || err != nil {
+			return nil, err
+		}
+		files = map[string]string{}
+		for _, f := range s.mu.set.files {
+			content, err := os.ReadFile(f.reader.Path())
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[filepath.Base(f.reader.Path())] = string(content)
+		}
+		return files, nil
+	}
+	want, err := merged(-1)
+	if err != nil || len(want) != 1 {
+		t.Fatalf("%d files, %v", len(want), err)
+	}
+	refused := 0
+	for at := range int64(len(b.fs.Content(victim))) {
+		switch got, err := merged(at); {
+		case errors.Is(err, binio.ErrCorrupt) && strings.Contains(err.Error(), "00000001.tsm"):
+			refused++
+		case err != nil:
+			t.Errorf("byte %d: %v", at, err)
+		case !maps.Equal(got, want):
+			t.Errorf("byte %d: the merge has other content", at)
+		}
+	}
+	if refused == 0 {
+		t.Error("no flip was found")
+	}
+}
+
 // TestUnreadablePages makes pages of mapped files of an open shard unreadable,
 // as a disk does, by cutting the files. Reads, merges and deletes must end with
 // an error that names the file, or be right, and merges must not meet it again
@@ -73,24 +163,7 @@ func TestUnreadablePages(t *testing.T) {
 		size := int64(len(b.fs.Content(victim)))
 		for at := int64(0); at < size; at += max(page, size/5/page*page) {
 			cases++
-			dir := t.TempDir()
-			for _, name := range b.fs.Files() {
-				to := filepath.Join(dir, name)
-				if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(to, b.fs.Content(name), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			sf, err := series.Open(vfs.OS, dir+"/db/series", series.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := Open(dir+"/db/shard-1", 1, Options{Series: sf, Range: model.AllTime})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, dir, stop := b.onDisk()
 			if err := os.Truncate(dir+victim, at); err != nil {
 				t.Fatal(err)
 			}
@@ -125,12 +198,7 @@ func TestUnreadablePages(t *testing.T) {
 			if err := s.Delete(b.sequence+1, roaring.BitmapOf(1), model.TimeRange{Min: 5, Max: 10}); err != nil {
 				named("delete", err)
 			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := sf.Close(); err != nil {
-				t.Fatal(err)
-			}
+			stop()
 		}
 	}
 	t.Logf("%d files cut, %d reads failed", cases, failed)

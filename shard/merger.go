@@ -55,7 +55,7 @@ func newMerger(ctx context.Context, s *Shard, v *View, lo, hi int, rec manifest.
 }
 
 // advance moves the head of a file to its next series.
-func (m *merger) advance(i int) error {
+func (m *merger) advance(i int) (err error) {
 	h, f := &m.heads[i], m.c.parts[i].file
 	r := f.reader
 	for ; f.Gone != nil && h.ordinal < r.Len(); h.ordinal++ {
@@ -69,12 +69,8 @@ func (m *merger) advance(i int) error {
 		h.done = true
 		return nil
 	}
-	key, err := r.Key(h.ordinal)
-	if err != nil {
-		return err
-	}
-	h.key = key
-	return nil
+	h.key, err = r.Key(h.ordinal)
+	return err
 }
 
 // take makes the series of a set those that are merged.
@@ -102,6 +98,11 @@ func (m *merger) files() (out []*file, err error) {
 // run writes the files.
 func (m *merger) run() (_ []manifest.File, err error) {
 	defer vfs.CatchFault(&err)()
+	for _, p := range m.c.parts { // bytes may have changed since a query looked
+		if err := p.file.reader.VerifyIndex(); err != nil {
+			return nil, err
+		}
+	}
 	if m.taken == nil {
 		m.heads = make([]head, len(m.c.parts))
 		for i := range m.heads {
