@@ -282,6 +282,41 @@ func TestCoveredLogDamage(t *testing.T) {
 	}
 }
 
+// TestLedgerWrittenAgain damages the ledger, starts, cuts the power, and takes the directory of
+// a shard away: the start in between has noted what there was.
+func TestLedgerWrittenAgain(t *testing.T) {
+	for what, harm := range map[string]func(f *vfstest.FS) error{
+		"lost":            func(f *vfstest.FS) error { return f.Remove(ledgerPath) },
+		"header":          func(f *vfstest.FS) error { return f.Flip(ledgerPath, 3, 1) },
+		"a flipped shard": func(f *vfstest.FS) error { return f.Flip(ledgerPath, 32+2*40+20, 1) },
+		"without its end": func(f *vfstest.FS) error { return f.Put(ledgerPath, f.Content(ledgerPath)[:32+40+7]) },
+		"zeros":           func(f *vfstest.FS) error { return f.Put(ledgerPath, make([]byte, len(f.Content(ledgerPath)))) },
+		"of another": func(f *vfstest.FS) error {
+			return f.Put(ledgerPath, stocked(t, 1, true).Content(ledgerPath))
+		},
+	} {
+		f := trimmed(t, 2)
+		if err := harm(f); err != nil {
+			t.Fatal(err)
+		}
+		s := openTest(t, f, testOptions(f))
+		cut := f.CrashLocked(newTestRand(t, 1), 0)
+		s.must(s.Close())
+		l, whole, err := ledger.Read(cut, "/data")
+		if err != nil || !whole || len(l.Shards) != 4 || l.IDs[2].Next == 0 {
+			t.Errorf("%s: the ledger is %+v, %t, %v", what, l, whole, err)
+		}
+		if err := cut.RemoveAll("/data/db-2/shard-3"); err != nil {
+			t.Fatal(err)
+		}
+		s = openTest(t, cut, testOptions(cut))
+		if l := s.losses("b"); len(l) != 1 || l[0].Shard != 3 || !l[0].Gone {
+			t.Errorf("%s: losses %+v", what, l)
+		}
+		s.must(s.Close())
+	}
+}
+
 // TestForeignLedger begins a new ledger when the old one is another directory's,
 // and does not believe it.
 func TestForeignLedger(t *testing.T) {

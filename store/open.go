@@ -56,6 +56,7 @@ func (s *Store) openFiles() error {
 	if err := s.openLog(); err != nil {
 		return err
 	}
+	s.ledger.Complete(func() error { return s.beforeTrim(0) })
 	return s.clearDirectories()
 }
 

@@ -27,8 +27,7 @@ func (s *Store) repairSeries(db *database, shards []*shardEntry) error {
 	if found := db.damage.Swap(nil); found != nil {
 		damage = append(damage, *found)
 	}
-	err := repair.SeriesFile(db.series, from, damage, db.quarantine, s.logger.With("db", db.name))
-	if err != nil {
+	if err := repair.SeriesFile(db.series, from, damage, db.quarantine, s.logger.With("db", db.name)); err != nil {
 		return fmt.Errorf("database %s: %w", db.name, err)
 	}
 	if len(damage) > 0 {

@@ -198,6 +198,7 @@ type File struct {
 		end    int64           // of the file; 0: it must be written as a whole
 		limit  int64           // above it the file is written as a whole
 	}
+	found   error // what Open found instead of a whole ledger
 	unsure  unsure
 	skipped atomic.Int64 // ids, see Skipped
 }
@@ -209,17 +210,18 @@ func Open(fsys vfs.FS, dir string, lineage identity.Lineage, logger *slog.Logger
 	l.mu.queued, l.mu.given = map[uint64]bool{}, map[uint32]bool{}
 	l.mu.Ledger = Ledger{Lineage: lineage, Shards: map[uint64]Shard{}, IDs: map[uint32]IDs{}}
 	name := path.Join(l.dir, Name)
-	have, _, err := Read(fsys, dir)
+	have, whole, err := Read(fsys, dir)
+	if err == nil && !whole {
+		l.found = binio.Corruptf(name, -1, "ledger: records are damaged")
+	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return l, nil
-	case errors.Is(err, binio.ErrCorrupt):
-		logger.Warn("ledger damaged, begun again", "path", name, "err", err)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, binio.ErrCorrupt):
+		l.found = err
 		return l, nil
 	case err != nil:
 		return nil, err
 	case have.Lineage != lineage:
-		logger.Warn("ledger of another data directory set aside", "path", name, "lineage", have.Lineage)
+		l.found = fmt.Errorf("ledger of another data directory, with lineage %v, set aside as %s.foreign", have.Lineage, name)
 		return l, fsys.Rename(name, name+".foreign")
 	}
 	l.mu.Ledger = *have
@@ -227,6 +229,24 @@ func Open(fsys vfs.FS, dir string, lineage identity.Lineage, logger *slog.Logger
 	// the file as a whole.
 	l.mu.dirty = true
 	return l, nil
+}
+
+// Complete has note write what the ledger that Open found did not say, now that all is open.
+// Until then a directory that gets lost is not missed. A directory without a ledger and
+// without a shard that has files has nothing to note. That note fails is a warning: the
+// next trim of the log notes the same.
+func (l *File) Complete(note func() error) {
+	l.unsure.Lock()
+	none := len(l.unsure.shards) == 0
+	l.unsure.Unlock()
+	if l.found == nil || none && errors.Is(l.found, fs.ErrNotExist) {
+		return
+	}
+	l.mu.Lock()
+	l.mu.dirty = true
+	l.mu.Unlock()
+	err := note()
+	l.logger.Warn("ledger not whole, written again from what is there", "path", path.Join(l.dir, Name), "found", l.found, "err", err)
 }
 
 // Prune forgets the shards and databases that the catalog no longer has.
