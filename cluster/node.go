@@ -109,7 +109,7 @@ func Open(ctx context.Context, opt Options) (_ *Node, err error) {
 	if n.lock, err = n.fs.Lock(path.Join(dir, "LOCK")); err != nil {
 		return nil, fmt.Errorf("open node: %w", err)
 	}
-	if n.mu.identity, err = self.Read(n.fs, opt.Dir); err != nil {
+	if n.mu.identity, err = self.Open(n.fs, opt.Dir, n.logger); err != nil {
 		return nil, err
 	}
 	if err := n.checkIdentity(); err != nil {

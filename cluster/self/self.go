@@ -4,6 +4,7 @@ package self
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"path"
 	"slices"
 	"strconv"
@@ -157,31 +159,67 @@ func decodeIdentity(name string, b []byte) (*Identity, error) {
 // Read returns who the node in a data directory is, nil if there is none. One
 // copy may be damaged.
 func Read(fsys vfs.FS, dir string) (*Identity, error) {
-	var best *Identity
+	i, _, err := read(fsys, dir)
+	return i, err
+}
+
+// Open is Read for the node itself: if one copy is damaged, missing or older, it writes both
+// again, and sets a damaged one aside with ".damaged" behind its name. If that fails, as on a
+// full disk, the other copy counts still, and the next Open tries again.
+func Open(fsys vfs.FS, dir string, logger *slog.Logger) (*Identity, error) {
+	i, found, err := read(fsys, dir)
+	if i == nil || err != nil || found == nil {
+		return i, err
+	}
+	if damage := new(binio.CorruptError); errors.As(found, &damage) {
+		err = fsys.Rename(damage.Path, damage.Path+".damaged")
+	}
+	next := *i
+	if err = errors.Join(err, Write(fsys, dir, &next)); err == nil {
+		i = &next
+	}
+	logger.Warn("a copy of the identity of the node was not whole, both are written again", "found", found, "err", err)
+	return i, nil
+}
+
+// read is Read. It also returns what is wrong with the copy that does not count, unless
+// another version has written it.
+func read(fsys vfs.FS, dir string) (best *Identity, found, err error) {
 	var damage error
+	var missing []error
 	for _, n := range names {
 		name := path.Join(dir, Dir, n)
 		b, err := vfs.ReadFile(fsys, name)
 		if errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, err)
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read identity of the node: %w", err)
+			return nil, nil, fmt.Errorf("read identity of the node: %w", err)
 		}
 		i, err := decodeIdentity(name, b)
 		if err != nil {
 			damage = err // or another version, if both copies say so
-		} else if best == nil || i.Edition > best.Edition {
+			continue
+		}
+		if best != nil && i.Edition != best.Edition {
+			found = fmt.Errorf("one copy is of edition %d, the other of %d", best.Edition, i.Edition)
+		}
+		if best == nil || i.Edition > best.Edition {
 			best = i
 		}
 	}
-	if best == nil && damage != nil && !binio.Damaged(damage) {
-		return nil, damage
+	switch {
+	case best != nil && damage == nil:
+		return best, cmp.Or(found, errors.Join(missing...)), nil
+	case best != nil && binio.Damaged(damage):
+		return best, damage, nil
+	case best != nil || damage == nil:
+		return best, nil, nil
+	case !binio.Damaged(damage):
+		return nil, nil, damage
 	}
-	if best == nil && damage != nil {
-		return nil, fmt.Errorf("read identity of the node: %w; nothing says which node this directory belongs to: move the directory away, run tsdbd cluster remove NAME on another node, and start with an empty directory", damage)
-	}
-	return best, nil
+	return nil, nil, fmt.Errorf("read identity of the node: %w; nothing says which node this directory belongs to: move the directory away, run tsdbd cluster remove NAME on another node, and start with an empty directory", damage)
 }
 
 // Write makes an identity durable, as the next edition.

@@ -2,10 +2,12 @@ package self
 
 import (
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tsdbd/internal/binio"
@@ -84,6 +86,52 @@ func TestIdentity(t *testing.T) {
 	}
 	if have, err := decodeIdentity("x", before); err != nil || have.ID != i.ID || have.Seats != nil {
 		t.Errorf("version 1: %+v %v", have, err)
+	}
+}
+
+// TestOpenWritesAgain damages one copy after the other, with an Open between the two: the
+// node is who it was, also with a full disk at one of them, and the damaged bytes are kept.
+func TestOpenWritesAgain(t *testing.T) {
+	fsys := vfstest.New()
+	if err := Write(fsys, "/d", &Identity{Cluster: "c", Name: "n", ID: "n/1", State: Member}); err != nil {
+		t.Fatal(err)
+	}
+	sound := fsys.Content("/d/cluster/node.0")
+	for what, harm := range map[string]func(name string) error{
+		"flipped": func(name string) error { return fsys.Flip(name, 100, 1) },
+		"lost":    fsys.Remove,
+		"cut":     func(name string) error { return fsys.Put(name, sound[:40]) },
+		"zeros":   func(name string) error { return fsys.Put(name, make([]byte, len(sound))) },
+		"older":   func(name string) error { return fsys.Put(name, sound) },
+	} {
+		for _, n := range names {
+			name := "/d/cluster/" + n
+			_ = fsys.Remove(name + ".damaged")
+			if err := harm(name); err != nil {
+				t.Fatal(err)
+			}
+			hurt := fsys.Content(name)
+			fsys.FailFrom(1, syscall.ENOSPC)
+			i, err := Open(fsys, "/d", slog.New(slog.DiscardHandler))
+			fsys.SetHook(nil)
+			if err != nil || i.ID != "n/1" {
+				t.Fatalf("%s %s, disk full: %+v %v", what, n, i, err)
+			}
+			if i, err = Open(fsys, "/d", slog.New(slog.DiscardHandler)); err != nil || i.ID != "n/1" {
+				t.Fatalf("%s %s: %+v %v", what, n, i, err)
+			}
+			if a, b := fsys.Content("/d/cluster/node.0"), fsys.Content("/d/cluster/node.1"); len(a) == 0 || string(a) != string(b) {
+				t.Errorf("%s %s: the copies are\n%s\n%s", what, n, a, b)
+			}
+			kept := fsys.Content(name + ".damaged")
+			if want := what != "lost" && what != "older"; want != (len(kept) > 0) || want && string(kept) != string(hurt) {
+				t.Errorf("%s %s: set aside %q", what, n, kept)
+			}
+		}
+	}
+	before := string(fsys.Content("/d/cluster/node.0"))
+	if _, err := Open(fsys, "/d", slog.New(slog.DiscardHandler)); err != nil || string(fsys.Content("/d/cluster/node.0")) != before {
+		t.Errorf("whole copies are written again: %v", err)
 	}
 }
 
