@@ -186,6 +186,9 @@ func TestCannotFollow(t *testing.T) {
 			if !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
+			if differs := test.name == "damage" || test.name == "undefined series"; errors.Is(err, store.ErrDiverged) != differs {
+				t.Errorf("%v: says that the node differs: %t", err, !differs)
+			}
 			n := len(l.content())
 			l.mu.err = nil
 			r.apply(&raft.Log{Index: 2, Term: 5, Data: good})

@@ -128,6 +128,9 @@ func (r *Replica) follow(h header, body []byte, done int) error {
 		}
 		sequence := r.progress.sequence.Load() + 1
 		e, err := r.decoder.Record(record)
+		if errors.Is(err, binio.ErrCorrupt) { // it names what this node does not have, for the log has checksums
+			return fmt.Errorf("%w: decode entry of sequence %d: %w", store.ErrDiverged, sequence, err)
+		}
 		if err != nil {
 			return fmt.Errorf("decode entry of sequence %d: %w", sequence, err)
 		}
