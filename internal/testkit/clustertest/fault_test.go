@@ -132,12 +132,18 @@ func (g *trouble) windBack(n *node) {
 		g.t.Fatal(err)
 	}
 	g.restart(n)
-	g.await("the node has set the old copy aside", func() error {
+	g.clearAside(n)
+}
+
+// clearAside waits until a node has set aside what it had, and removes that.
+func (c *cluster) clearAside(n *node) {
+	c.t.Helper()
+	c.await("the node has set aside what it had", func() error {
 		_, err := os.Stat(filepath.Join(n.Dir, "set-aside-1", "cluster", "log"))
 		return err
 	})
 	if err := os.RemoveAll(filepath.Join(n.Dir, "set-aside-1")); err != nil {
-		g.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 }
 

@@ -4,11 +4,15 @@ package clustertest
 
 import (
 	"bytes"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"tsdbd/internal/testkit/apptest"
 )
 
 // harm is damage of files of a kind.
@@ -87,10 +91,22 @@ func (g *trouble) damage(n *node, kind string) {
 	g.t.Logf("%s, running %t: %s in %s", n.name, running, way.name, strings.Join(names, " "))
 	if running {
 		g.hold()
+		g.scrub(n)
 		return
 	}
 	time.Sleep(time.Duration(g.r.Int64N(int64(time.Second))))
 	g.restart(n)
+}
+
+// scrub has a node read its files, as it does once within data.scrub-interval. What was damaged
+// under it is unknown to it until then, unless something needs just those bytes.
+func (g *trouble) scrub(n *node) {
+	g.t.Helper()
+	out, err := exec.Command(apptest.Binary(g.t), "cluster", "scrub", "-host", n.URL).CombinedOutput()
+	if exit := new(exec.ExitError); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		g.t.Fatalf("scrub of %s: %v: %s", n.name, err, out)
+	}
+	g.t.Logf("%s", out)
 }
 
 // spoil changes a file in place.

@@ -138,6 +138,7 @@ func TestStrongReads(t *testing.T) {
 		happened[f.name]++
 		f.run(g)
 		c.healthy()
+		c.verify() // before the next fault hides what this one did
 		time.Sleep(200 * time.Millisecond)
 	}
 	cancel()
