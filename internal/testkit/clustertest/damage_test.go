@@ -75,42 +75,6 @@ func TestFlippedLog(t *testing.T) {
 	c.stop()
 }
 
-// TestLedgerAndDatabaseLost takes a database and the ledger that would miss it from a node that
-// is down. The node cannot know its loss, but cannot apply the next write of a series
-// that it does not have. It must copy the data of the others.
-func TestLedgerAndDatabaseLost(t *testing.T) {
-	t.Parallel()
-	c := start(t, setup{nodes: 3, env: []string{"TSDBD_DATA_FLUSH_IDLE=100ms", steady}})
-	c.nodes[0].must("", "CREATE DATABASE db")
-	for i := range 40 {
-		c.nodes[i%3].write("db", fmt.Sprintf("m,s=%d v=%di %d", i, i, i))
-	}
-	c.healthy()
-	n := c.nodes[2]
-	n.Stop() // all is in files
-	for _, name := range []string{"db-1", "meta/ledger"} {
-		if err := os.RemoveAll(filepath.Join(n.Dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.nodes[0].write("db", "m,s=7 v=1i 100")
-	c.restart(n)
-	c.await("the node has all points", func() error {
-		got, err := n.count("db", "SELECT count(v) FROM m", 0)
-		if err == nil && got != 41 {
-			err = fmt.Errorf("%s has %d points, want 41", n.name, got)
-		}
-		return err
-	})
-	// It set aside what it had, unless the log still told everything.
-	if err := os.RemoveAll(filepath.Join(n.Dir, "set-aside-1")); err != nil {
-		t.Fatal(err)
-	}
-	c.healthy()
-	c.verify()
-	c.stop()
-}
-
 // idOf returns the id of a node in the cluster, "" if the others do not know it.
 func (c *cluster) idOf(n *node) (id string) {
 	c.t.Helper()
