@@ -128,7 +128,7 @@ func (r *Replica) follow(h header, body []byte, done int) error {
 		}
 		sequence := r.progress.sequence.Load() + 1
 		e, err := r.decoder.Record(record)
-		if errors.Is(err, binio.ErrCorrupt) { // it names what this node does not have, for the log has checksums
+		if errors.Is(err, binio.ErrCorrupt) { // the log has checksums: this node lacks what the entry names
 			return fmt.Errorf("%w: decode entry of sequence %d: %w", store.ErrDiverged, sequence, err)
 		}
 		if err != nil {

@@ -4,7 +4,6 @@ package self
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -164,8 +163,8 @@ func Read(fsys vfs.FS, dir string) (*Identity, error) {
 }
 
 // Open is Read for the node itself: if one copy is damaged, missing or older, it writes both
-// again, and sets a damaged one aside with ".damaged" behind its name. If that fails, as on a
-// full disk, the other copy counts still, and the next Open tries again.
+// again, and keeps a damaged one with ".damaged" behind its name. If that fails, as on a full
+// disk, it is a warning: the next Open tries again.
 func Open(fsys vfs.FS, dir string, logger *slog.Logger) (*Identity, error) {
 	i, found, err := read(fsys, dir)
 	if i == nil || err != nil || found == nil {
@@ -174,52 +173,49 @@ func Open(fsys vfs.FS, dir string, logger *slog.Logger) (*Identity, error) {
 	if damage := new(binio.CorruptError); errors.As(found, &damage) {
 		err = fsys.Rename(damage.Path, damage.Path+".damaged")
 	}
-	next := *i
-	if err = errors.Join(err, Write(fsys, dir, &next)); err == nil {
-		i = &next
+	if err == nil { // else the damaged bytes would be gone
+		err = Write(fsys, dir, i)
 	}
-	logger.Warn("a copy of the identity of the node was not whole, both are written again", "found", found, "err", err)
+	logger.Warn("a copy of the identity of the node is not whole, both are written again", "found", found, "err", err)
 	return i, nil
 }
 
 // read is Read. It also returns what is wrong with the copy that does not count, unless
 // another version has written it.
 func read(fsys vfs.FS, dir string) (best *Identity, found, err error) {
-	var damage error
-	var missing []error
 	for _, n := range names {
 		name := path.Join(dir, Dir, n)
 		b, err := vfs.ReadFile(fsys, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			missing = append(missing, err)
-			continue
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, fmt.Errorf("read identity of the node: %w", err)
 		}
-		i, err := decodeIdentity(name, b)
-		if err != nil {
-			damage = err // or another version, if both copies say so
-			continue
+		var i *Identity
+		if err == nil {
+			i, err = decodeIdentity(name, b)
 		}
-		if best != nil && i.Edition != best.Edition {
-			found = fmt.Errorf("one copy is of edition %d, the other of %d", best.Edition, i.Edition)
-		}
-		if best == nil || i.Edition > best.Edition {
+		switch {
+		case err != nil:
+			found = errors.Join(found, err)
+		case best == nil:
 			best = i
+		case best.Edition != i.Edition:
+			found = fmt.Errorf("one copy is of edition %d, the other of %d", best.Edition, i.Edition)
+			if i.Edition > best.Edition {
+				best = i
+			}
 		}
 	}
-	switch {
-	case best != nil && damage == nil:
-		return best, cmp.Or(found, errors.Join(missing...)), nil
-	case best != nil && binio.Damaged(damage):
-		return best, damage, nil
-	case best != nil || damage == nil:
+	switch version := errors.Is(found, binio.ErrVersion); {
+	case best != nil && version:
 		return best, nil, nil
-	case !binio.Damaged(damage):
-		return nil, nil, damage
+	case best != nil:
+		return best, found, nil
+	case version:
+		return nil, nil, found
+	case errors.Is(found, binio.ErrCorrupt):
+		return nil, nil, fmt.Errorf("read identity of the node: %w; nothing says which node this directory belongs to: move the directory away, run tsdbd cluster remove NAME on another node, and start with an empty directory", found)
 	}
-	return nil, nil, fmt.Errorf("read identity of the node: %w; nothing says which node this directory belongs to: move the directory away, run tsdbd cluster remove NAME on another node, and start with an empty directory", damage)
+	return nil, nil, nil // there is none
 }
 
 // Write makes an identity durable, as the next edition.

@@ -209,6 +209,9 @@ func Open(fsys vfs.FS, dir string, lineage identity.Lineage, logger *slog.Logger
 	l := &File{fs: fsys, dir: path.Join(dir, "meta"), logger: logger}
 	l.mu.queued, l.mu.given = map[uint64]bool{}, map[uint32]bool{}
 	l.mu.Ledger = Ledger{Lineage: lineage, Shards: map[uint64]Shard{}, IDs: map[uint32]IDs{}}
+	// The first save writes the file as a whole: what there is may be damaged, or, after a
+	// kill, not durable.
+	l.mu.dirty = true
 	name := path.Join(l.dir, Name)
 	have, whole, err := Read(fsys, dir)
 	if err == nil && !whole {
@@ -225,16 +228,13 @@ func Open(fsys vfs.FS, dir string, lineage identity.Lineage, logger *slog.Logger
 		return l, fsys.Rename(name, name+".foreign")
 	}
 	l.mu.Ledger = *have
-	// A server that was killed may have left what is not durable: the first save writes
-	// the file as a whole.
-	l.mu.dirty = true
 	return l, nil
 }
 
 // Complete has note write what the ledger that Open found did not say, now that all is open.
 // Until then a directory that gets lost is not missed. A directory without a ledger and
-// without a shard that has files has nothing to note. That note fails is a warning: the
-// next trim of the log notes the same.
+// without a shard that has files has nothing to note. If note fails it is a warning: the next
+// trim of the log notes the same.
 func (l *File) Complete(note func() error) {
 	l.unsure.Lock()
 	none := len(l.unsure.shards) == 0
@@ -242,9 +242,6 @@ func (l *File) Complete(note func() error) {
 	if l.found == nil || none && errors.Is(l.found, fs.ErrNotExist) {
 		return
 	}
-	l.mu.Lock()
-	l.mu.dirty = true
-	l.mu.Unlock()
 	err := note()
 	l.logger.Warn("ledger not whole, written again from what is there", "path", path.Join(l.dir, Name), "found", l.found, "err", err)
 }

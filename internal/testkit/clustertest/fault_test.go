@@ -132,18 +132,12 @@ func (g *trouble) windBack(n *node) {
 		g.t.Fatal(err)
 	}
 	g.restart(n)
-	g.clearAside(n)
-}
-
-// clearAside waits until a node has set aside what it had, and removes that.
-func (c *cluster) clearAside(n *node) {
-	c.t.Helper()
-	c.await("the node has set aside what it had", func() error {
+	g.await("the node has set the old copy aside", func() error {
 		_, err := os.Stat(filepath.Join(n.Dir, "set-aside-1", "cluster", "log"))
 		return err
 	})
 	if err := os.RemoveAll(filepath.Join(n.Dir, "set-aside-1")); err != nil {
-		c.t.Fatal(err)
+		g.t.Fatal(err)
 	}
 }
 
